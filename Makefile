@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test setup-bench test check bench extension dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-states soak-isolation soak-kills attack clean
+.PHONY: demo build setup setup-test setup-bench test check bench extension dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-states soak-isolation soak-failover soak-kills attack clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -54,7 +54,7 @@ bench: setup-bench build
 	@scripts/bench
 
 # Hours of breaking: each part says what it repeats; nothing acknowledged may be lost in any.
-soak: soak-promote soak-guard soak-shard soak-power soak-states soak-isolation soak-kills
+soak: soak-promote soak-guard soak-shard soak-power soak-states soak-isolation soak-failover soak-kills
 
 # Kills the primary and promotes its standby, again and again. Each repetition has a seed of its
 # own; ROUNDS=500 for more.
@@ -95,6 +95,12 @@ soak-states: setup build
 		$(PGRIG) run fsync --profile full --only log_safe/explore --rounds $$(( ($(STATES) + 1249) / 1250 )) \
 			--out runs/soak-states-$(STATES) --gate; \
 	fi
+
+# The worst faults of a manager of high availability, again and again; each repetition has a seed of its own.
+# An interrupted run goes on with `pgrig run --resume`. As root.
+soak-failover: setup build
+	@$(PGRIG) run failover --profile quick --rounds $(ROUNDS) --gate \
+	    --only '*/machine_killed|*/lagging_standby|*/order_of_return|async/manager_paused'
 
 # All processes of two studies killed in one moment, KILLS times; nothing may be left. As root.
 KILLS = 50

@@ -19,11 +19,7 @@ pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Err
     let mut sum = None;
     for check in &before.point.checks {
         let Check::Amcheck { node } = check else { continue };
-        let node = match node {
-            Some(name) => site.node(name),
-            None => Some(site.data_node()),
-        };
-        let Some(node) = node else { continue };
+        let node = site.whom(node.as_ref())?;
         let complaints = one(node)?;
         let corruptions = complaints.len() as f64;
         outcome.set(&metrics::AMCHECK_CORRUPTIONS, &node.name, corruptions);
@@ -43,9 +39,6 @@ const PROGRAM: &str = "pg_amcheck";
 /// The complaints of pg_amcheck about one server.
 fn one(node: &SiteNode) -> Result<Vec<String>, Error> {
     let name = || node.name.clone();
-    let Server::Node(server) = &node.server else {
-        return Err(Error::NotOurs { program: PROGRAM, node: name(), would: "change" });
-    };
     let mut arguments = vec!["--no-password", "--heapallindexed"];
     if !rows::is_standby(node)? {
         // Neither the extension nor the locks can be had while a server is in recovery.
@@ -53,11 +46,20 @@ fn one(node: &SiteNode) -> Result<Vec<String>, Error> {
     }
     // Making the extension must not wait for a standby that is gone.
     let environment = [("PGOPTIONS", "-c synchronous_commit=local")];
-    let (code, out, said) = server.run_client(PROGRAM, &arguments, &environment)?;
+    let (code, out, said) = match &node.server {
+        Server::Node(server) => server.run_client(PROGRAM, &arguments, &environment)?,
+        Server::Managed(server) => server.run_client(PROGRAM, &arguments, &environment)?,
+        Server::Target(_) => {
+            return Err(Error::NotOurs { program: PROGRAM, node: name(), would: "change" });
+        }
+    };
     if let Some(0 | 2) = code {
         return Ok(complaints(&out));
     }
-    let said = said.trim().lines().next_back().unwrap_or("it died").to_owned();
+    // What failed stands before the details.
+    let mut lines = said.trim().lines();
+    let said = lines.clone().find(|line| line.contains("error:")).or_else(|| lines.next_back());
+    let said = said.unwrap_or("it died").to_owned();
     Err(Error::Program { program: PROGRAM, node: name(), said })
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Err
     let mut sum = None;
     for check in &before.point.checks {
         let Check::Checksums { node } = check else { continue };
-        let name = node.as_ref().unwrap_or(&site.plan.data.node).clone();
+        let name = site.whom(node.as_ref())?.name.clone();
         let Some(server) = site.server_mut(&name) else {
             return Err(Error::NotOurs { program: PROGRAM, node: name, would: "stop" });
         };

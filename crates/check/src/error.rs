@@ -101,9 +101,6 @@ pub enum Error {
         /// Its last words.
         said: String,
     },
-    /// The topology has no such server.
-    #[error("there is no server {0}")]
-    NoServer(String),
     /// A standby that is far behind.
     #[error("{node} has not replayed what it received within {seconds} s")]
     NotReplayed {

@@ -24,10 +24,7 @@ pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Err
 }
 
 fn one(explain: &Explain, site: &Site, outcome: &mut Outcome) -> Result<(), Error> {
-    let node = match &explain.node {
-        Some(name) => site.node(name).ok_or_else(|| Error::NoServer(name.clone()))?,
-        None => site.data_node(),
-    };
+    let node = site.whom(explain.node.as_ref())?;
     let failed = || Error::query(format!("explaining {} on {}", explain.name, node.name));
     let mut client = node.connect()?;
     let json = run(&mut client, explain).map_err(failed())?;

@@ -97,7 +97,7 @@ fn one(
         }
         _ => (Flushes::Honest, 512),
     };
-    let no_server = || Error::NoServer(name.clone());
+    let no_server = || Error::Site(site::Error::NoServer(name.clone()));
     let node = site.node(&name).ok_or_else(no_server)?;
     if node.host().is_some() {
         return Err(Error::Elsewhere { node: name });
@@ -252,7 +252,10 @@ impl Explored<'_> {
     }
 
     fn replica(&self, node: &str, worker: usize) -> Result<Replica, Error> {
-        let of = self.site.node(node).ok_or_else(|| Error::NoServer(node.to_owned()))?;
+        let of = self
+            .site
+            .node(node)
+            .ok_or_else(|| Error::Site(site::Error::NoServer(node.to_owned())))?;
         let Server::Node(server) = &of.server else {
             return Err(Error::NotOurs {
                 program: "explore",

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use record::ledger::{self, Anomaly, Findings, Ledger, Row, Rows};
+use record::ledger::{self, Anomaly, Findings, Ledger, Row, Rows, Split};
 use record::{Moment, Note, NoteKind, Window};
 use server::Urgency;
 use site::{Site, SiteNode};
@@ -27,7 +27,7 @@ pub fn prepare(point: &Point, site: &Site) -> Result<(), Error> {
             return Err(Error::LedgerNotWritten { workload: workload.name.clone() });
         }
     }
-    for node in checked_nodes(point, site) {
+    for node in checked_nodes(point, site)? {
         // What a standby has is what its primary has.
         let node = if rows::is_standby(node)? { site.data_node() } else { node };
         for table in tables(point) {
@@ -53,6 +53,9 @@ struct Checked {
     load_shares: Vec<(String, f64)>,
     /// Tables that a server could not read.
     unreadable: usize,
+    /// The servers that acknowledged, of each workload that keeps a ledger and names them, and of all
+    /// together under an empty name.
+    splits: Vec<(String, Split)>,
     notes: Vec<Note>,
 }
 
@@ -96,7 +99,7 @@ pub(crate) fn kept(site: &Site, before: &Before<'_>) -> Result<BTreeMap<String, 
 
 fn check_all(site: &Site, before: &Before<'_>) -> Result<Checked, Error> {
     let Before { point, ledger: directory, window, faults, .. } = *before;
-    let nodes = checked_nodes(point, site);
+    let nodes = checked_nodes(point, site)?;
     if nodes.is_empty() {
         return Ok(Checked::default());
     }
@@ -106,7 +109,8 @@ fn check_all(site: &Site, before: &Before<'_>) -> Result<Checked, Error> {
     let in_flight = faults.iter().map(|at| in_flight(&ledger, *at)).min();
     let load_shares = window.map(|window| load_shares(point, &ledger, window, faults));
     let load_shares = load_shares.unwrap_or_default();
-    let mut checked = Checked { pauses, in_flight, load_shares, ..Checked::default() };
+    let splits = splits(point, &ledger);
+    let mut checked = Checked { pauses, in_flight, load_shares, splits, ..Checked::default() };
     for name in ledger.torn() {
         let text = format!("the ledger {name} ends in the middle of a line");
         checked.notes.push(Note::new(NoteKind::Check, text));
@@ -165,6 +169,15 @@ fn load_shares(
         (workload.name.clone(), own.load_share(window.open, until))
     });
     each.chain([(String::new(), ledger.load_share(window.open, until))]).collect()
+}
+
+fn splits(point: &Point, ledger: &Ledger) -> Vec<(String, Split)> {
+    let keepers = point.workloads.iter().zip(clients(point));
+    let keepers = keepers.filter(|(workload, _)| workload.ledger.is_some());
+    let each = keepers.filter_map(|(workload, clients)| {
+        Some((workload.name.clone(), Split::of(&ledger.of_clients(clients))?))
+    });
+    each.chain(Split::of(ledger).map(|split| (String::new(), split))).collect()
 }
 
 fn pauses(point: &Point, ledger: &Ledger, window: Window) -> Vec<(String, u64)> {
@@ -335,13 +348,12 @@ fn tables(point: &Point) -> BTreeSet<&str> {
 }
 
 /// The servers on which the ledger is checked.
-fn checked_nodes<'s>(point: &Point, site: &'s Site) -> Vec<&'s SiteNode> {
-    let nodes = point.checks.iter().filter_map(|check| match check {
-        Check::Ledger { node: Some(name) } => site.node(name),
-        Check::Ledger { node: None } => Some(site.data_node()),
+fn checked_nodes<'s>(point: &Point, site: &'s Site) -> Result<Vec<&'s SiteNode>, Error> {
+    let asked = point.checks.iter().filter_map(|check| match check {
+        Check::Ledger { node } => Some(site.whom(node.as_ref())),
         _ => None,
     });
-    nodes.collect()
+    Ok(asked.collect::<Result<_, _>>()?)
 }
 
 fn figures(checked: &Checked, outcome: &mut Outcome) {
@@ -391,6 +403,11 @@ fn figures(checked: &Checked, outcome: &mut Outcome) {
     }
     for (scope, share) in &checked.load_shares {
         outcome.set(&metrics::LEDGER_LOAD_SHARE, scope, *share);
+    }
+    for (scope, split) in &checked.splits {
+        outcome.set(&metrics::LEDGER_SERVERS, scope, split.servers as f64);
+        outcome.set(&metrics::LEDGER_SPLIT, scope, split.acknowledged as f64);
+        outcome.set(&metrics::LEDGER_SPLIT_MS, scope, split.span_ns as f64 / 1e6);
     }
     if let Some(count) = checked.in_flight {
         outcome.set(&metrics::LEDGER_IN_FLIGHT, "", count as f64);

@@ -18,6 +18,7 @@ mod explore;
 mod history;
 mod ledger;
 mod placement;
+mod queries;
 mod repair;
 mod restore;
 mod rows;
@@ -32,18 +33,20 @@ pub use history::check as history;
 pub use ledger::check as ledger;
 pub use ledger::prepare;
 pub use outcome::{Before, Figure, Outcome};
+pub use queries::{Values, values};
 pub use restore::{back_up, check as restore};
 
 type Check = fn(&mut Site, &Before<'_>) -> Result<Outcome, Error>;
 
 /// The checks that look at running servers, in the order in which they are made: the last one shuts
 /// servers down.
-const CHECKS: [Check; 6] = [
+const CHECKS: [Check; 7] = [
     ledger::check,
     history::check,
     amcheck::check,
     placement::check,
     explain::check,
+    queries::check,
     checksums::check,
 ];
 

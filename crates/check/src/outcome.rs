@@ -9,6 +9,8 @@ use record::{Mark, Moment, Note, NoteKind, Window, Witness, WorkloadResult};
 use server::Control;
 use spec::{Metric, Point};
 
+use crate::queries::Values;
+
 /// What is known of a trial when its checks begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Before<'a> {
@@ -30,6 +32,8 @@ pub struct Before<'a> {
     pub lost: &'a [String],
     /// What the clients measured.
     pub workloads: &'a [WorkloadResult],
+    /// What the study's queries gave before the load, where they are compared with that.
+    pub values: &'a Values,
     /// What each server counted from before the first client came until after the last one left.
     pub deltas: &'a BTreeMap<String, Delta>,
 }

@@ -19,6 +19,10 @@ pub(crate) fn repair(site: &mut Site, before: &Before<'_>) -> Result<(), Error> 
     for link in &mut site.links {
         link.heal()?;
     }
+    site.stations.heal()?;
+    if !site.stations.is_empty() {
+        site.wait_for_primary(PRIMARY_WITHIN)?;
+    }
     for name in before.paused {
         if let Some(part) = site.part(name) {
             part.resume()?;
@@ -46,7 +50,11 @@ fn checked<'p>(point: &'p Point, data_node: &'p str, is_sharded: bool) -> Vec<&'
         LooksAt::Rows(_) if is_sharded => all(),
         LooksAt::Cluster if is_sharded => all(),
         LooksAt::Cluster => Vec::new(),
-        LooksAt::Rows(node) | LooksAt::Server(node) => vec![node.unwrap_or(data_node)],
+        LooksAt::Rows(None) | LooksAt::Server(None) => vec![data_node],
+        // The primary of that moment runs.
+        LooksAt::Rows(Some(whom)) | LooksAt::Server(Some(whom)) => {
+            whom.name().into_iter().collect()
+        }
     });
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
@@ -82,5 +90,7 @@ fn replay_received(standby: &Node) -> Result<(), Error> {
 const HAS_REPLAYED_ALL: &str =
     "SELECT pg_last_wal_replay_lsn() >= coalesce(pg_last_wal_receive_lsn(), '0/0')";
 
+/// A manager may wait for the ttl of a leader that is gone before it chooses another one.
+const PRIMARY_WITHIN: Duration = Duration::from_secs(120);
 /// Replay keeps up with a load; what is left after it is seconds of WAL.
 const REPLAYS_WITHIN: Duration = Duration::from_secs(600);

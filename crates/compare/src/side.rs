@@ -100,7 +100,7 @@ impl Side {
     pub(crate) fn can_warm(&self) -> bool {
         match &self.server {
             Server::Node(node) => node.installation().has_extension("pg_prewarm"),
-            Server::Target(_) => false,
+            Server::Managed(_) | Server::Target(_) => false,
         }
     }
 
@@ -123,6 +123,7 @@ impl Side {
     pub(crate) fn facts(&self, options: &SideOptions) -> SideFacts {
         let (bin, server) = match &self.server {
             Server::Node(node) => (Some(node.installation().bin().display().to_string()), None),
+            Server::Managed(managed) => (None, Some(managed.name().to_owned())),
             Server::Target(target) => (None, Some(target.place())),
         };
         SideFacts {
@@ -164,7 +165,7 @@ impl Ground for Side {
     fn pids(&self) -> Vec<u32> {
         let pid = match &self.server {
             Server::Node(node) => node.host_pid().and_then(|pid| u32::try_from(pid).ok()),
-            Server::Target(_) => None,
+            Server::Managed(_) | Server::Target(_) => None,
         };
         pid.into_iter().collect()
     }
@@ -173,7 +174,7 @@ impl Ground for Side {
     fn logs(&self) -> String {
         match &self.server {
             Server::Node(node) => node.log_text(),
-            Server::Target(_) => String::new(),
+            Server::Managed(_) | Server::Target(_) => String::new(),
         }
     }
 

@@ -77,6 +77,8 @@ answers! {
     Cost(LinkCost),
     Shape(Shape),
     Recorded(Box<Recorded>),
+    Station(Box<MadeStation>),
+    Packages(Packages),
 }
 
 /// Files by name.
@@ -132,6 +134,26 @@ pub(crate) struct MadeLink {
     pub(crate) endpoint: Endpoint,
     /// The place where its counters can be read.
     pub(crate) tap: Option<LinkTap>,
+}
+
+/// A station that was made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MadeStation {
+    /// Its directory.
+    pub(crate) directory: PathBuf,
+    /// The address on which its processes can be reached.
+    pub(crate) address: String,
+    /// The ports that are kept free for it.
+    pub(crate) ports: Vec<u16>,
+}
+
+/// Packages that were unpacked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Packages {
+    /// The directory that stands for `/`.
+    pub(crate) root: PathBuf,
+    /// Name, version and architecture of each, as its file is called.
+    pub(crate) files: Vec<String>,
 }
 
 /// A copy of a node's data.

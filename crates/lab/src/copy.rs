@@ -29,6 +29,14 @@ pub(crate) fn copy_tree(from: &Path, to: &Path, owner: User) -> Result<u64, Erro
     Ok(copy.bytes)
 }
 
+/// Copies what is in the directory `from` of `owner`'s into `to`, which is there and empty, as
+/// [`copy_tree`] does.
+pub(crate) fn copy_into(from: &Path, to: &Path, owner: User) -> Result<(), Error> {
+    let mut copy = TreeCopy { can_clone: true, bytes: 0 };
+    let copied = owner.access(|| Ok(copy.entries(from, to)));
+    copied.map_err(failed("copying", from)).flatten()
+}
+
 /// A copy under way: what was learnt from one file counts for the next.
 struct TreeCopy {
     can_clone: bool,
@@ -41,6 +49,12 @@ impl TreeCopy {
         let mode = fs::metadata(from).map_err(&failed)?.mode();
         let made = fs::DirBuilder::new().mode(0o700).create(to);
         made.map_err(self::failed("making the directory", to))?;
+        self.entries(from, to)?;
+        fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(failed)
+    }
+
+    fn entries(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
+        let failed = failed("copying", from);
         for entry in fs::read_dir(from).map_err(&failed)? {
             let entry = entry.map_err(&failed)?;
             let (source, copy) = (entry.path(), to.join(entry.file_name()));
@@ -55,7 +69,7 @@ impl TreeCopy {
                 self.file(&source, &copy).map_err(self::failed("copying", &source))?;
             }
         }
-        fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(failed)
+        Ok(())
     }
 
     fn file(&mut self, from: &Path, to: &Path) -> io::Result<()> {

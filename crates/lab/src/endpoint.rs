@@ -1,5 +1,6 @@
 //! The address of a server, as clients are told.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -63,15 +64,39 @@ impl Endpoint {
         Self { password: None, ..self.clone() }
     }
 
+    /// The options of PostgreSQL's client programs that lead there, the database last.
+    pub(crate) fn libpq_arguments(&self) -> Vec<OsString> {
+        let host: OsString = match &self.host {
+            Host::Unix(directory) => directory.into(),
+            Host::Tcp(name) => name.into(),
+        };
+        let port = self.port.to_string();
+        let (user, database) = (OsString::from(&self.user), OsString::from(&self.database));
+        vec![
+            "--host".into(),
+            host,
+            "--port".into(),
+            port.into(),
+            "--username".into(),
+            user,
+            database,
+        ]
+    }
+
     /// An administrator's connection to `server`, as errors name it.
     pub(crate) fn connect(&self, server: &str) -> Result<Client, Error> {
+        self.connect_within(server, &Limits::of_administration())
+    }
+
+    /// A connection to `server` with these limits.
+    pub(crate) fn connect_within(&self, server: &str, limits: &Limits) -> Result<Client, Error> {
         let failed = |source| {
             let (place, source) = (self.without_password().to_string(), Box::new(source));
             Error::Connect { server: server.to_owned(), place, source }
         };
         let conninfo = server::own_conninfo(&self.to_string())
             .map_err(|error| failed(ConnectError::Conninfo(error)))?;
-        server::connect(&conninfo, &Limits::of_administration()).map_err(failed)
+        server::connect(&conninfo, limits).map_err(failed)
     }
 }
 

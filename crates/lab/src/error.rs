@@ -186,6 +186,24 @@ pub enum Error {
         /// The node.
         node: String,
     },
+    /// A station has no process of that name.
+    #[error("{node} has no process {process}; it has {}", .known.join(", "))]
+    NoProcess {
+        /// The station.
+        node: String,
+        /// The name that was given.
+        process: String,
+        /// The processes that it has.
+        known: Vec<String>,
+    },
+    /// Packages that cannot be had.
+    #[error("fetching the packages {names}: {said}")]
+    Packages {
+        /// Their names.
+        names: String,
+        /// The last words of the program that failed.
+        said: String,
+    },
     /// Loopback is another one in each network, and so are all other addresses.
     #[error(
         "node {node} cannot listen on loopback or another address of this machine in a network of \
@@ -403,6 +421,9 @@ impl Error {
             }
             Self::NetworkNeedsRoot { .. } => {
                 Some("run as root, or make the link by = \"relay\"".into())
+            }
+            Self::Packages { .. } => {
+                Some("run `apt-get update`; `apt-cache policy NAME` says if one can be had".into())
             }
             Self::NetworkAndLoopback { .. } => Some("have it listen on its Unix socket".into()),
             Self::MissingTool { package, .. } => Some(advice::how_to_install_package(package)),

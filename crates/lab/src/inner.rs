@@ -10,11 +10,14 @@ mod link;
 mod network;
 mod node;
 mod objects;
+mod packages;
 mod pooler;
 mod port;
 mod process;
 mod program;
 mod shared;
+mod station;
+mod switch;
 
 pub(crate) use lab::Lab;
 pub(crate) use objects::Objects;

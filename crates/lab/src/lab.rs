@@ -1,14 +1,15 @@
 //! A lab on this machine or on a host.
 
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use host::Host;
 use os::command::Command;
 use os::user::User;
 
-use crate::answer::{MadeLink, MadeNode, MadePooler};
+use crate::answer::{MadeLink, MadeNode, MadePooler, MadeStation, Packages};
+use crate::endpoint::Endpoint;
 use crate::error::{Error, HostError};
 use crate::find::Installation;
 use crate::flush::Flush;
@@ -16,6 +17,7 @@ use crate::inner::{self, Objects};
 use crate::lab_config::{Isolation, LabConfig};
 use crate::link::Link;
 use crate::link_config::{LinkBy, LinkConfig};
+use crate::managed::Managed;
 use crate::node::Node;
 use crate::node_config::NodeConfig;
 use crate::open_lab::OpenLab;
@@ -25,6 +27,8 @@ use crate::pooler_config::PoolerConfig;
 use crate::process::Process;
 use crate::remote::{Opening, Remote};
 use crate::resources::Resources;
+use crate::station::Station;
+use crate::station_config::StationConfig;
 use crate::verb::Verb;
 
 /// A running lab. It ends, with all its servers, when the last of it and its nodes is dropped.
@@ -124,6 +128,33 @@ impl Lab {
     fn make_process(&self, name: &str, command: Command) -> Result<Process, Error> {
         let (object, log) = self.0.make(Verb::MakeProcess { name: name.to_owned(), command })?;
         Ok(Process { part: Part::new(object, name, log) })
+    }
+
+    /// A station of a lab on this machine, without processes.
+    ///
+    /// # Errors
+    /// A name that is taken or cannot be one; [`Error::NetworkNeedsRoot`].
+    pub fn station(&self, name: &str, config: StationConfig) -> Result<Station, Error> {
+        self.expect_here(name)?;
+        let verb = Verb::MakeStation { name: name.to_owned(), config };
+        let (object, made) = self.0.make::<Box<MadeStation>>(verb)?;
+        Ok(Station::new(object, name, *made))
+    }
+
+    /// The PostgreSQL server that a process of a station of this lab starts there.
+    #[must_use]
+    pub fn managed(&self, station: &str, endpoint: Endpoint) -> Managed {
+        Managed::new(Arc::clone(&self.0), station, endpoint)
+    }
+
+    /// Fetches packages of the distribution and unpacks them into the lab's directory: the directory
+    /// that stands for `/` there, and what was unpacked, with versions.
+    ///
+    /// # Errors
+    /// [`Error::Packages`] with the last words of apt-get or dpkg-deb.
+    pub fn unpack(&self, names: &[String]) -> Result<(PathBuf, Vec<String>), Error> {
+        let Packages { root, files } = self.0.ask(0, Verb::Unpack(names.to_owned()))?;
+        Ok((root, files))
     }
 
     /// A link of this lab, which is ready for use. On a host it is a relay, and the program is the

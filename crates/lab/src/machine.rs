@@ -175,6 +175,21 @@ pub fn link_tools() -> Result<(), Error> {
     Tool::ALL.into_iter().try_for_each(|tool| tool.find().map(drop))
 }
 
+/// Asks apt-get where these packages are, without fetching any.
+///
+/// # Errors
+/// [`Error::Packages`] with its words: one that it does not know, or that there is no apt-get.
+pub fn packages(names: &[String]) -> Result<(), Error> {
+    let failed = |said: String| Error::Packages { names: names.join(", "), said };
+    let mut command = std::process::Command::new("/usr/bin/apt-get");
+    command.args(["-qq", "--print-uris", "download"]).args(names).env("LC_ALL", "C");
+    let output = command.output().map_err(|error| failed(format!("apt-get: {error}")))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+    }
+}
+
 /// Tries to make the namespaces of a lab here; the error is the step that is refused.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 use server::Client;
 
 use crate::error::Error;
+use crate::managed::Managed;
 use crate::node::Node;
 use crate::target::Target;
 
@@ -11,6 +12,8 @@ use crate::target::Target;
 pub enum Server {
     /// One that the lab runs.
     Node(Box<Node>),
+    /// One that a process of a station has started.
+    Managed(Box<Managed>),
     /// One of the user's.
     Target(Box<Target>),
 }
@@ -20,6 +23,7 @@ impl Server {
     pub fn name(&self) -> &str {
         match self {
             Self::Node(node) => node.name(),
+            Self::Managed(managed) => managed.name(),
             Self::Target(_) => "target",
         }
     }
@@ -28,6 +32,7 @@ impl Server {
     pub fn conninfo(&self) -> String {
         match self {
             Self::Node(node) => node.endpoint().to_string(),
+            Self::Managed(managed) => managed.endpoint().to_string(),
             Self::Target(target) => target.conninfo().to_owned(),
         }
     }
@@ -36,6 +41,7 @@ impl Server {
     pub fn major(&self) -> u32 {
         match self {
             Self::Node(node) => node.installation().version().major,
+            Self::Managed(managed) => managed.installation().version().major,
             Self::Target(target) => target.major(),
         }
     }
@@ -47,6 +53,7 @@ impl Server {
     pub fn connect(&self) -> Result<Client, Error> {
         match self {
             Self::Node(node) => node.connect(),
+            Self::Managed(managed) => managed.connect(),
             Self::Target(target) => target.connect(),
         }
     }
@@ -58,6 +65,7 @@ impl Server {
     pub fn value(&self, statement: &str) -> Result<Option<String>, Error> {
         match self {
             Self::Node(node) => node.value(statement),
+            Self::Managed(managed) => managed.value(statement),
             Self::Target(target) => target.value(statement),
         }
     }
@@ -66,7 +74,7 @@ impl Server {
     pub fn node(&mut self) -> Option<&mut Node> {
         match self {
             Self::Node(node) => Some(node),
-            Self::Target(_) => None,
+            Self::Managed(_) | Self::Target(_) => None,
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::link_config::LinkConfig;
 use crate::node_config::NodeConfig;
 use crate::pooler_config::PoolerConfig;
 use crate::settings::Settings;
+use crate::station_config::{Peer, ProcessAct, StationConfig, StationProcess};
 
 /// A request to a lab or to one of its objects. The answer is nothing where a variant does not say.
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub(crate) enum Verb {
     /// Read every file directly in a directory of the lab: [`crate::answer::Listing`].
     Read(PathBuf),
 
+    /// Unpack packages of the distribution: [`crate::answer::Packages`].
+    Unpack(Vec<String>),
+
     // They make the object.
     /// Make it a node: [`crate::answer::MadeNode`].
     MakeNode { name: String, config: NodeConfig },
@@ -41,6 +45,8 @@ pub(crate) enum Verb {
     MakePooler { name: String, config: PoolerConfig },
     /// Make it another process: its log.
     MakeProcess { name: String, command: Command },
+    /// Make it a station: [`crate::answer::MadeStation`].
+    MakeStation { name: String, config: StationConfig },
     /// Make it a link: [`crate::answer::MadeLink`].
     MakeLink { name: String, config: LinkConfig },
     /// Give it up: what runs is killed, a copy is removed, a limit is lifted.
@@ -130,6 +136,22 @@ pub(crate) enum Verb {
     /// Run a client program of its installation: [`crate::answer::Ran`].
     RunClient(ClientRun),
 
+    // Of stations.
+    /// Take these processes.
+    Equip(Vec<StationProcess>),
+    /// Do something to one process: how many it reached.
+    OfProcess(String, ProcessAct),
+    /// Run a command to its end: [`crate::answer::Ran`].
+    RunIn(StationRun),
+    /// Cut it off from others: the proof in words.
+    CutOff(Vec<Peer>, Direction),
+    /// End its cuts: the proof in words.
+    Rejoin,
+    /// Copy its files aside.
+    KeepFiles,
+    /// Put back the files that were copied aside.
+    ResetFiles,
+
     // Of links.
     /// The bytes that have passed: [`fault::link::Counters`].
     Counters,
@@ -165,6 +187,14 @@ pub(crate) struct Upstream {
     pub(crate) conninfo: String,
     /// `primary_slot_name`.
     pub(crate) slot: String,
+}
+
+/// A command to be run in a station.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct StationRun {
+    pub(crate) command: Vec<String>,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) timeout: Duration,
 }
 
 /// A client program to be run against a node.

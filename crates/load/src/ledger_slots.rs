@@ -8,6 +8,10 @@ pub(crate) struct LedgerSlots {
     pub(crate) client: Slot,
     pub(crate) seq: Slot,
     pub(crate) chain: Slot,
+    /// The server that runs the transaction, if the script asks for it.
+    pub(crate) server: Slot,
+    /// That server's timeline, if the script asks for it.
+    pub(crate) timeline: Slot,
 }
 
 impl LedgerSlots {
@@ -15,6 +19,8 @@ impl LedgerSlots {
     pub(crate) fn of(names: &mut script::Names) -> Option<LedgerSlots> {
         let seq = names.slot("ledger_seq")?;
         let (client, chain) = (names.intern("ledger_client"), names.intern("ledger_chain"));
-        Some(LedgerSlots { client, seq, chain })
+        // A script only sets them.
+        let (server, timeline) = (names.intern("ledger_server"), names.intern("ledger_timeline"));
+        Some(LedgerSlots { client, seq, chain, server, timeline })
     }
 }

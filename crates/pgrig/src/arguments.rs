@@ -43,6 +43,10 @@ pub(crate) enum Command {
     Check(CheckArguments),
     /// List the studies that come with pgrig
     Studies(StudiesArguments),
+    /// List the metrics that a claim can ask for: units, definitions, sources
+    Metrics(WordArguments),
+    /// List the kinds of node, the actions and the checks that a study can ask for
+    Words(WordArguments),
     /// Create a small, commented study to start from
     New(NewArguments),
     /// Print the verdicts of a record
@@ -239,6 +243,17 @@ pub(crate) struct CheckArguments {
 /// `pgrig studies`
 #[derive(Debug, Args)]
 pub(crate) struct StudiesArguments {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `pgrig metrics`, `pgrig words`
+#[derive(Debug, Args)]
+pub(crate) struct WordArguments {
+    /// A word of the name or the definition
+    #[arg(value_name = "WORD")]
+    pub(crate) word: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod disk;
 pub(crate) mod generator;
+pub(crate) mod glossary;
 pub(crate) mod guard;
 pub(crate) mod history;
 pub(crate) mod host;

@@ -62,6 +62,8 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::Run(arguments) => command::run::run(arguments),
         Command::Check(arguments) => command::check::check(arguments),
         Command::Studies(arguments) => command::studies::studies(arguments),
+        Command::Metrics(arguments) => command::glossary::metrics(arguments),
+        Command::Words(arguments) => command::glossary::words(arguments),
         Command::New(arguments) => command::new::new(arguments),
         Command::Show(arguments) => command::show::show(arguments),
         Command::Report(arguments) => command::report::report(&arguments.directory),

@@ -17,6 +17,7 @@ mod chain;
 mod check;
 mod entry;
 mod findings;
+mod givers;
 mod history;
 
 pub use chain::Chain;
@@ -24,6 +25,7 @@ pub use check::{Exposure, Row, Rows, check, check_unless};
 pub use entry::{Entry, What, header_line};
 pub(crate) use findings::NOTE_FORMAT_1;
 pub use findings::{Anomaly, Example, Findings};
+pub use givers::{Giver, Split};
 pub use history::{Ledger, Outcome, SUFFIX, Transaction};
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lab::{NodeConfig, Server, StopMode};
 use load::{Control, Urgency};
-use spec::{Check, Reset, Study};
+use spec::{Check, Reset, Study, Topology};
 
 use crate::cluster;
 use crate::data::{self, DataError};
@@ -15,6 +15,7 @@ use crate::node::{SiteNode, lab_settings};
 use crate::plan::{SitePlan, has_own_network, proxy};
 use crate::power;
 use crate::site::{DataState, Site};
+use crate::stations::Stations;
 use crate::streaming::{self, STREAMS_WITHIN};
 use crate::warm;
 
@@ -74,7 +75,9 @@ impl Site {
             let server = Server::Node(Box::new(made));
             Ok(SiteNode { name: node.name.clone(), server, conninfo, schema: None })
         });
-        let nodes = nodes.collect::<Result<Vec<_>, Error>>()?;
+        let mut nodes = nodes.collect::<Result<Vec<_>, Error>>()?;
+        let (stations, managed) = Stations::make(&plan.topology, place.labs, number)?;
+        nodes.extend(managed);
         let connections = plan.connections(study);
         let (services, links, throttles, snapshots, rows_built) = Default::default();
         let state = DataState::AsBuilt;
@@ -82,6 +85,7 @@ impl Site {
             plan,
             nodes,
             services,
+            stations,
             links,
             throttles,
             connections,
@@ -98,6 +102,7 @@ impl Site {
             let nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
             let copies = nodes.map(|node| node.snapshot()).collect::<Result<_, _>>();
             site.snapshots = copies?;
+            site.stations.keep_files()?;
         }
         Ok(site)
     }
@@ -119,6 +124,9 @@ impl Site {
                 return Err(Error::Interrupted { doing: "building servers" });
             }
             let name = self.nodes[index].name.clone();
+            if self.nodes[index].is_managed() {
+                continue;
+            }
             if self.upstream_of(index).is_some() {
                 self.back_up(index)?;
                 continue;
@@ -136,9 +144,32 @@ impl Site {
                 }
             }
         }
+        self.fill_managed(study, control, tell)?;
         let deployed = self.deploy_cluster();
         deployed.map_err(|why| Error::data(self.plan.name(study))(why))?;
         self.stop_caught_up()
+    }
+
+    /// Starts the machines and builds the data on the primary that their manager has chosen.
+    fn fill_managed(
+        &mut self,
+        study: &Study,
+        control: &Control,
+        tell: data::Tell<'_>,
+    ) -> Result<(), Error> {
+        if self.stations.is_empty() {
+            return Ok(());
+        }
+        self.stations.start()?;
+        if self.data_node().is_managed() {
+            let primary = self.primary_now()?;
+            let named = || format!("{} (node {})", self.plan.name(study), primary.name);
+            let filled = data::build(&self.plan.data, primary, None, control, tell);
+            filled.map_err(|why| Error::data(named())(why))?;
+            // Standbys of it may be asked for the data at once.
+            self.stations.wait_until_ready()?;
+        }
+        self.stop_stations(true)
     }
 
     /// The data of another site's node of the same name, as they were built.
@@ -232,7 +263,11 @@ impl Site {
         }
         let mut settings = lab_settings(&topology_node.settings);
         // Nothing is lost if the machine dies while data are built: they are built again.
-        settings.extend([("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off")]);
+        settings.extend([("fsync", "off"), ("autovacuum", "off")]);
+        // A standby of which another one is made refuses what was written without them.
+        if !cascades(&plan.topology) {
+            settings.set("full_page_writes", "off");
+        }
         settings.set("synchronous_standby_names", "");
         node.configure(settings)?;
         node.start()?;
@@ -247,6 +282,12 @@ impl Site {
         node.stop(StopMode::Fast)?;
         Ok(())
     }
+}
+
+/// True if a standby follows a standby.
+fn cascades(topology: &Topology) -> bool {
+    let upstream = |node: &spec::Node| topology.node(node.follows()?)?.follows();
+    topology.nodes.iter().any(|node| upstream(node).is_some())
 }
 
 /// What the study names, and what counts statements where the study has it loaded.

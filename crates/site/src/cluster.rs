@@ -253,6 +253,7 @@ impl Site {
     fn address(&self, name: &str) -> Option<String> {
         Some(match &self.node(name)?.server {
             Server::Node(node) => node.endpoint().to_string(),
+            Server::Managed(managed) => managed.endpoint().to_string(),
             Server::Target(host) => host.libpq_conninfo(),
         })
     }

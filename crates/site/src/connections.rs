@@ -16,7 +16,7 @@ pub fn connections(point: &Point, node: &str) -> u32 {
             connections(point, &other.name) * proxy.partitions_on(node).max(1)
         }
         NodeKind::Guard(_) => 1,
-        NodeKind::Postgres(_) => 0,
+        NodeKind::Postgres(_) | NodeKind::Machine(_) => 0,
     });
     clients + through.sum::<u32>()
 }

@@ -75,6 +75,27 @@ pub enum Error {
     /// A proxy of the user's.
     #[error("the proxy is not ours")]
     ProxyNotOurs,
+    /// The topology has no such server.
+    #[error("there is no server {0}")]
+    NoServer(String),
+    /// A program of a machine that does not get ready.
+    #[error("{node} is not ready within {within}: {said}\n{log}")]
+    NotReady {
+        /// The program and its machine.
+        node: String,
+        /// How long it was waited for.
+        within: String,
+        /// What was in the way at last.
+        said: String,
+        /// The end of the machine's logs.
+        log: String,
+    },
+    /// No server takes writes.
+    #[error("no server takes writes now: {said}")]
+    NoPrimary {
+        /// What each of them said.
+        said: String,
+    },
     /// A server ended though no action of the timeline ended it.
     #[error(
         "{node} died during the load, although the timeline did not stop it: the trial counts for no \
@@ -122,6 +143,9 @@ impl Error {
             | Error::GuardNotInCharge { .. }
             | Error::ProxyNotOurs
             | Error::Died { .. }
+            | Error::NoServer(_)
+            | Error::NotReady { .. }
+            | Error::NoPrimary { .. }
             | Error::Interrupted { .. } => None,
         }
     }

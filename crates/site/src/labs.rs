@@ -1,8 +1,10 @@
 //! The labs that the servers of a site are made in: one on this machine, or one on each host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use lab::{Lab, RemoteAccess};
 
@@ -19,6 +21,16 @@ pub struct Labs {
     /// Whether their connections must be encrypted.
     tls: bool,
     numbers: AtomicU32,
+    /// The packages that are unpacked, and where; the versions are in the names of their files.
+    unpacked: Box<Mutex<Unpacked>>,
+}
+
+/// Packages in a lab's directory.
+#[derive(Debug, Default)]
+struct Unpacked {
+    names: BTreeSet<String>,
+    root: PathBuf,
+    files: Vec<String>,
 }
 
 impl Labs {
@@ -37,7 +49,8 @@ impl Labs {
         clients: Vec<IpAddr>,
         tls: bool,
     ) -> Labs {
-        Labs { all, place, clients, tls, numbers: AtomicU32::new(0) }
+        let (numbers, unpacked) = (AtomicU32::new(0), Box::default());
+        Labs { all, place, clients, tls, numbers, unpacked }
     }
 
     /// All of them.
@@ -71,6 +84,29 @@ impl Labs {
     pub fn remote_access(&self, lab: &Lab) -> Option<RemoteAccess> {
         let (address, clients) = (lab.address()?, self.clients.clone());
         Some(RemoteAccess { address, clients, tls: self.tls })
+    }
+
+    /// Has these packages unpacked in the lab of this machine, those that are not; returns the
+    /// directory that stands for `/`.
+    ///
+    /// # Errors
+    /// Packages that cannot be had.
+    pub(crate) fn packages(&self, lab: &Lab, names: &[String]) -> Result<PathBuf, Error> {
+        let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = names.iter().filter(|name| !unpacked.names.contains(*name));
+        let missing: Vec<String> = missing.cloned().collect();
+        if !missing.is_empty() {
+            let (root, files) = lab.unpack(&missing)?;
+            unpacked.names.extend(missing);
+            (unpacked.root, unpacked.files) = (root, files);
+        }
+        Ok(unpacked.root.clone())
+    }
+
+    /// The packages that are unpacked: name, version and architecture of each.
+    #[must_use]
+    pub fn unpacked(&self) -> Vec<String> {
+        self.unpacked.lock().unwrap_or_else(PoisonError::into_inner).files.clone()
     }
 
     /// A number that was not given before.

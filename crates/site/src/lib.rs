@@ -23,8 +23,11 @@ mod service;
 
 mod hosts;
 mod labs;
+mod names;
 mod site;
+mod stations;
 mod throttles;
+mod waiting;
 
 mod build;
 mod cluster;
@@ -34,6 +37,7 @@ mod power;
 mod prepare;
 mod streaming;
 pub mod warm;
+mod whom;
 
 pub use build::Place;
 pub use cluster::{Moved, TablePart};
@@ -52,4 +56,5 @@ pub use power::{
 pub use prepare::Alone;
 pub use service::{Guarding, Service};
 pub use site::Site;
+pub use stations::{SiteStation, Stations};
 pub use throttles::Throttles;

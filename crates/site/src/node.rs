@@ -50,8 +50,14 @@ impl SiteNode {
     pub fn host(&self) -> Option<&str> {
         match &self.server {
             Server::Node(node) => node.host(),
-            Server::Target(_) => None,
+            Server::Managed(_) | Server::Target(_) => None,
         }
+    }
+
+    /// True if a manager starts and stops it.
+    #[must_use]
+    pub fn is_managed(&self) -> bool {
+        matches!(self.server, Server::Managed(_))
     }
 
     /// The connection string of the probes, which are beside it, in keyword form.
@@ -62,6 +68,7 @@ impl SiteNode {
                 let near = node.near_endpoint().to_string();
                 server::keyword_form(&near).unwrap_or(near)
             }
+            Server::Managed(_) => self.conninfo.clone(),
             Server::Target(target) => target.conninfo().to_owned(),
         }
     }
@@ -78,7 +85,7 @@ impl SiteNode {
     pub fn log(&self) -> Option<PathBuf> {
         match &self.server {
             Server::Node(node) => Some(node.structured_log().1),
-            Server::Target(_) => None,
+            Server::Managed(_) | Server::Target(_) => None,
         }
     }
 
@@ -87,7 +94,7 @@ impl SiteNode {
     pub fn pid(&self) -> Option<u32> {
         match &self.server {
             Server::Node(node) => node.host_pid().and_then(|pid| u32::try_from(pid).ok()),
-            Server::Target(_) => None,
+            Server::Managed(_) | Server::Target(_) => None,
         }
     }
 }

@@ -27,7 +27,8 @@ pub struct SitePlan {
 }
 
 /// What distinguishes sites.
-type Key<'s> = (Vec<Shape<'s>>, Option<Vec<&'s Settings>>, Option<&'s str>, &'s Data);
+type Key<'s> =
+    (Vec<Shape<'s>>, Vec<&'s Node>, Option<Vec<&'s Settings>>, Option<&'s str>, &'s Data);
 
 /// What a server is made as; its settings are given to it at each start.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -139,7 +140,9 @@ fn key(point: &Point) -> Key<'_> {
         swallow_fsync: node.swallow_fsync,
         has_own_network: has_own_network(&point.topology, &node.name),
     });
-    (shape.collect(), settings, own, &point.data)
+    // What a manager has made of its files is the site's.
+    let machines = point.topology.nodes.iter().filter(|node| node.machine().is_some());
+    (shape.collect(), machines.collect(), settings, own, &point.data)
 }
 
 /// Whether a node stands at one end of a link by namespace.

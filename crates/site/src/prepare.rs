@@ -45,6 +45,7 @@ impl Site {
             self.stop()?;
         }
         if is_clone && self.state == DataState::Used {
+            self.stations.reset_files()?;
             for (node, snapshot) in self.nodes.iter_mut().zip(&self.snapshots) {
                 if let Some(node) = node.server.node() {
                     node.init_from_snapshot(snapshot)?;
@@ -71,6 +72,10 @@ impl Site {
                 node.start()?;
             }
         }
+        match self.stations.runs()? {
+            true => self.stations.wait_until_ready()?,
+            false => self.stations.start()?,
+        }
         self.prove_streaming()
     }
 
@@ -93,6 +98,10 @@ impl Site {
                 }
             }
         }
+        if !self.stations.is_empty() {
+            self.stop_stations(true)?;
+            self.stations.start()?;
+        }
         self.prove_streaming()?;
         // Clients know where they are: they are started again and not made anew.
         self.services.iter_mut().try_for_each(Service::start)
@@ -109,6 +118,7 @@ impl Site {
             Reset::Clone => StopMode::Immediate,
             Reset::Keep => StopMode::Fast,
         };
+        self.stop_stations(self.plan.data.reset == Reset::Keep)?;
         for index in streaming::order(&self.plan.topology, &self.nodes) {
             let Some(node) = self.nodes[index].server.node() else { continue };
             if node.is_running()? {
@@ -116,6 +126,22 @@ impl Site {
             }
         }
         Ok(())
+    }
+
+    /// Stops the machines: with what they have, or at once.
+    ///
+    /// # Errors
+    /// A program that does not end.
+    pub(crate) fn stop_stations(&mut self, is_kept: bool) -> Result<(), Error> {
+        if self.stations.is_empty() {
+            return Ok(());
+        }
+        if !is_kept {
+            return self.stations.kill();
+        }
+        self.stations.heal()?;
+        let last = self.primary_now().ok().map(|node| node.name.clone());
+        self.stations.stop(last.as_deref())
     }
 
     /// Limits the I/O of the servers whose I/O the point limits, until what is returned lifts it.
@@ -172,7 +198,7 @@ impl Site {
         for node in &point.topology.nodes {
             let way = |to: &str| self.way(&node.name, to);
             let service = match &node.kind {
-                NodeKind::Postgres(_) | NodeKind::Plproxy(_) => continue,
+                NodeKind::Postgres(_) | NodeKind::Plproxy(_) | NodeKind::Machine(_) => continue,
                 NodeKind::Pgbouncer(pooler) => {
                     way(&pooler.to).map(|to| Service::pooler(node, pooler, to, labs))
                 }

@@ -10,6 +10,7 @@ use crate::link::SiteLink;
 use crate::node::SiteNode;
 use crate::plan::SitePlan;
 use crate::service::Service;
+use crate::stations::{SiteStation, Stations};
 use crate::throttles::Throttles;
 
 /// One set of servers with one set of data.
@@ -21,6 +22,8 @@ pub struct Site {
     pub nodes: Vec<SiteNode>,
     /// What stands in front of them in the trial under way.
     pub services: Vec<Service>,
+    /// The machines, whose programs the study names.
+    pub stations: Stations,
     /// The links between them in the trial under way.
     pub links: Vec<SiteLink>,
     /// The limits on the I/O of its servers in the trial under way.
@@ -44,9 +47,20 @@ pub(crate) enum DataState {
 impl Site {
     /// The one server of a target.
     pub(crate) fn outside(plan: SitePlan, node: SiteNode) -> Site {
-        let (services, links, throttles, snapshots, rows_built) = Default::default();
+        let (services, stations, links, throttles, snapshots, rows_built) = Default::default();
         let (nodes, connections, state) = (vec![node], 0, DataState::Used);
-        Site { plan, nodes, services, links, throttles, connections, snapshots, state, rows_built }
+        Site {
+            plan,
+            nodes,
+            services,
+            stations,
+            links,
+            throttles,
+            connections,
+            snapshots,
+            state,
+            rows_built,
+        }
     }
 
     /// Makes sure that every server of the lab's still runs, but for those that are down on purpose.
@@ -70,7 +84,9 @@ impl Site {
     /// # Errors
     /// The words of one of them, or that it says nothing.
     pub fn check_answers(&self, is_down: &dyn Fn(&str) -> bool) -> Result<(), Error> {
-        let asked = self.nodes.iter().filter(|node| !is_down(&node.name));
+        // If a managed server runs is for its manager to say.
+        let is_asked = |node: &&SiteNode| !is_down(&node.name) && !node.is_managed();
+        let asked = self.nodes.iter().filter(is_asked);
         for node in asked {
             node.server.value("SELECT 1")?;
         }
@@ -82,7 +98,7 @@ impl Site {
     pub fn server(&self, index: usize) -> Option<&Node> {
         match &self.nodes[index].server {
             Server::Node(node) => Some(node),
-            Server::Target(_) => None,
+            Server::Managed(_) | Server::Target(_) => None,
         }
     }
 
@@ -130,8 +146,16 @@ impl Site {
         if let Some(service) = self.services.iter_mut().find(|service| service.name == name) {
             return Some(service.part_mut());
         }
+        if let Some(one) = self.stations.get_mut(name) {
+            return Some(&mut one.station);
+        }
         let node = self.nodes.iter_mut().find(|node| node.name == name)?;
         node.server.node().map(|node| &mut **node)
+    }
+
+    /// The machine of that name, if it is one.
+    pub fn station(&mut self, name: &str) -> Option<&mut SiteStation> {
+        self.stations.get_mut(name)
     }
 
     /// What clients connect to, by the name of the server or service.
@@ -140,7 +164,8 @@ impl Site {
         let servers = self.nodes.iter().map(|node| (node.name.clone(), node.conninfo.clone()));
         let services = self.services.iter();
         let services = services.filter_map(|f| Some((f.name.clone(), f.conninfo.clone()?)));
-        servers.chain(services).collect()
+        let stations = self.stations.conninfos.clone();
+        servers.chain(services).chain(stations).collect()
     }
 
     /// The root process of each server, service and link that runs, by its name.

@@ -2,6 +2,8 @@
 
 use crate::data::Data;
 use crate::fields::{self, Fields, Settings};
+use crate::node::Node;
+use crate::problem::Problems;
 use crate::tables::Tables;
 use crate::topology::Topology;
 use crate::value::{Bindings, Entry, Is, Table, Value, substitute};
@@ -25,12 +27,13 @@ impl Built {
         for known in ["says", "profiles"] {
             fields.entry(known);
         }
-        let topology = topology(&fields, tables, bindings);
+        let mut topology = topology(&fields, tables, bindings);
         let study = tables.settings.map(|settings| {
             fields::settings("settings", &substitute(settings, bindings, problems), problems)
         });
         let study = study.unwrap_or_default();
         let own = fields.settings("settings");
+        lay_over_machines(fields.value("variables"), topology.as_mut(), problems);
         let override_ = match fields.value("override").map(|value| &value.is) {
             Some(Is::Table(table)) => table.clone(),
             _ => Table::default(),
@@ -54,6 +57,22 @@ impl Built {
             node.settings = settings;
         }
         Some(Built { topology, data, override_ })
+    }
+}
+
+/// A variant's variables take the place of those that machines have.
+fn lay_over_machines(value: Option<&Value>, topology: Option<&mut Topology>, problems: &Problems) {
+    let (Some(value), Some(topology)) = (value, topology) else { return };
+    for (name, text) in fields::settings("variables", value, problems) {
+        let machines = topology.nodes.iter_mut().filter_map(Node::machine_mut);
+        let places = machines.filter_map(|machine| machine.variables.get_mut(&name));
+        let count = places.map(|place| place.clone_from(&text)).count();
+        if count == 0 {
+            let message =
+                format!("no machine of topology \"{}\" has a variable {name}", topology.name);
+            let hint = "give one variables = { NAME = VALUE }, for {NAME} in its files";
+            problems.hinted(&value.span, message, hint);
+        }
     }
 }
 
@@ -81,7 +100,7 @@ fn topology(fields: &Fields<'_>, tables: &Tables<'_>, bindings: &Bindings) -> Op
         }
     };
     let value = substitute(&entry.value, bindings, problems);
-    Topology::parse(&entry.key, &value, problems)
+    Topology::parse(&entry.key, &value, tables.folder, problems)
 }
 
 /// The study's data with the variant's fields laid over them.
@@ -111,7 +130,7 @@ fn data(
                 let known = topology.nodes.iter().map(|node| node.name.as_str());
                 problems.unknown(&value.span, "node", &data.node, known);
             }
-            Some(node) if !node.is_postgres() || node.follows().is_some() => {
+            Some(node) if !node.has_server() || node.follows().is_some() => {
                 let message = format!("data cannot be built on {}: it takes no writes", node.name);
                 problems.add(&value.span, message);
             }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use terms::OnLoss;
 
 use crate::built::Built;
+use crate::check::{self, Check};
 use crate::claim::made_in;
 use crate::fields::{self, Fields};
 use crate::named::Named;
@@ -13,8 +14,9 @@ use crate::point::{Point, PointName, Requirement, Unfit};
 use crate::problem::Problems;
 use crate::scenario_workloads;
 use crate::tables::Tables;
-use crate::timeline::{self, Check};
+use crate::timeline;
 use crate::value::{Bindings, Entry, Is, Table, Value, is_name, names_used, substitute_table};
+use crate::whom::Whom;
 use crate::workload::Workload;
 
 /// More points than a plan that a person can read; beyond it an axis was mistaken.
@@ -227,7 +229,7 @@ fn point(
             plan.window_ms,
             tables.folder,
         ),
-        checks: timeline::checks(&fields, &built.topology, tables.folder),
+        checks: check::checks(&fields, &built.topology, tables.folder),
         must_be_steady: fields.boolean("steady").unwrap_or(true),
         needs: needs(&fields),
         unfit: fields.choice("unfit", UNFIT).unwrap_or(Unfit::Skip),
@@ -282,17 +284,21 @@ fn check_history(point: &Point, fields: &Fields<'_>) {
 fn check_nodes_of_checks(point: &Point, fields: &Fields<'_>) {
     for check in &point.checks {
         let (node, is_there, lack): (_, fn(&Node) -> bool, _) = match check {
-            Check::Checksums { node } => (node, |node| node.has_checksums, "checksums"),
-            Check::Restore { node } => (node, |node| node.is_archived, "archive"),
+            Check::Checksums { node: Some(Whom::PrimaryNow) } => continue,
+            Check::Checksums { node } => {
+                (node.as_ref().and_then(Whom::name), |node| node.has_checksums, "checksums")
+            }
+            Check::Restore { node } => (node.as_deref(), |node| node.is_archived, "archive"),
             Check::Counts
             | Check::Placement
             | Check::Ledger { .. }
             | Check::History { .. }
             | Check::Amcheck { .. }
             | Check::Explore(_)
-            | Check::Explain(_) => continue,
+            | Check::Explain(_)
+            | Check::Sql(_) => continue,
         };
-        let name = node.as_ref().unwrap_or(&point.data.node);
+        let name = node.unwrap_or(&point.data.node);
         if point.topology.node(name).is_some_and(|node| !is_there(node)) {
             let span = fields.value("checks").map_or(fields.span(), |value| &value.span);
             let hint = format!("give it {lack} = true");

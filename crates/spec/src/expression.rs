@@ -401,10 +401,26 @@ fn plain(message: &str) -> Fault {
     Fault { message: message.to_owned(), hint: None, span: None }
 }
 
+/// More names are noise rather than help.
+const NEAR_MAX: usize = 4;
+
 fn unknown(name: &str, source: &str) -> Fault {
     let names: Vec<&str> = catalogue().map(|metric| metric.name).collect();
     let span = source.find(name).map(|at| at..at + name.len());
-    Fault { message: format!("unknown metric \"{name}\""), hint: nearest(name, &names), span }
+    let hint = nearest(name, &names).unwrap_or_else(|| {
+        // A part of a name is what one knows of it.
+        let near = names.iter().filter(|known| known.contains(name)).take(NEAR_MAX).copied();
+        match near.collect::<Vec<_>>()[..] {
+            [] => "`pgrig metrics` lists them".to_owned(),
+            ref near => {
+                format!(
+                    "did you mean {}? `pgrig metrics {name}` tells them apart",
+                    near.join(" or ")
+                )
+            }
+        }
+    });
+    Fault { message: format!("unknown metric \"{name}\""), hint: Some(hint), span }
 }
 
 fn fault(error: &Error) -> Fault {

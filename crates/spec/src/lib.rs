@@ -12,16 +12,20 @@
 
 mod study;
 
+mod check;
 mod claim;
 mod data;
 mod point;
 mod profile;
+mod sql_check;
 mod timeline;
+mod whom;
 mod workload;
 
 mod action;
 mod disk;
 mod link;
+mod machine;
 mod node;
 mod throttle;
 mod topology;
@@ -42,6 +46,7 @@ mod catalogue;
 mod template;
 
 mod folder;
+mod glossary;
 mod problem;
 mod set;
 
@@ -57,10 +62,11 @@ mod duration;
 mod fields;
 mod value;
 
-pub use action::Action;
+pub use action::{Action, Chosen, ProcessVerb};
 pub use catalogue::{
     Better, By, Kind, Metric, Scope, Source, catalogue, metric, metrics, statement_label,
 };
+pub use check::{Check, Explain, Explore, LooksAt};
 pub use claim::{About, Added, Answer, Claim, ClaimKind, Quantifier};
 pub use data::{Buckets, Data, PgbenchTables, Reset, ScriptText, Warm, Warmer};
 pub use defaults::ROUNDS_MAX;
@@ -69,27 +75,32 @@ pub use duration::parse_ms as duration_ms;
 pub use expression::{Condition, Expression, Reference};
 pub use fields::Settings;
 pub use folder::Folder;
+pub use glossary::{Word, WordKind, words};
 pub use headline::Rank;
 pub use judgeable::never_judged;
 pub use link::{Link, LinkKind};
+pub use machine::{Machine, ManagedServer, Process, Ready, ReadyWhen, dotted};
 pub use named::Named;
 pub use node::{Guard, Node, NodeKind, Pgbouncer, Plproxy, Quorum, QuorumWay, Role};
 pub use pairing::Pairing;
 pub use pairs::Pairs;
 pub use plan::Planned;
 pub use point::{Point, PointName, Requirement, Unfit};
-pub use problem::{PROBLEMS_MAX, Problem};
+pub use problem::{PROBLEMS_MAX, Problem, nearest};
 pub use profile::Profile;
 pub use published::Published;
 pub use script::{Protocol, Syntax};
+pub use sql_check::{Expected, SqlCheck};
 pub use study::Study;
 pub use table::{Column, Figure, Row, Table};
 pub use template::{explore_template, template};
 pub use terms::{
-    Direction, DiskFault, DiskRequest, OnLoss, Pace, PoolMode, StopMode, Swallowed, WarmUp,
+    Direction, DiskFault, DiskRequest, EndSignal, OnLoss, Pace, PoolMode, StopMode, Swallowed,
+    WarmUp,
 };
 pub use throttle::Throttle;
-pub use timeline::{Check, Explain, Explore, LooksAt, Step, Timed};
+pub use timeline::{Step, Timed};
 pub use topology::Topology;
 pub use twin::Twin;
+pub use whom::Whom;
 pub use workload::{Builtin, Ledger, Script, ScriptSource, Workload};

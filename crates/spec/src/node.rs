@@ -4,6 +4,8 @@ use terms::{PoolMode, Swallowed};
 
 use crate::disk::Disk;
 use crate::fields::{Fields, Settings, choice};
+use crate::folder::Folder;
+use crate::machine::Machine;
 use crate::problem::Problems;
 use crate::throttle::Throttle;
 use crate::value::{Is, Value};
@@ -48,6 +50,8 @@ pub enum NodeKind {
     Guard(Guard),
     /// A PostgreSQL server with PL/Proxy, in front of the servers that hold the data.
     Plproxy(Plproxy),
+    /// Programs that the study names.
+    Machine(Box<Machine>),
 }
 
 /// What a PostgreSQL server begins as.
@@ -145,6 +149,29 @@ impl Node {
         matches!(self.kind, NodeKind::Postgres(_) | NodeKind::Plproxy(_))
     }
 
+    /// The machine, the process or the route, if it is one.
+    #[must_use]
+    pub fn machine(&self) -> Option<&Machine> {
+        match &self.kind {
+            NodeKind::Machine(machine) => Some(machine),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn machine_mut(&mut self) -> Option<&mut Machine> {
+        match &mut self.kind {
+            NodeKind::Machine(machine) => Some(machine),
+            _ => None,
+        }
+    }
+
+    /// True if SQL can be run on it: a PostgreSQL server, or a machine whose manager starts one.
+    #[must_use]
+    pub fn has_server(&self) -> bool {
+        self.is_postgres() || self.machine().is_some_and(|machine| machine.server.is_some())
+    }
+
     /// The server that it follows, if it is a standby.
     #[must_use]
     pub fn follows(&self) -> Option<&str> {
@@ -158,7 +185,7 @@ impl Node {
     #[must_use]
     pub fn connects_to(&self) -> Vec<&str> {
         match &self.kind {
-            NodeKind::Postgres(Role::Primary { .. }) => Vec::new(),
+            NodeKind::Postgres(Role::Primary { .. }) | NodeKind::Machine(_) => Vec::new(),
             NodeKind::Postgres(Role::Standby { of, .. }) => vec![of],
             NodeKind::Pgbouncer(pooler) => vec![&pooler.to],
             NodeKind::Guard(guard) => vec![&guard.to],
@@ -188,7 +215,12 @@ impl Node {
 
     /// The node, or as many as `count` says. What it refers to is a group until the topology
     /// [`resolve`](crate::topology)s it.
-    pub(crate) fn parse(name: &str, value: &Value, problems: &Problems) -> Vec<Node> {
+    pub(crate) fn parse(
+        name: &str,
+        value: &Value,
+        folder: &Folder,
+        problems: &Problems,
+    ) -> Vec<Node> {
         // `primary = {}` and `primary = "postgres"` say the same.
         if let Is::Text(_) = value.is {
             let kind = choice("kind", value, BARE_KINDS, problems);
@@ -200,10 +232,14 @@ impl Node {
             Some(Kind::Pgbouncer) => pgbouncer(&fields),
             Some(Kind::Guard) => guard(&fields),
             Some(Kind::Plproxy) => plproxy(&fields),
+            Some(Kind::Machine) => boxed(Machine::several(&fields, folder)),
+            Some(Kind::Process) => boxed(Machine::one(name, &fields, folder)),
+            Some(Kind::Route) => boxed(Machine::route(&fields)),
         };
         let is_postgres = matches!(kind, Some(NodeKind::Postgres(_) | NodeKind::Plproxy(_)) | None);
         let mut node = Node { kind: kind.clone().unwrap_or(NO_KIND), ..Node::primary(name) };
-        if !matches!(kind, Some(NodeKind::Guard(_))) {
+        let is_listening = !matches!(kind, Some(NodeKind::Guard(_) | NodeKind::Machine(_)));
+        if is_listening {
             node.settings = fields.settings("settings");
         }
         if is_postgres {
@@ -227,7 +263,7 @@ impl Node {
             let message = format!("standby \"{name}\" has the extensions of {of}");
             problems.hinted(&entry.key_span, message, format!("name them at {of}"));
         }
-        if !matches!(kind, Some(NodeKind::Guard(_))) {
+        if is_listening {
             node.by_tcp = fields.choice("listen", LISTEN).unwrap_or(false);
         }
         let count = fields.integer("count", 1..=COUNT_MAX);
@@ -317,6 +353,10 @@ fn plproxy(fields: &Fields<'_>) -> Option<NodeKind> {
     Some(NodeKind::Plproxy(Plproxy { to, through, buckets, partitions }))
 }
 
+fn boxed(machine: Option<Machine>) -> Option<NodeKind> {
+    machine.map(|machine| NodeKind::Machine(Box::new(machine)))
+}
+
 fn to(fields: &Fields<'_>) -> Option<String> {
     fields.required("to")?;
     fields.text("to").map(str::to_owned)
@@ -329,6 +369,9 @@ enum Kind {
     Pgbouncer,
     Guard,
     Plproxy,
+    Machine,
+    Process,
+    Route,
 }
 
 const KINDS: &[(&str, Kind)] = &[
@@ -336,7 +379,16 @@ const KINDS: &[(&str, Kind)] = &[
     ("pgbouncer", Kind::Pgbouncer),
     ("guard", Kind::Guard),
     ("plproxy", Kind::Plproxy),
+    ("machine", Kind::Machine),
+    ("process", Kind::Process),
+    ("route", Kind::Route),
 ];
+/// The kinds by their names in study.toml.
+#[cfg(test)]
+pub(crate) fn kinds() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|(name, _)| *name)
+}
+
 /// The kind that needs no fields.
 const BARE_KINDS: &[(&str, ())] = &[("postgres", ())];
 const MODES: &[(&str, PoolMode)] = &[

@@ -5,9 +5,11 @@ use std::fmt;
 use terms::{OnLoss, WarmUp};
 
 use crate::catalogue::{Metric, metrics};
+use crate::check::Check;
 use crate::data::Data;
 use crate::link::LinkKind;
-use crate::timeline::{Check, Step, Timed};
+use crate::node::Node;
+use crate::timeline::{Step, Timed};
 use crate::topology::Topology;
 use crate::workload::Workload;
 
@@ -130,6 +132,16 @@ impl Point {
             _ if is(&[&metrics::CHECKSUM_FAILURES]) => {
                 is_made(&|check| matches!(check, Check::Checksums { .. }))
             }
+            name if ["two_primaries_", "no_primary_", "whole_"]
+                .iter()
+                .any(|of| name.starts_with(of)) =>
+            {
+                let machines = self.topology.nodes.iter().filter_map(Node::machine);
+                machines.into_iter().any(|machine| machine.server.is_some())
+            }
+            name if name.starts_with("sql_check_") => {
+                is_made(&|check| matches!(check, Check::Sql(_)))
+            }
             name if name.starts_with("restore_") => {
                 is_made(&|check| matches!(check, Check::Restore { .. }))
             }
@@ -157,6 +169,7 @@ impl Point {
         self.needs.contains(&Requirement::Root)
             || topology.links.iter().any(|link| link.by == LinkKind::Namespace)
             || topology.nodes.iter().any(|node| node.disk.can_be_cut() || node.throttle.is_some())
+            || topology.nodes.iter().filter_map(Node::machine).any(|machine| machine.has_network)
     }
 
     /// How long its load runs at most, in milliseconds: warm-up and window.

@@ -89,7 +89,8 @@ impl Problems {
 pub const PROBLEMS_MAX: usize = 50;
 
 /// What was probably meant; where nothing is near, what there is.
-pub(crate) fn nearest(name: &str, known: &[&str]) -> Option<String> {
+#[must_use]
+pub fn nearest(name: &str, known: &[&str]) -> Option<String> {
     let near = known
         .iter()
         .filter(|_| name.len() <= NAME_BYTES_MAX)

@@ -181,6 +181,13 @@ fn targets(
             if let Some(NodeKind::Guard(_)) = topology.node(name).map(|node| &node.kind) {
                 problems.add(span, format!("{name} is a guard: clients cannot connect to it"));
             }
+            let is_closed = |node: &crate::node::Node| {
+                node.machine().is_some_and(|it| it.clients.is_none() && it.server.is_none())
+            };
+            if topology.node(name).is_some_and(is_closed) {
+                let message = format!("{name} has no clients = \"CONNECTION STRING\"");
+                problems.add(span, message);
+            }
             targets.push(name.to_owned());
         }
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::fields::Fields;
+use crate::folder::Folder;
 use crate::link::Link;
+use crate::machine::dotted;
 use crate::node::{Node, NodeKind, Plproxy, Quorum, QuorumWay, Role};
 use crate::problem::Problems;
 use crate::value::{Entry, Is, Value, is_name};
@@ -50,7 +52,9 @@ impl Topology {
     pub fn first(&self) -> Option<&Node> {
         let is_primary =
             |node: &&Node| matches!(node.kind, NodeKind::Postgres(Role::Primary { .. }));
-        self.nodes.iter().find(is_primary)
+        let primary = self.nodes.iter().find(is_primary);
+        // Which of the machines takes writes is for their manager to say.
+        primary.or_else(|| self.nodes.iter().find(|node| node.has_server()))
     }
 
     /// The standbys of a node, in the order of the file.
@@ -102,7 +106,12 @@ impl Topology {
         Topology { name: "single".to_owned(), nodes, links: Vec::new() }
     }
 
-    pub(crate) fn parse(name: &str, value: &Value, problems: &Problems) -> Option<Topology> {
+    pub(crate) fn parse(
+        name: &str,
+        value: &Value,
+        folder: &Folder,
+        problems: &Problems,
+    ) -> Option<Topology> {
         let fields = Fields::of("a topology", value, problems)?;
         let entries = fields.named("nodes");
         let mut nodes: Vec<Node> = Vec::new();
@@ -110,7 +119,7 @@ impl Topology {
             if !is_name(&entry.key) {
                 problems.add(&entry.key_span, format!("\"{}\" cannot be a name", entry.key));
             }
-            for node in Node::parse(&entry.key, &entry.value, problems) {
+            for node in Node::parse(&entry.key, &entry.value, folder, problems) {
                 if nodes.iter().any(|known| known.name == node.name) {
                     let message = format!("two nodes are called \"{}\"", node.name);
                     problems.add(&entry.key_span, message);
@@ -168,7 +177,7 @@ impl Topology {
                 found.unwrap_or(name).to_owned()
             };
             match &mut node.kind {
-                NodeKind::Postgres(Role::Primary { .. }) => {}
+                NodeKind::Postgres(Role::Primary { .. }) | NodeKind::Machine(_) => {}
                 NodeKind::Postgres(Role::Standby { of, .. }) => *of = one(of, "of"),
                 NodeKind::Pgbouncer(pooler) => pooler.to = one(&pooler.to, "to"),
                 NodeKind::Guard(guard) => guard.to = one(&guard.to, "to"),
@@ -219,6 +228,38 @@ impl Topology {
         for node in &self.nodes {
             self.check_references(node, places, problems);
             self.check_quorum(node, places, problems);
+            self.check_texts(node, places, problems);
+        }
+    }
+
+    /// What the texts of a machine name must be there.
+    fn check_texts(&self, node: &Node, places: &Places<'_>, problems: &Problems) {
+        let Some(machine) = node.machine() else { return };
+        let place = places.of_field(&node.group, "kind");
+        for name in machine.texts().flat_map(dotted) {
+            let (of, what) = name.split_once('.').unwrap_or((name, ""));
+            let meant = if of == "self" { Some(node) } else { self.node(of) };
+            let is_known = match (of, meant, what.strip_prefix("port.")) {
+                ("packages", _, _) => what == "directory",
+                ("postgres", _, _) => what == "bin",
+                ("servers", _, _) => what == "password",
+                (_, None, _) => false,
+                (_, Some(meant), Some(port)) => {
+                    let ports = meant.machine().map(|machine| machine.ports.as_slice());
+                    ports.unwrap_or_default().iter().any(|known| known == port)
+                }
+                (_, Some(meant), None) => {
+                    meant.machine().is_some() && ["address", "directory", "name"].contains(&what)
+                }
+            };
+            if !is_known {
+                let message = format!("node {}: nothing is called {{{name}}}", node.name);
+                let hint = "there is {NODE.address}, {NODE.directory}, {NODE.name}, \
+                            {NODE.port.NAME}, {self.…}, {servers.password}, \
+                            {packages.directory} and {postgres.bin}";
+                problems.hinted(place, message, hint);
+                return;
+            }
         }
     }
 

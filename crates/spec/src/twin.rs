@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use terms::Pace;
 
 use crate::catalogue::metrics;
+use crate::check::Check;
 use crate::claim::{About, Claim};
 use crate::data::Reset;
 use crate::named::Named;
 use crate::point::Point;
 use crate::profile::Profile;
-use crate::timeline::Check;
 
 /// A point and its second copy, as indices of the study's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! One state of an exploration that a record keeps, once more.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use check::{Again, Before};
@@ -43,7 +42,7 @@ pub fn look_again(request: &StateRequest, control: &Control) -> Result<Again, Er
     let (topology, data) = (point.topology.clone(), point.data.clone());
     let plan = SitePlan { topology, data, points: vec![request.point] };
     let mut site = Site::build(&place, plan, &request.study, &[], control, &mut |_| {})?;
-    let deltas = BTreeMap::new();
+    let (deltas, values) = Default::default();
     let before = Before {
         point,
         control,
@@ -55,6 +54,7 @@ pub fn look_again(request: &StateRequest, control: &Control) -> Result<Again, Er
         lost: &[],
         workloads: &[],
         deltas: &deltas,
+        values: &values,
     };
     let image: Option<&Path> = request.image.as_deref();
     check::again(&mut site, &before, request.number, image)

@@ -82,11 +82,21 @@ pub(crate) fn data(site: &Site, what: &str) -> Vec<Fact> {
             let bytes = server.data_bytes().ok()?;
             Some(fact(DATA, &format!("{} ({what})", node.name), size(bytes)))
         }
-        Server::Target(_) => None,
+        Server::Managed(_) | Server::Target(_) => None,
     };
     site.nodes.iter().filter_map(of).collect()
 }
 
+/// The packages of the distribution that were unpacked, with their versions.
+pub(crate) fn packages(labs: &Labs) -> Vec<Fact> {
+    let files = labs.unpacked().into_iter().filter_map(|file| {
+        let mut parts = file.split('_');
+        Some(fact(PACKAGES, parts.next()?, parts.next()?.replace("%3a", ":")))
+    });
+    files.collect()
+}
+
+const PACKAGES: &str = "packages";
 const DATA: &str = "data directories, without the WAL";
 
 /// What one flush of the lab's disk costs with each wal_sync_method.

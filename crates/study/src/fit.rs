@@ -9,5 +9,6 @@ pub(crate) mod misfit;
 pub(crate) mod mistakes;
 pub(crate) mod need;
 pub(crate) mod outside_misfit;
+pub(crate) mod packages;
 pub(crate) mod point;
 pub(crate) mod preflight;

@@ -289,7 +289,8 @@ impl Run<'_> {
                     outside::site(target, plan, study, control, &mut tell)?
                 }
             };
-            let sizes = facts::data(&site, &what);
+            let mut sizes = facts::data(&site, &what);
+            sizes.extend(platform.labs().map(facts::packages).unwrap_or_default());
             self.writer.change_header(|header| {
                 header.facts.retain(|fact| {
                     !sizes.iter().any(|size| (&size.group, &size.name) == (&fact.group, &fact.name))

@@ -23,6 +23,7 @@ pub(crate) mod stage;
 pub(crate) mod steadiness;
 pub(crate) mod watch;
 pub(crate) mod watchdog;
+pub(crate) mod watchers;
 
 use std::sync::mpsc::channel;
 use std::thread;
@@ -44,6 +45,7 @@ use crate::trial::result::{Loaded, blank, fill, log_tails};
 use crate::trial::samplers::Samplers;
 use crate::trial::stage::Stage;
 use crate::trial::watch::Watch;
+use crate::trial::watchers::Watchers;
 
 /// How a trial came out.
 pub(crate) enum Ran {
@@ -167,15 +169,16 @@ fn attempt(
 ) -> Result<Loaded, Broke> {
     let point = order.point;
     let (load_limit, other_limit) = (watchdog::load_limit(point), watchdog::other_limit(point));
-    let warmed = patiently(other_limit, "the preparation", || prepare(order, site))?;
+    let (warmed, values) = patiently(other_limit, "the preparation", || prepare(order, site))?;
     order.begins(&blank.trial).map_err(Broke::Record)?;
     seen.has_begun = true;
-    let (loaded, metered, readings) = patiently(load_limit, "the load", || {
+    let (loaded, metered, readings, watched) = patiently(load_limit, "the load", || {
         let samplers = Samplers::start(point, site, order.fleet, order.origin)
             .map_err(|error| Broke::by(&error))?;
+        let watchers = Watchers::start(site, order.origin);
         let (loaded, metered) = load(order, site, &samplers, observe);
-        // The samplers are stopped whatever became of the load: they hold connections.
-        Ok((loaded, metered, samplers.stop(order.fleet)))
+        // They are stopped whatever became of the load: they hold connections.
+        Ok((loaded, metered, samplers.stop(order.fleet), watchers.stop()))
     })?;
     let nodes = point.topology.nodes.iter().filter(|node| node.is_postgres());
     let nodes = nodes.map(|node| node.name.as_str());
@@ -191,9 +194,12 @@ fn attempt(
     let found = patiently(other_limit, "the checks", || {
         site.check_answers(&is_down)
             .map_err(|error| Broke::server(format_args!("after the load: {error}")))?;
-        aftermath::check(order, site, &outcome, &metered, &readings)
+        aftermath::check(order, site, &outcome, &metered, &readings, &values)
     });
-    let found = found.map_err(|broke| after_action(broke, &metered))?;
+    let mut found = found.map_err(|broke| after_action(broke, &metered))?;
+    if let Some(window) = outcome.window {
+        found.add(watched.outcome(window, metered.marks.first().map(|mark| mark.at)));
+    }
     let data_host = site.data_node().host().map(str::to_owned);
     Ok(Loaded { outcome, readings, metered, warmed, messages, found, data_host })
 }
@@ -210,7 +216,7 @@ fn after_action(broke: Broke, metered: &Metered) -> Broke {
 }
 
 /// Gets servers, checks and fronts ready for the clients.
-fn prepare(order: &Order<'_>, site: &mut Site) -> Result<Warmed, Broke> {
+fn prepare(order: &Order<'_>, site: &mut Site) -> Result<(Warmed, check::Values), Broke> {
     let point = order.point;
     let place = ready::Place { labs: order.labs, program: order.generator };
     let warmed = ready::servers(point, site, order.alone, &place, order.control);
@@ -225,8 +231,10 @@ fn prepare(order: &Order<'_>, site: &mut Site) -> Result<Warmed, Broke> {
     order.go_on()?;
     check::back_up(point, site).map_err(|error| Broke::by(&error))?;
     order.go_on()?;
+    let values = check::values(point, site).map_err(|error| Broke::by(&error))?;
+    order.go_on()?;
     site::flush_disks(site).map_err(|error| Broke::by(&error))?;
-    Ok(warmed)
+    Ok((warmed, values))
 }
 
 type LoadResult = Result<(Outcome, Vec<String>), Broke>;

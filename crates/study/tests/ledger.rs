@@ -338,3 +338,82 @@ fn a_table_that_no_ledger_can_use_is_said_before_the_load() {
         assert_eq!((ending.word(), ending.why()), ("failed", expected), "{name}");
     }
 }
+
+/// A server that is killed and one that takes its place; a counter that clients read and write back
+/// without a lock, which loses updates in transactions that are all there.
+const ASKED: &str = r#"
+question = "Do the study's own checks see it?"
+window = "1500ms"
+warmup = "100ms"
+[settings]
+shared_buffers = "16MB"
+[data]
+script = "init.sql"
+[topologies.pair.nodes]
+primary = {}
+standby1 = { of = "primary" }
+standby2 = { of = "standby1" }
+[workloads.writes]
+script = "write.sql"
+clients = 4
+ledger = { insert = "log", update = "state" }
+[workloads.counts]
+script = "count.sql"
+clients = 4
+ledger = { insert = "log" }
+[scenarios.promoted]
+run = ["writes"]
+on_loss = "reconnect"
+timeline = [{ at = "400ms", kill = "primary" }, { at = "600ms", promote = "standby1" }]
+checks = [
+  { ledger = "the primary now" },
+  { amcheck = "the primary now" },
+  { sql = "SELECT count(*) FROM state", as = "rows", on = "the primary now", expect = "before" },
+  { sql = "SELECT count(*) FROM log", as = "written", on = "the primary now", expect = "> before" },
+  { sql = "SELECT pg_is_in_recovery()", as = "cascades", on = "standby2", expect = "t" },
+  { sql = "SELECT 1", as = "wrong", on = "the primary now", expect = ">= 2" },
+]
+[scenarios.counter]
+run = ["counts"]
+checks = [
+  "ledger",
+  { sql = "SELECT count(*) - (SELECT n FROM counter) FROM log", as = "updates_lost", expect = "0" },
+]
+[[claims]]
+every = "ledger_anomalies == 0"
+"#;
+
+const COUNT: &str = "BEGIN;\n\
+    SELECT n, 7 AS ledger_server, 1 AS ledger_timeline FROM counter \\gset\n\
+    INSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_chain);\n\
+    UPDATE counter SET n = :n + 1;\n\
+    COMMIT;\n";
+
+#[test]
+fn a_study_checks_the_primary_of_that_moment_with_queries_of_its_own() {
+    let place = tempfile::tempdir().unwrap();
+    let init = format!("{INIT}CREATE TABLE counter AS SELECT 0 AS n;\n");
+    let files = [("study.toml", ASKED), ("init.sql", &init), ("write.sql", WRITE)];
+    let files = files.into_iter().chain([("count.sql", COUNT)]);
+    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+    let ran = Ran::run(Folder { name: "mine".to_owned(), files, is_private: false }, place.path());
+
+    let trial = ran.trial("promoted");
+    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    let failed = ["rows", "written", "cascades", "wrong", ""];
+    let failed = failed.map(|name| figure(trial, "sql_check_failures", name));
+    assert_eq!(failed, [0.0, 0.0, 0.0, 1.0, 1.0], "{:?}", trial.notes);
+    assert_eq!(figure(trial, "sql_check_value", "wrong"), 1.0);
+    let is_told = |note: &record::Note| note.text == "wrong on standby1 is 1; expected: ≥ 2";
+    assert!(trial.notes.iter().any(is_told), "{:?}", trial.notes);
+    assert_eq!(figure(trial, "amcheck_corruptions", "standby1"), 0.0);
+    assert!(figure(trial, "ledger_present", "") > 0.0, "{:?}", trial.notes);
+
+    let trial = ran.trial("counter");
+    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    assert_eq!(figure(trial, "ledger_anomalies", ""), 0.0, "every transaction is there");
+    assert!(figure(trial, "sql_check_value", "updates_lost") > 0.0, "{:?}", trial.notes);
+    assert_eq!(figure(trial, "sql_check_failures", "updates_lost"), 1.0);
+    let split = ["ledger_servers", "ledger_split", "ledger_split_ms"];
+    assert_eq!(split.map(|metric| figure(trial, metric, "")), [1.0, 0.0, 0.0]);
+}

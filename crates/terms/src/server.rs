@@ -25,6 +25,17 @@ impl fmt::Display for StopMode {
     }
 }
 
+/// The signal that asks a process to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum EndSignal {
+    /// SIGTERM.
+    Term,
+    /// SIGINT.
+    Int,
+    /// SIGQUIT.
+    Quit,
+}
+
 /// When a server connection goes back to PgBouncer's pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PoolMode {

@@ -48,7 +48,8 @@ pub fn again(
     let name = explored.unwrap_or_else(|| before.point.data.node.clone());
     let disk = before.point.topology.node(&name).map_or(Disk::Plain, |node| node.disk);
     let Disk::CutBlock { size_bytes, lying, .. } = disk else { return Err(no_state()) };
-    let server = site.server_mut(&name).ok_or_else(|| Error::NoServer(name.clone()))?;
+    let server =
+        site.server_mut(&name).ok_or_else(|| Error::Site(site::Error::NoServer(name.clone())))?;
     server.kill9()?;
     let place = server.disk_directory()?;
     let base = place.join("base");

@@ -49,7 +49,7 @@ impl Replica {
 
     pub(super) fn server(&mut self) -> Result<&mut Node, Error> {
         let name = self.node.name.clone();
-        self.node.server.node().ok_or(Error::NoServer(name))
+        self.node.server.node().ok_or(Error::Site(site::Error::NoServer(name)))
     }
 
     /// Switches its disk off and has it start from a state next. What it writes itself need not be

@@ -279,14 +279,8 @@ impl Node {
     /// As [`crate::Node::run_client`].
     pub(crate) fn run_client(&self, run: &ClientRun) -> Result<Ran, Error> {
         let endpoint = self.endpoint();
-        let host = match &endpoint.host {
-            Host::Unix(directory) => directory.as_os_str(),
-            Host::Tcp(name) => name.as_ref(),
-        };
         let mut command = std::process::Command::new(self.installation().program(&run.program));
-        command.args(&run.arguments).arg("--host").arg(host);
-        command.args(["--port", &endpoint.port.to_string(), "--username", &endpoint.user]);
-        command.arg(&endpoint.database);
+        command.args(&run.arguments).args(endpoint.libpq_arguments());
         command.envs(run.environment.iter().map(|(name, value)| (name, value)));
         command.envs(endpoint.password.iter().map(|password| ("PGPASSWORD", password)));
         let output = command.output().map_err(|source| {

@@ -8,28 +8,32 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::SystemTime;
 
 use fault::disk::Method;
 use os::throttle::Throttle;
 use os::user::User;
 
-use crate::answer::{Answer, Listing, MadeLink, MadeNode, MadePooler};
+use crate::answer::{Answer, Listing, MadeLink, MadeNode, MadePooler, Packages};
 use crate::error::{Error, HostError};
 use crate::files::{failed, open_file};
 use crate::inner::lab::Lab;
 use crate::inner::link::Link;
 use crate::inner::network::Network;
 use crate::inner::node::{Node, Snapshot};
+use crate::inner::packages;
 use crate::inner::pooler::Pooler;
 use crate::inner::process::Process;
 use crate::inner::program::Runs;
-use crate::inner::shared::kill_servers;
+use crate::inner::shared::{Shared, kill_servers};
+use crate::inner::station::Station;
+use crate::inner::switch::Switch;
 use crate::link_config::{LinkBy, LinkConfig};
 use crate::node_config::NodeConfig;
 use crate::pooler_config::PoolerConfig;
 use crate::resources::Resources;
+use crate::station_config::{Peer, StationConfig};
 use crate::verb::Verb;
 
 /// The lab and what is in it.
@@ -38,6 +42,8 @@ pub(crate) struct Objects {
     /// Dropped before the lab.
     all: Mutex<HashMap<u32, Arc<RwLock<Object>>>>,
     lab: Mutex<Option<Lab>>,
+    /// What joins its stations, as long as one of them is there.
+    switch: Mutex<Option<Weak<Switch>>>,
     /// The rig's own program here, if the rig that asks is on another machine: what the rig names as
     /// its program is there.
     program: Option<PathBuf>,
@@ -48,6 +54,7 @@ enum Object {
     Node(Box<Node>),
     Pooler(Box<Pooler>),
     Process(Box<Process>),
+    Station(Box<Station>),
     Link(Box<Link>),
     Snapshot(Snapshot),
     Limit { _throttle: Throttle },
@@ -55,7 +62,8 @@ enum Object {
 
 impl Objects {
     pub(crate) fn new(lab: Lab, program: Option<PathBuf>) -> Objects {
-        Objects { all: Mutex::default(), lab: Mutex::new(Some(lab)), program }
+        let (all, switch) = (Mutex::default(), Mutex::default());
+        Objects { all, lab: Mutex::new(Some(lab)), switch, program }
     }
 
     /// Gives everything up. Threads that hold an object give it up themselves.
@@ -73,6 +81,10 @@ impl Objects {
             Verb::TestFlush(seconds) => Ok(self.lab()?.test_flush(seconds)?.into()),
             Verb::Resources => Ok(Resources::here(self.lab()?.directory())?.into()),
             Verb::WallClock => Ok(wall_clock_us().into()),
+            Verb::Unpack(names) => {
+                let (root, files) = packages::unpack(self.lab()?.shared(), &names)?;
+                Ok(Packages { root, files }.into())
+            }
             Verb::Read(directory) => Ok(read(&self.lab()?, &directory)?.into()),
 
             Verb::MakeNode { name, config } => self.make_node(number, &name, config),
@@ -84,18 +96,19 @@ impl Objects {
                 self.add(number, Object::Process(Box::new(process)));
                 Ok(log.into())
             }
+            Verb::MakeStation { name, config } => self.make_station(number, &name, config),
             Verb::MakeLink { name, config } => self.make_link(number, &name, config),
             Verb::Drop => Ok(self.give_up(number)?.into()),
 
             Verb::Start => self.running_mut(number, |it| it.start()),
             Verb::Stop(mode) => self.running_mut(number, |it| it.stop(mode)),
-            Verb::Kill => self.running_mut(number, |it| it.program_mut().kill9()),
-            Verb::Pause => self.running_mut(number, |it| it.program_mut().pause()),
-            Verb::Resume => self.running_mut(number, |it| it.program_mut().resume()),
-            Verb::IsRunning => self.running(number, |it| it.program().is_running()),
-            Verb::Exit => self.running(number, |it| it.program().exit()),
+            Verb::Kill => self.running_mut(number, |it| it.kill9()),
+            Verb::Pause => self.running_mut(number, |it| it.pause()),
+            Verb::Resume => self.running_mut(number, |it| it.resume()),
+            Verb::IsRunning => self.running(number, |it| it.is_running()),
+            Verb::Exit => self.running(number, |it| it.exit()),
             Verb::LogTail => self.running(number, |it| Ok(it.log_tail())),
-            Verb::LogText => self.running(number, |it| Ok(it.program().text(&it.log()))),
+            Verb::LogText => self.running(number, |it| Ok(it.log_text())),
             Verb::Pid => self.look(number, |object| Some(Ok(object.pid()))),
 
             Verb::Init => self.node_mut(number, Node::init),
@@ -138,6 +151,18 @@ impl Objects {
             Verb::DiskDirectory => self.node(number, Node::disk_directory),
             Verb::DataBytes => self.node(number, Node::data_bytes),
             Verb::RunClient(run) => self.node(number, |node| node.run_client(&run)),
+
+            Verb::Equip(processes) => self.station(number, |it| it.equip(processes)),
+            Verb::OfProcess(name, act) => self.station(number, |it| it.process(&name, act)),
+            Verb::RunIn(run) => self.station(number, |it| it.run(&run)),
+            Verb::CutOff(peers, direction) => {
+                let peers = peers.into_iter().map(|peer| self.end_of(peer));
+                let peers = peers.collect::<Result<Vec<_>, Error>>()?;
+                self.station(number, |it| it.cut(peers, direction))
+            }
+            Verb::Rejoin => self.station(number, Station::heal),
+            Verb::KeepFiles => self.station(number, Station::keep_files),
+            Verb::ResetFiles => self.station(number, Station::reset_files),
 
             Verb::Counters => self.link_mut(number, Link::counters),
             Verb::Measure => self.link(number, Link::measure),
@@ -182,6 +207,42 @@ impl Objects {
         Ok(Box::new(made).into())
     }
 
+    fn make_station(
+        &self,
+        number: u32,
+        name: &str,
+        config: StationConfig,
+    ) -> Result<Answer, Error> {
+        let shared = Arc::clone(self.lab()?.shared());
+        let switch = match config.own_network {
+            true => Some(self.switch(&shared)?),
+            false => None,
+        };
+        let station = Station::new(shared, name, config, switch)?;
+        let made = station.made();
+        self.add(number, Object::Station(Box::new(station)));
+        Ok(Box::new(made).into())
+    }
+
+    /// The switch of the lab, which is made when the first station needs it.
+    fn switch(&self, shared: &Arc<Shared>) -> Result<Arc<Switch>, Error> {
+        let mut switch = lock(&self.switch);
+        if let Some(made) = switch.as_ref().and_then(Weak::upgrade) {
+            return Ok(made);
+        }
+        let made = Arc::new(Switch::make(shared)?);
+        *switch = Some(Arc::downgrade(&made));
+        Ok(made)
+    }
+
+    /// The network of an end of a cut, none for the clients', and its address.
+    fn end_of(&self, peer: Peer) -> Result<(Option<Network>, String), Error> {
+        Ok(match peer {
+            Peer::Clients => (None, String::new()),
+            Peer::Station(number, address) => (Some(self.network(number)?), address),
+        })
+    }
+
     fn make_link(&self, number: u32, name: &str, mut config: LinkConfig) -> Result<Answer, Error> {
         self.be_own(&mut config.program);
         let networks = match &config.by {
@@ -219,8 +280,12 @@ impl Objects {
     fn network(&self, node: u32) -> Result<Network, Error> {
         let object = self.find(node)?;
         let object = object.read().unwrap_or_else(PoisonError::into_inner);
-        let Object::Node(found) = &*object else { return Err(not_that(node)) };
-        found.network().cloned().ok_or_else(|| not_that(node))
+        let found = match &*object {
+            Object::Node(found) => found.network(),
+            Object::Station(found) => found.network(),
+            _ => None,
+        };
+        found.cloned().ok_or_else(|| not_that(node))
     }
 
     fn add(&self, number: u32, object: Object) {
@@ -296,6 +361,18 @@ impl Objects {
         })
     }
 
+    /// Does something with a station.
+    fn station<T: Into<Answer>>(
+        &self,
+        number: u32,
+        act: impl FnOnce(&mut Station) -> Result<T, Error>,
+    ) -> Result<Answer, Error> {
+        self.act(number, |object| match object {
+            Object::Station(station) => Some(act(station)),
+            _ => None,
+        })
+    }
+
     /// Looks at a link.
     fn link<T: Into<Answer>>(
         &self,
@@ -327,6 +404,7 @@ impl Object {
             Object::Node(node) => Some(&**node),
             Object::Pooler(pooler) => Some(&**pooler),
             Object::Process(process) => Some(&**process),
+            Object::Station(station) => Some(&**station),
             Object::Link(_) | Object::Snapshot(_) | Object::Limit { .. } => None,
         }
     }
@@ -336,6 +414,7 @@ impl Object {
             Object::Node(node) => Some(&mut **node),
             Object::Pooler(pooler) => Some(&mut **pooler),
             Object::Process(process) => Some(&mut **process),
+            Object::Station(station) => Some(&mut **station),
             Object::Link(_) | Object::Snapshot(_) | Object::Limit { .. } => None,
         }
     }

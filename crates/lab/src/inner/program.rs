@@ -53,6 +53,36 @@ pub(crate) trait Runs {
     /// The end of its log since it was last started.
     fn log_tail(&self) -> String;
 
+    /// All of its log.
+    fn log_text(&self) -> String {
+        self.program().text(&self.log())
+    }
+
+    /// As [`crate::Part::kill9`].
+    fn kill9(&mut self) -> Result<usize, Error> {
+        self.program_mut().kill9()
+    }
+
+    /// As [`crate::Part::pause`].
+    fn pause(&mut self) -> Result<usize, Error> {
+        self.program_mut().pause()
+    }
+
+    /// As [`crate::Part::resume`].
+    fn resume(&mut self) -> Result<usize, Error> {
+        self.program_mut().resume()
+    }
+
+    /// As [`crate::Part::is_running`].
+    fn is_running(&self) -> Result<bool, Error> {
+        self.program().is_running()
+    }
+
+    /// As [`crate::Part::exit`].
+    fn exit(&self) -> Result<Option<Exit>, Error> {
+        self.program().exit()
+    }
+
     /// As [`crate::Part::stop`].
     fn stop(&mut self, mode: StopMode) -> Result<Exit, Error> {
         let (signal, waited) = self.stop_signal(mode);
@@ -221,6 +251,18 @@ impl Program {
         let places = std::iter::once(&self.directory).chain(&self.file_system);
         let reached: std::io::Result<usize> =
             places.map(|place| init.signal_under(place, signal)).sum();
+        reached.map_err(|source| self.process(doing, source))
+    }
+
+    /// Sends a signal to what was started or works in one of its directories; returns how many
+    /// processes it reached.
+    pub(crate) fn signal_below(
+        &self,
+        doing: &'static str,
+        place: &Path,
+        signal: Signal,
+    ) -> Result<usize, Error> {
+        let reached = self.init(doing)?.signal_under(place, signal);
         reached.map_err(|source| self.process(doing, source))
     }
 

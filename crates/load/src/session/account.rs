@@ -3,9 +3,9 @@
 use history::Outcome;
 use record::{
     Moment,
-    ledger::{Chain, Entry, What},
+    ledger::{Chain, Entry, Giver, What},
 };
-use script::{Pipeline, Value};
+use script::{Pipeline, Slot, Value};
 use wire::backend::ErrorResponse;
 
 use crate::{
@@ -82,6 +82,9 @@ impl Session {
             chained.value = chained.chain.value(chained.seq);
             self.variables.set(slots.seq, Value::Int(chained.seq as i64));
             self.variables.set(slots.chain, Value::Int(chained.value));
+            // What the last transaction was told says nothing of this one.
+            self.variables.set(slots.server, Value::Null);
+            self.variables.set(slots.timeline, Value::Null);
             self.note(cx, now, What::Intended);
         }
         self.begin_in_diary(cx, now);
@@ -203,16 +206,33 @@ impl Session {
                     chained.chain.acknowledged(chained.value);
                 }
                 What::Unknown => chained.chain.unknown(),
-                What::Failed(_) | What::Intended | What::Disconnected => {}
+                What::Failed(_) | What::Intended | What::Disconnected | What::Given(_) => {}
+            }
+            let is_acknowledged = matches!(what, What::Acknowledged | What::AcknowledgedAlone);
+            if let (true, Some(giver)) = (is_acknowledged, self.giver(cx)) {
+                self.note(cx, now, What::Given(giver));
             }
             self.note(cx, now, what);
         }
         let outcome = match what {
             What::Acknowledged | What::AcknowledgedAlone => Outcome::Committed,
             What::Failed(_) => Outcome::Failed,
-            What::Unknown | What::Intended | What::Disconnected => Outcome::Unknown,
+            What::Unknown | What::Intended | What::Disconnected | What::Given(_) => {
+                Outcome::Unknown
+            }
         };
         self.end_in_diary(cx, now, outcome);
+    }
+
+    /// The server of the transaction under way, if its script has asked for it.
+    fn giver(&self, cx: &LaneContext<'_>) -> Option<Giver> {
+        let slots = cx.program.ledger?;
+        let number = |slot: Slot| {
+            let mut text = Vec::new();
+            self.variables.write(slot, &mut text);
+            str::from_utf8(&text).ok()?.trim().parse::<i64>().ok()
+        };
+        Some(Giver { server: number(slots.server)?, timeline: number(slots.timeline)? })
     }
 
     fn note(&self, cx: &mut LaneContext<'_>, now: u64, what: What) {

@@ -36,6 +36,11 @@ fn every_shipped_study_proves_itself_and_its_record_can_be_read() {
 fn proves_itself(desk: &Desk, study: &str) -> bool {
     let run = ["run", study, "--profile", "smoke", "--out", study, "--gate"];
     let said = desk.pgrig(&run);
+    // Nothing of it fits: only root can run it, or its packages cannot be had.
+    if said.code == Some(3) {
+        testing::skip::because(format!("study {study} does not fit this machine"));
+        return true;
+    }
     // Claims about what was left out cannot be told.
     let code = said.code.filter(|code| *code == 5 && leaves_out(&said)).unwrap_or(0);
     let said = said.ended(code);

@@ -124,6 +124,23 @@ fn a_bare_check_tells_what_the_machine_can_do() {
 }
 
 #[test]
+fn what_a_study_can_ask_for_is_listed_and_looked_for() {
+    let desk = Desk::new();
+    let check = |args: &[&str], code: i32, expected: &str| {
+        let said = desk.pgrig(args).ended(code);
+        let all = said.out + &said.err;
+        assert!(all.contains(expected), "{args:?}:\n{all}");
+    };
+    check(&["metrics", "primaries"], 0, "two_primaries_ms [ms]  time in which two servers");
+    check(&["metrics", "p99", "--json"], 0, "\"unit\": \"ms\"");
+    check(&["metrics", "ledger_losst"], 1, "did you mean \"ledger_lost\"?");
+    check(&["words", "node"], 0, "kind = \"machine\"");
+    check(&["words", "SIGSTOP"], 0, "pause  (action)");
+    check(&["words", "amcheck", "--json"], 0, "\"kind\": \"check\"");
+    check(&["words", "promte"], 1, "did you mean \"promote\"?");
+}
+
+#[test]
 fn clean_says_when_there_is_nothing() {
     let desk = Desk::new();
     std::fs::create_dir(desk.path("empty")).unwrap();

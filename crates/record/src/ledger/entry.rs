@@ -1,8 +1,9 @@
 //! One line of a ledger, as text that a person can grep and `COPY` can read.
 //!
 //! ```text
-//! ledger 1 seed 42
+//! ledger 2 seed 42
 //! i 3 17 61034567890          client 3 is about to send its transaction 17, at 61.03 s
+//! g 3 17 61035561201 7 2      server 7 with timeline 2 gave the answer that follows
 //! a 3 17 61035561201          the server acknowledged it
 //! w 3 18 61036120775          … with a warning that no standby may have it
 //! f 3 19 61036941030 40001    it failed, and for certain
@@ -12,6 +13,7 @@
 
 use std::io::Write;
 
+use super::givers::Giver;
 use crate::Moment;
 
 /// Something that a client knows of one of its transactions.
@@ -42,12 +44,15 @@ pub enum What {
     /// The connection was lost while the server had something to answer, or the rig itself cancelled
     /// or abandoned the transaction.
     Unknown,
+    /// The server that gives the answer that the next entry notes, as the transaction asked for it.
+    Given(Giver),
     /// The connection was lost; the entry names the client's last transaction, or 0.
     Disconnected,
 }
 
-/// The format that [`header_line`] announces.
-const FORMAT: u32 = 1;
+/// The format that [`header_line`] announces. Format 1 named no servers.
+const FORMAT: u32 = 2;
+const FORMATS: std::ops::RangeInclusive<u32> = 1..=FORMAT;
 
 /// The first line of a file: its format and the seed of its chains.
 #[must_use]
@@ -59,7 +64,9 @@ pub fn header_line(seed: u64) -> String {
 pub(super) fn parse_header(line: &str) -> Result<u64, String> {
     let words: Vec<&str> = line.split(' ').collect();
     match words[..] {
-        ["ledger", format, "seed", seed] if format == FORMAT.to_string() => {
+        ["ledger", format, "seed", seed]
+            if format.parse().is_ok_and(|format| FORMATS.contains(&format)) =>
+        {
             seed.parse().map_err(|_| format!("\"{seed}\" is no seed"))
         }
         ["ledger", format, ..] => {
@@ -79,6 +86,7 @@ impl Entry {
             What::AcknowledgedAlone => 'w',
             What::Failed(_) => 'f',
             What::Unknown => 'u',
+            What::Given(_) => 'g',
             What::Disconnected => 'l',
         };
         // Memory is all that is written to here.
@@ -86,6 +94,9 @@ impl Entry {
             What::Failed(Some(sqlstate)) => {
                 let sqlstate = String::from_utf8_lossy(sqlstate);
                 writeln!(out, "{letter} {client} {seq} {at} {sqlstate}")
+            }
+            What::Given(Giver { server, timeline }) => {
+                writeln!(out, "{letter} {client} {seq} {at} {server} {timeline}")
             }
             _ => writeln!(out, "{letter} {client} {seq} {at}"),
         };
@@ -104,6 +115,10 @@ impl Entry {
             ("f", [sqlstate]) => {
                 What::Failed(Some(sqlstate.as_bytes().try_into().map_err(|_| bad())?))
             }
+            ("g", [server, timeline]) => What::Given(Giver {
+                server: server.parse().map_err(|_| bad())?,
+                timeline: timeline.parse().map_err(|_| bad())?,
+            }),
             ("u", []) => What::Unknown,
             ("l", []) => What::Disconnected,
             _ => return Err(bad()),

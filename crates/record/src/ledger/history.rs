@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::entry::parse_header;
-use super::{Chain, Entry, What};
+use super::{Chain, Entry, Giver, What};
 use crate::Moment;
 use crate::error::Error;
 use crate::inside::Inside;
@@ -26,6 +26,8 @@ pub struct Ledger {
     clients: BTreeMap<u32, Vec<Transaction>>,
     /// Files whose last line was cut off in the middle, as the death of a generator leaves them.
     torn: Vec<String>,
+    /// The servers that gave answers.
+    givers: Vec<Giver>,
 }
 
 /// One transaction of a client.
@@ -41,6 +43,8 @@ pub struct Transaction {
     pub chain: i64,
     /// True if the client lost its connection before it ran another one.
     pub is_last: bool,
+    /// The number of the server that answered, from 1; 0 where it is not known.
+    giver: u16,
 }
 
 /// Outcome of a transaction, as far as its client knows.
@@ -113,13 +117,15 @@ impl Ledger {
                 true => Transaction {
                     ended: transaction.intended,
                     outcome: Outcome::Unknown,
+                    giver: 0,
                     ..*transaction
                 },
                 false => *transaction,
             });
             (*client, sent.collect())
         });
-        Ledger { seed: self.seed, clients: clients.collect(), torn: Vec::new() }
+        let givers = self.givers.clone();
+        Ledger { seed: self.seed, clients: clients.collect(), torn: Vec::new(), givers }
     }
 
     /// Adds what one file says. Its last line may be cut off: nothing that follows a line in the
@@ -180,7 +186,8 @@ impl Ledger {
             }
             let chain = state.chain.value(seq);
             let outcome = Outcome::Unknown;
-            history.push(Transaction { intended: at, ended: at, outcome, chain, is_last: false });
+            let (intended, ended, is_last, giver) = (at, at, false, 0);
+            history.push(Transaction { intended, ended, outcome, chain, is_last, giver });
             return Ok(());
         }
         if what == What::Disconnected {
@@ -194,13 +201,19 @@ impl Ledger {
         else {
             return Err(format!("client {client} has no open transaction {seq}"));
         };
+        if let What::Given(giver) = what {
+            transaction.giver = number_of(&mut self.givers, giver);
+            return Ok(());
+        }
         state.is_open = false;
         transaction.ended = at;
         transaction.outcome = match what {
             What::Acknowledged => Outcome::Acknowledged,
             What::AcknowledgedAlone => Outcome::AcknowledgedAlone,
             What::Failed(_) => Outcome::Failed,
-            What::Unknown | What::Intended | What::Disconnected => Outcome::Unknown,
+            What::Unknown | What::Intended | What::Disconnected | What::Given(_) => {
+                Outcome::Unknown
+            }
         };
         match transaction.outcome {
             Outcome::Unknown => state.chain.unknown(),
@@ -219,6 +232,13 @@ impl Ledger {
     #[must_use]
     pub fn client(&self, client: u32) -> Option<&[Transaction]> {
         self.clients.get(&client).map(Vec::as_slice)
+    }
+
+    /// The server that answered a transaction, where the transaction has asked for it.
+    #[must_use]
+    pub fn giver(&self, transaction: &Transaction) -> Option<Giver> {
+        let index = usize::from(transaction.giver).checked_sub(1)?;
+        self.givers.get(index).copied()
     }
 
     /// The longest time between two moments in which nothing was acknowledged, in nanoseconds.
@@ -253,7 +273,8 @@ impl Ledger {
     #[must_use]
     pub fn of_clients(&self, clients: Range<u32>) -> Ledger {
         let part = self.clients.range(clients).map(|(client, all)| (*client, all.clone()));
-        Ledger { seed: self.seed, clients: part.collect(), torn: self.torn.clone() }
+        let (torn, givers) = (self.torn.clone(), self.givers.clone());
+        Ledger { seed: self.seed, clients: part.collect(), torn, givers }
     }
 
     /// Files whose last line was cut off: their generator died while it wrote.
@@ -261,4 +282,14 @@ impl Ledger {
     pub fn torn(&self) -> &[String] {
         &self.torn
     }
+}
+
+/// The number of a server, from 1, which it gets when it is first named; 0 once there are too many.
+fn number_of(givers: &mut Vec<Giver>, giver: Giver) -> u16 {
+    let known = givers.iter().position(|known| *known == giver);
+    let index = known.unwrap_or_else(|| {
+        givers.push(giver);
+        givers.len() - 1
+    });
+    u16::try_from(index + 1).unwrap_or(0)
 }

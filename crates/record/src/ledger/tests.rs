@@ -265,7 +265,7 @@ fn what_cannot_have_happened_is_named_with_its_line() {
     };
     let head = "ledger 1 seed 42\n";
     check("i 1 1 5\n", "1: it does not begin as a ledger does");
-    check("ledger 2 seed 42\n", "1: the ledger has format 2, this pgrig reads 1");
+    check("ledger 3 seed 42\n", "1: the ledger has format 3, this pgrig reads 2");
     check("ledger 1 seed x\n", "1: \"x\" is no seed");
     check(&format!("{head}i 1 2 5\n"), "2: client 1 intends 2, its last was 0");
     check(&format!("{head}a 1 1 5\n"), "2: client 1 has no open transaction 1");

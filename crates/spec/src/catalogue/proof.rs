@@ -1,12 +1,13 @@
-//! What checks after a trial found: the ledger's, and pg_amcheck's.
+//! What checks after a trial found: the ledger's, pg_amcheck's, the study's own.
 
 use super::Better::{Higher, Lower, Neither};
 use super::Kind::Total;
-use super::Scope::{Node, Workload};
+use super::Scope::{Node, Statement, Trial, Workload};
 use super::{By, Metric, Source, by, row};
 
 const LEDGER: Source = by(By::Ledger, "ledger");
 const BOTH: Source = by(By::LedgerAndRows, "ledger against rows");
+const WATCHED: Source = by(By::Server, "every server asked each 10 ms");
 const AMCHECK: Source = by(By::Check, "pg_amcheck");
 
 #[rustfmt::skip] // rows read as the table that they are
@@ -65,6 +66,30 @@ metrics! {
     LEDGER_ANOMALIES = row("ledger_anomalies", "", Lower, Workload, Total, BOTH,
         "everything that must not be: lost, failed but present, doubled, invented, broken, torn, \
          what the two scans do not agree on, and tables that cannot be read"),
+
+    LEDGER_SERVERS = row("ledger_servers", "", Neither, Workload, Total, LEDGER,
+        "servers that acknowledged transactions, as the script's ledger_server names them"),
+    LEDGER_SPLIT = row("ledger_split", "", Lower, Workload, Total, LEDGER,
+        "acknowledgements of a server for transactions that were sent after a server with a later \
+         timeline had acknowledged one: two primaries, proven by the clients"),
+    LEDGER_SPLIT_MS = row("ledger_split_ms", "ms", Lower, Workload, Total, LEDGER,
+        "time from the first acknowledgement with a later timeline to the last one with an earlier \
+         timeline; 0 where the earlier one has given none since"),
+
+    TWO_PRIMARIES_MS = row("two_primaries_ms", "ms", Lower, Trial, Total, WATCHED,
+        "time in which two servers of a manager's or more said that they take writes"),
+    NO_PRIMARY_MS = row("no_primary_ms", "ms", Lower, Trial, Total, WATCHED,
+        "longest time inside the window in which no server of a manager's said that it takes writes"),
+    WHOLE_AGAIN_MS = row("whole_again_ms", "ms", Lower, Trial, Total, WATCHED,
+        "time from the first action of the timeline until a primary had every other server as a \
+         streaming standby, for the rest of the load"),
+    WHOLE_AT_END = row("whole_at_end", "", Higher, Trial, Total, WATCHED,
+        "1 if the primary had every other server as a streaming standby when the load ended, else 0"),
+
+    SQL_CHECK_FAILURES = row("sql_check_failures", "", Lower, Statement, Total, by(By::Check, "queries of the study"),
+        "queries of the study whose value is not what the study expects"),
+    SQL_CHECK_VALUE = row("sql_check_value", "", Neither, Statement, Total, by(By::Check, "queries of the study"),
+        "the value of a query of the study after the load, where it is a number"),
 
     AMCHECK_CORRUPTIONS = row("amcheck_corruptions", "", Lower, Node, Total, AMCHECK,
         "places in tables and indexes that pg_amcheck complains about"),

@@ -1,6 +1,7 @@
 //! What a study.toml becomes, and what is said when it cannot become anything.
 
 mod claims;
+mod machines;
 mod mistakes;
 mod points;
 mod set;

@@ -59,7 +59,7 @@ fn everything_that_is_wrong_is_pointed_at() {
          `\"primery\"` unknown node \"primery\" (did you mean \"primary\"?)\n\
          `{}` an action has no at\n\
          `{}` an action without a verb \
-         (one of sql, checkpoint, stop, kill, kill_backend, unthrottle, pause, continue, start, rebalance, promote, power_cut, fail_disk, cut, \
+         (one of sql, checkpoint, stop, kill, kill_backend, unthrottle, pause, continue, start, run, rebalance, promote, power_cut, fail_disk, cut, \
          delay, reset, heal)",
     );
     check(
@@ -71,7 +71,7 @@ fn everything_that_is_wrong_is_pointed_at() {
          (give it archive = true)\n\
          `{ counts = \"primary\" }` one check at a time \
          (write { ledger = \"NODE\" } or { amcheck = \"NODE\" } or { checksums = \"NODE\" } or \
-         { restore = \"NODE\" } or { explain = \"QUERY\", as = \"NAME\" })",
+         { restore = \"NODE\" } or { explain = \"QUERY\", as = \"NAME\" } or { sql = \"QUERY\", as = \"NAME\", expect = \"VALUE\" })",
     );
     check(
         "over = {",

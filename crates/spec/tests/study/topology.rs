@@ -49,7 +49,7 @@ needs = ["root"]
 
 #[test]
 fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
-    use spec::{Action, Check, Direction, Disk, LinkKind, NodeKind, PoolMode, Role};
+    use spec::{Action, Check, Direction, Disk, LinkKind, NodeKind, PoolMode, Role, Whom};
     let study = parse(SYNC);
     let point = &study.points[0];
     let topology = &point.topology;
@@ -100,12 +100,12 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
     let cut = Action::Cut { link: "wan".to_owned(), direction: Direction::To };
     assert_eq!(point.timeline[0].action, cut);
     assert_eq!(point.timeline[2].action, Action::Delay { link: "wan".into(), to_us: 5_000 });
-    assert_eq!(point.checks[2], Check::Ledger { node: Some("standby1".to_owned()) });
-    assert_eq!(point.checks[4], Check::Amcheck { node: Some("distant".to_owned()) });
+    assert_eq!(point.checks[2], Check::Ledger { node: Some(Whom::Node("standby1".to_owned())) });
+    assert_eq!(point.checks[4], Check::Amcheck { node: Some(Whom::Node("distant".to_owned())) });
     let Check::Explain(explain) = &point.checks[5] else { panic!("{:?}", point.checks) };
     assert_eq!((explain.name.as_str(), explain.sql.as_str()), ("one", "SELECT 1"));
     assert_eq!(
-        (explain.node.as_deref(), explain.session["jit"].as_str()),
+        (explain.node.as_ref().and_then(Whom::name), explain.session["jit"].as_str()),
         (Some("standby2"), "off")
     );
     let throttle = node("shard2").throttle.unwrap();

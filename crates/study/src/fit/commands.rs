@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use script::{CommandKind, Names, Script, Syntax};
-use spec::{Action, Settings, Study};
+use spec::{Action, Point, Settings, Study};
 
 /// The places of the commands, each once, in the order of the study.
 #[must_use]
@@ -27,17 +27,33 @@ pub fn commands(study: &Study) -> Vec<String> {
             }
         }
         let actions = point.timeline.iter().filter_map(|timed| match &timed.action {
-            Action::Sql(step) => Some(step),
+            Action::Sql { node, sql } => Some((node.clone(), sql)),
             _ => None,
         });
-        for step in point.before.iter().chain(actions) {
-            let name = format!("SQL on {}", step.node);
-            found.extend(in_script(&name, &step.sql, Syntax::Current));
+        let steps = point.before.iter().map(|step| (step.on.to_string(), &step.sql));
+        for (node, sql) in steps.chain(actions) {
+            found.extend(in_script(&format!("SQL on {node}"), sql, Syntax::Current));
         }
+        found.extend(in_machines(point));
     }
     let mut seen = BTreeSet::new();
     found.retain(|place| seen.insert(place.clone()));
     found
+}
+
+/// The programs of machines, and the commands that the timeline runs on them.
+fn in_machines(point: &Point) -> impl Iterator<Item = String> {
+    let machines = point.topology.nodes.iter().filter_map(|node| Some((node, node.machine()?)));
+    let programs = machines.flat_map(|(node, machine)| {
+        machine.processes.iter().map(|process| {
+            format!("{} of {}: {}", process.name, node.group, process.command.join(" "))
+        })
+    });
+    let runs = point.timeline.iter().filter_map(|timed| match &timed.action {
+        Action::Run { node, command } => Some(format!("on {node}: {}", command.join(" "))),
+        _ => None,
+    });
+    programs.chain(runs)
 }
 
 /// Settings whose value is a command, or the path of a library that the server loads. A library

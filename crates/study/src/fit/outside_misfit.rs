@@ -71,8 +71,8 @@ fn objections(point: &Point) -> Vec<String> {
     };
     texts.extend(point.before.iter().map(|one| step(&one.sql, "before")));
     for timed in &point.timeline {
-        if let Action::Sql(one) = &timed.action {
-            texts.push(step(&one.sql, "timeline"));
+        if let Action::Sql { sql, .. } = &timed.action {
+            texts.push(step(sql, "timeline"));
         }
     }
     for script in point.workloads.iter().flat_map(|workload| &workload.scripts) {

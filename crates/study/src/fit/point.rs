@@ -12,6 +12,7 @@ use crate::fit::has::{Has, HasServers, HostHas};
 use crate::fit::hosts;
 use crate::fit::misfit::Misfit;
 use crate::fit::outside_misfit;
+use crate::fit::packages;
 
 /// What is in the way of one point.
 pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
@@ -31,6 +32,7 @@ pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
                 }
                 _ => {
                     misfits.extend(link_misfit(point));
+                    misfits.extend(packages::misfit(point));
                     misfits.extend(power_misfits(point, has.disk_bytes));
                     misfits.extend(throttle_misfit(point));
                 }
@@ -138,9 +140,9 @@ fn fault_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
 fn namespace_misfit(point: &Point) -> Option<Misfit> {
     let is_asked = point.topology.links.iter().any(|link| link.by == LinkKind::Namespace);
     is_asked.then(|| Misfit {
-        what: "links by namespace".to_owned(),
+        what: "networks of their own".to_owned(),
         amount: 1,
-        needs: "links by namespace".to_owned(),
+        needs: "networks of nodes' own".to_owned(),
         has: "hosts, between which links are relays".to_owned(),
         hint: Some("make the link by = \"relay\", or run it without --hosts".to_owned()),
     })
@@ -227,7 +229,9 @@ fn root_misfit(point: &Point, has: &Has) -> Option<Misfit> {
 
 /// Links by namespace that cannot be made for want of a program.
 fn link_misfit(point: &Point) -> Option<Misfit> {
-    let is_asked = point.topology.links.iter().any(|link| link.by == LinkKind::Namespace);
+    let machines = || point.topology.nodes.iter().filter_map(spec::Node::machine);
+    let is_asked = point.topology.links.iter().any(|link| link.by == LinkKind::Namespace)
+        || machines().any(|machine| machine.has_network);
     let error = is_asked.then(|| lab::machine::link_tools().err())??;
     Some(Misfit {
         what: "links by namespace".to_owned(),

@@ -69,7 +69,7 @@ impl Ground for Standing<'_> {
     fn logs(&self) -> String {
         let nodes = self.site.nodes.iter().filter_map(|node| match &node.server {
             lab::Server::Node(server) => Some(server.log_text()),
-            lab::Server::Target(_) => None,
+            lab::Server::Managed(_) | lab::Server::Target(_) => None,
         });
         nodes.collect()
     }

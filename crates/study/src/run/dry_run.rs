@@ -114,7 +114,7 @@ fn trial(
     }
     for timed in &point.timeline {
         match &timed.action {
-            Action::Sql(step) => listing.statements.push(step.sql.clone()),
+            Action::Sql { sql, .. } => listing.statements.push(sql.clone()),
             Action::Checkpoint { .. } => listing.statements.push("CHECKPOINT".to_owned()),
             _ => {}
         }

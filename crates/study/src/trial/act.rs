@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use lab::{Node, Part, wait_until};
+use lab::{Node, Part, ProcessAct, wait_until};
 use record::Fault;
 use server::message::with_detail as server_words;
-use site::{Moved, PowerError, Site, SiteLink, SiteNode, Taken};
-use spec::Action;
+use server::{Client, ConnectError, Limits};
+use site::{Moved, PowerError, Service, Site, SiteLink, SiteNode, SiteStation, Taken};
+use spec::{Action, ProcessVerb};
 
 use crate::trial::blame;
 
@@ -48,6 +49,9 @@ pub(crate) enum ActError {
     /// A power cut.
     #[error(transparent)]
     Power(#[from] PowerError),
+    /// No session on the console of a pooler.
+    #[error(transparent)]
+    Console(#[from] ConnectError),
     /// The server's words.
     #[error("{}", server_words(.0))]
     Sql(#[from] postgres::Error),
@@ -63,6 +67,19 @@ pub(crate) enum ActError {
     /// The topology has no such link.
     #[error("the topology has no link {0}")]
     NoLink(String),
+    /// It is done to machines only.
+    #[error("{0} is no machine")]
+    NoMachine(String),
+    /// A command of the study failed.
+    #[error("{program} ended {code}: {said}")]
+    Command {
+        /// The program.
+        program: String,
+        /// Its exit code, in words.
+        code: String,
+        /// Its last line.
+        said: String,
+    },
     /// Nothing was there to be stopped.
     #[error("no process was {verb}")]
     NoProcess {
@@ -95,6 +112,7 @@ impl ActError {
             | ActError::NoServer(_)
             | ActError::NotLimited
             | ActError::NoLink(_)
+            | ActError::NoMachine(_)
             | ActError::Power(PowerError::NotOurs | PowerError::NothingToLose) => None,
             ActError::NoProcess { .. } | ActError::Power(PowerError::NotRunning) if was_down => {
                 None
@@ -104,6 +122,7 @@ impl ActError {
                 Some(Fault::Server)
             }
             ActError::NoAnswer { .. } => Some(Fault::Server),
+            ActError::Command { .. } | ActError::Console(_) => Some(Fault::Unknown),
             ActError::Lab(_) | ActError::Site(_) | ActError::Sql(_) | ActError::Power(_)
                 if is_of_server =>
             {
@@ -129,7 +148,14 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
         Action::FailDisk { node, at, fault } => {
             return Ok(Proof::Cut(site::fail_disk(site, node, cut_seed, *at, *fault)?));
         }
-        Action::Sql(step) => sql(site, name, &step.sql),
+        Action::Sql { sql: text, .. } => sql(site, name, text),
+        Action::OfProcess { process, act, .. } => of_process(site, name, process, *act),
+        Action::Run { command, .. } => run(site, name, command),
+        Action::CutOff { from, direction, .. } => {
+            let peers = site.stations.peers(name, from);
+            Ok(station(site, name)?.station.cut(peers, *direction)?)
+        }
+        Action::Rejoin { .. } => Ok(station(site, name)?.station.heal()?),
         Action::Checkpoint { .. } => sql(site, name, "CHECKPOINT"),
         Action::Stop { mode, .. } => {
             let exit = part(site, name)?.stop(*mode)?;
@@ -147,11 +173,11 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
         Action::Pause { .. } => some_processes(part(site, name)?.pause()?, "paused"),
         Action::Continue { .. } => {
             let proof = some_processes(part(site, name)?.resume()?, "resumed")?;
-            site.node(name).map_or(Ok(()), answers).map(|()| proof)
+            own_server(site, name).map_or(Ok(()), answers).map(|()| proof)
         }
         Action::Start { .. } => {
             part(site, name)?.start()?;
-            site.node(name).map_or(Ok(()), answers).map(|()| "it runs".to_owned())
+            own_server(site, name).map_or(Ok(()), answers).map(|()| "it runs".to_owned())
         }
         Action::Promote { .. } => {
             server(site, name)?.promote()?;
@@ -176,15 +202,63 @@ fn server<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut Node, ActError> 
     site.server_mut(name).ok_or_else(|| ActError::NoServer(name.to_owned()))
 }
 
+fn station<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteStation, ActError> {
+    site.station(name).ok_or_else(|| ActError::NoMachine(name.to_owned()))
+}
+
+fn of_process(
+    site: &mut Site,
+    name: &str,
+    process: &str,
+    act: ProcessVerb,
+) -> Result<String, ActError> {
+    let (act, verb) = match act {
+        ProcessVerb::Stop => (ProcessAct::Stop, "stopped"),
+        ProcessVerb::Kill => (ProcessAct::Kill, "killed"),
+        ProcessVerb::Pause => (ProcessAct::Pause, "paused"),
+        ProcessVerb::Continue => (ProcessAct::Resume, "resumed"),
+        ProcessVerb::Start => (ProcessAct::Start, "started"),
+    };
+    let count = station(site, name)?.station.process(process, act)?;
+    some_processes(count, verb).map(|words| format!("{process}: {words}"))
+}
+
+fn run(site: &mut Site, name: &str, command: &[String]) -> Result<String, ActError> {
+    let command: Vec<String> = command.iter().map(|word| site.stations.fill(name, word)).collect();
+    let program = command.first().cloned().unwrap_or_default();
+    let (code, said) = station(site, name)?.station.run(command, Vec::new(), COMMAND_TIMEOUT)?;
+    match code {
+        Some(0) => Ok(last_line(&said).unwrap_or("done").to_owned()),
+        code => {
+            let code = code.map_or("by a signal".to_owned(), |code| format!("with {code}"));
+            let said = last_line(&said).unwrap_or("it said nothing").to_owned();
+            Err(ActError::Command { program, code, said })
+        }
+    }
+}
+
+fn last_line(said: &str) -> Option<&str> {
+    said.lines().rev().map(str::trim).find(|line| !line.is_empty())
+}
+
 fn link<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteLink, ActError> {
     site.link(name).ok_or_else(|| ActError::NoLink(name.to_owned()))
 }
 
 fn sql(site: &Site, name: &str, sql: &str) -> Result<String, ActError> {
-    let node = site.node(name).ok_or(ActError::NotOurs)?;
-    let mut client = node.connect()?;
+    let pooler = site.services.iter().find(|service| service.name == name);
+    let mut client = match pooler.and_then(Service::console) {
+        Some(console) => console_of(&console)?,
+        None => site.node(name).ok_or(ActError::NotOurs)?.connect()?,
+    };
     client.batch_execute(sql)?;
     Ok("done".to_owned())
+}
+
+/// A session on the console of a pooler.
+fn console_of(console: &str) -> Result<Client, ActError> {
+    let conninfo = server::own_conninfo(console).map_err(ConnectError::Conninfo)?;
+    Ok(server::connect(&conninfo, &Limits::of_questions())?)
 }
 
 fn some_processes(count: usize, verb: &'static str) -> Result<String, ActError> {
@@ -193,6 +267,12 @@ fn some_processes(count: usize, verb: &'static str) -> Result<String, ActError> 
         1 => Ok(format!("1 process {verb}")),
         count => Ok(format!("{count} processes {verb}")),
     }
+}
+
+/// The server of that name, if it runs as soon as it is started: if a managed one does is for its
+/// manager to say.
+fn own_server<'s>(site: &'s Site, name: &str) -> Option<&'s SiteNode> {
+    site.node(name).filter(|node| !node.is_managed())
 }
 
 fn answers(node: &SiteNode) -> Result<(), ActError> {
@@ -205,5 +285,7 @@ fn answers(node: &SiteNode) -> Result<(), ActError> {
 
 /// A server that goes on answers in milliseconds, unless the machine is very busy.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// A manager's command waits until the cluster has changed.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 /// With its I/O limited, a recovery may take as long as the window, after which no limit is left.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(3600);

@@ -22,6 +22,7 @@ pub(crate) fn check(
     outcome: &Outcome,
     metered: &Metered,
     readings: &Readings,
+    values: &check::Values,
 ) -> Result<check::Outcome, Broke> {
     let point = order.point;
     order.go_on()?;
@@ -39,6 +40,7 @@ pub(crate) fn check(
         paused: &metered.paused,
         lost: &lost,
         workloads: &outcome.workloads,
+        values,
         deltas: &readings.deltas,
     };
     let (mut exposed, mut unreadable) = (check::Outcome::default(), None);
@@ -122,6 +124,7 @@ pub(crate) fn is_sound(order: &Order<'_>, site: &mut Site, metered: &Metered) ->
         paused: &metered.paused,
         lost: &[],
         workloads: &[],
+        values: &Default::default(),
         deltas: &Default::default(),
     };
     // What was not done because the load was over is nobody's fault.

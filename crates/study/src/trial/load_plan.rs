@@ -5,7 +5,7 @@ use std::path::Path;
 
 use load::{Connecting, Limit, OnError, OnLoss, Plan, ShellUser};
 use server::quote::identifier;
-use spec::{Action, Planned, Point, Timed};
+use spec::{Action, Planned, Point, ProcessVerb, Timed};
 use wire::conninfo::{Conninfo, TargetSessionAttrs};
 
 /// What the engine shall do at this point. `conninfos` says where each node is reached;
@@ -151,7 +151,13 @@ pub(crate) fn interval_ms(point: &Point) -> u64 {
 /// An answer that takes longer is not waited for: the query is cancelled. A server that the timeline
 /// has paused gives none, and no commit is confirmed by it.
 fn drain_ms(point: &Point) -> u64 {
-    let pauses = |timed: &Timed| matches!(timed.action, Action::Pause { .. });
+    let pauses = |timed: &Timed| {
+        let pauses = matches!(
+            timed.action,
+            Action::Pause { .. } | Action::OfProcess { act: ProcessVerb::Pause, .. }
+        );
+        pauses || matches!(timed.action, Action::CutOff { .. })
+    };
     if point.timeline.iter().any(pauses) { PAUSED_DRAIN_MS } else { DRAIN_MS }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use record::{Fault, Mark, MarkKind, Moment};
 use site::{Moved, PowerError, Site, Taken};
-use spec::{Action, Point};
+use spec::{Action, Chosen, Point, Timed};
 
 use crate::clock;
 use crate::trial::act::{self, ActError, Proof};
@@ -106,23 +106,32 @@ pub(crate) fn follow(agenda: &Agenda<'_>, site: &mut Site, opens: &Receiver<Mome
         return metered;
     }
     let before = cpu(site, agenda.samplers);
-    let mut due: Vec<(u64, &Action)> = agenda
-        .at_ms
-        .iter()
-        .copied()
-        .zip(agenda.point.timeline.iter().map(|timed| &timed.action))
-        .collect();
+    let mut due: Vec<(u64, &Timed)> =
+        agenda.at_ms.iter().copied().zip(&agenda.point.timeline).collect();
     due.sort_by_key(|(at_ms, _)| *at_ms);
     let mut waited = Waited::Long;
-    for (at_ms, action) in due {
+    let mut called: BTreeMap<String, String> = BTreeMap::new();
+    for (at_ms, timed) in due {
         waited = wait(opens, at(at_ms));
         if waited == Waited::Ended {
-            let (verb, name) = (action.verb(), action.target());
+            let (verb, name) = (timed.action.verb(), timed.action.target());
             let text = format!("{verb} {name}: the load was over before it was its turn");
             metered.failures.push(ActFailure { fault: None, text });
             continue;
         }
-        perform(agenda, site, action, &mut metered);
+        match chosen(site, timed, &called) {
+            Ok(name) => {
+                let action =
+                    name.map_or_else(|| timed.action.clone(), |name| timed.action.on(&name));
+                let name = action.target().to_owned();
+                called.extend(timed.called.clone().map(|called| (called, name)));
+                perform(agenda, site, &action, &mut metered);
+            }
+            Err(why) => {
+                let text = format!("{} {}: {why}", timed.action.verb(), timed.action.target());
+                metered.failures.push(ActFailure { fault: Some(Fault::Server), text });
+            }
+        }
     }
     if waited == Waited::Long {
         wait(opens, at(agenda.point.window_ms));
@@ -137,6 +146,24 @@ pub(crate) fn follow(agenda: &Agenda<'_>, site: &mut Site, opens: &Receiver<Mome
         }
     }
     metered
+}
+
+/// The node that an action is done to, where that is found at its moment. `called` are the names that
+/// earlier actions have given.
+fn chosen(
+    site: &Site,
+    timed: &Timed,
+    called: &BTreeMap<String, String>,
+) -> Result<Option<String>, site::Error> {
+    let Some(chosen) = &timed.chosen else { return Ok(None) };
+    let name = match chosen {
+        Chosen::PrimaryNow => site.primary_now()?.name.clone(),
+        Chosen::StandbyNow => site.standby_now()?.name.clone(),
+        Chosen::Earlier(name) => {
+            called.get(name).cloned().ok_or_else(|| site::Error::NoServer(name.clone()))?
+        }
+    };
+    Ok(Some(name))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

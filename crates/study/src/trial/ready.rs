@@ -67,7 +67,7 @@ fn warm_up(point: &Point, site: &Site) -> Result<Warmed, String> {
 fn before(point: &Point, site: &Site, control: &Control) -> Result<(), String> {
     let mut clients: BTreeMap<&str, server::Client> = BTreeMap::new();
     for step in &point.before {
-        let Some(node) = site.node(&step.node) else { continue };
+        let node = site.whom(Some(&step.on)).map_err(|error| error.to_string())?;
         if !clients.contains_key(node.name.as_str()) {
             let client = node.connect().map_err(|error| error.to_string())?;
             clients.insert(&node.name, client);

@@ -130,10 +130,12 @@ pub(crate) fn log_tails(site: &Site) -> BTreeMap<String, String> {
     };
     let servers = site.nodes.iter().filter_map(|node| match &node.server {
         lab::Server::Node(server) => Some((node.name.clone(), last(&server.log_text()))),
-        lab::Server::Target(_) => None,
+        lab::Server::Managed(_) | lab::Server::Target(_) => None,
     });
     let services = site.services.iter().map(|one| (one.name.clone(), last(&one.log_text())));
-    servers.chain(services).collect()
+    let stations = site.stations.iter();
+    let stations = stations.map(|one| (one.name.clone(), last(&one.station.log_text())));
+    servers.chain(services).chain(stations).collect()
 }
 
 /// Lines of a server's log that are kept of a trial that is not done.

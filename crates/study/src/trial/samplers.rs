@@ -106,7 +106,10 @@ fn origin_ns(origin: Instant) -> u64 {
 /// What the sampler beside some nodes and services watches.
 fn config(point: &Point, site: &Site, is_there: impl Fn(&str) -> bool) -> Config {
     let watched =
-        |node: &&SiteNode| point.topology.node(&node.name).is_some() && is_there(&node.name);
+        // A sampler of a server that is cut off would wait for it longer than the trial.
+        |node: &&SiteNode| {
+            point.topology.node(&node.name).is_some() && !node.is_managed() && is_there(&node.name)
+        };
     let servers = site.nodes.iter().filter(watched).map(|node| probe::Server {
         node: node.name.clone(),
         conninfo: node.probe_conninfo(),

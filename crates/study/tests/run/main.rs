@@ -1,6 +1,7 @@
 //! Whole studies on real servers: small ones, made here.
 
 mod actions;
+mod machines;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

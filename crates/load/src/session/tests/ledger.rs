@@ -54,6 +54,9 @@ fn the_outcome_of_a_transaction_is_what_the_server_said() {
     check(ONE, &["E:40001 Z:I", "E:40001 Z:I"], "i1 f1:40001");
     let block_again = ["C:BEGIN Z:T", "E:40P01 Z:E", "C:ROLLBACK Z:I", "C Z:T", "C Z:T"];
     check(BLOCK, &block_again, "i1");
+    // The server that the script has asked for, in the transaction that it acknowledges only.
+    let asks = "SELECT 7 AS ledger_server, 2 AS ledger_timeline \\gset\n".to_owned() + ONE;
+    check(&asks, &["T:ledger_server,ledger_timeline D:7,2 C Z:I", "C Z:I"], "i1 g1:7 a1");
     // An error after something was committed takes nothing back.
     let tail = format!("{ONE}SELECT 1/0;\n");
     check(&tail, &["C Z:I", "E:22012 Z:I"], "i1 u1");

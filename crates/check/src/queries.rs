@@ -1,0 +1,78 @@
+//! Queries of the study's own: the value that each gives after the load, against the value that the
+//! study expects.
+
+use std::collections::BTreeMap;
+
+use postgres::SimpleQueryMessage;
+use site::Site;
+use spec::{Check, Point, SqlCheck, metrics};
+
+use crate::error::Error;
+use crate::outcome::{Before, Outcome};
+
+/// The values of queries before the load, by the name of the check.
+pub type Values = BTreeMap<String, Option<String>>;
+
+/// Before the load: the values of the queries that are compared with what they give then.
+///
+/// # Errors
+/// What a server said.
+pub fn values(point: &Point, site: &Site) -> Result<Values, Error> {
+    let compared = queries(point).filter(|check| check.expect.needs_before());
+    compared.map(|check| Ok((check.name.clone(), value(check, site)?.1))).collect()
+}
+
+/// After the load: asks every query of the point. The scope of a figure is the query's name, and
+/// empty for all of them together.
+///
+/// # Errors
+/// What a server said.
+pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
+    let mut outcome = Outcome::default();
+    let mut failures = None;
+    for check in queries(before.point) {
+        let (node, value) = value(check, site)?;
+        let was = before.values.get(&check.name).cloned().flatten();
+        let holds = check.expect.holds(value.as_deref(), was.as_deref());
+        let failed = if holds { 0.0 } else { 1.0 };
+        outcome.set(&metrics::SQL_CHECK_FAILURES, &check.name, failed);
+        failures = Some(failures.unwrap_or(0.0) + failed);
+        if let Some(number) = value.as_deref().and_then(|value| value.parse().ok()) {
+            outcome.set(&metrics::SQL_CHECK_VALUE, &check.name, number);
+        }
+        if !holds {
+            let (name, expect) = (&check.name, &check.expect);
+            let shown = |value: Option<String>| value.unwrap_or_else(|| "no value".to_owned());
+            let compared = match expect.needs_before() {
+                true => format!(", which was {}", shown(was)),
+                false => String::new(),
+            };
+            let value = shown(value);
+            outcome.note(format!("{name} on {node} is {value}; expected: {expect}{compared}"));
+        }
+    }
+    if let Some(failures) = failures {
+        outcome.set(&metrics::SQL_CHECK_FAILURES, "", failures);
+    }
+    Ok(outcome)
+}
+
+fn queries(point: &Point) -> impl Iterator<Item = &SqlCheck> {
+    point.checks.iter().filter_map(|check| match check {
+        Check::Sql(check) => Some(check),
+        _ => None,
+    })
+}
+
+/// The server that ran a query, and the first value that it gave.
+fn value(check: &SqlCheck, site: &Site) -> Result<(String, Option<String>), Error> {
+    let node = site.whom(check.on.as_ref())?;
+    let mut client = node.connect()?;
+    let said = client.simple_query(&check.sql);
+    let said = said.map_err(Error::query(format!("check {} on {}", check.name, node.name)))?;
+    let row = said.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_owned)),
+        _ => None,
+    });
+    Ok((node.name.clone(), row.flatten()))
+}

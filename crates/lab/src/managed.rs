@@ -1,0 +1,94 @@
+//! A PostgreSQL server that a process of a station has started: a manager's.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use server::{Client, Limits};
+
+use crate::endpoint::{Endpoint, first_value};
+use crate::error::Error;
+use crate::find::Installation;
+use crate::open_lab::OpenLab;
+
+/// A server whose postmaster the rig did not start: its process is looked for at each question, and
+/// it may be another one the next time.
+#[derive(Debug, Clone)]
+pub struct Managed {
+    lab: Arc<OpenLab>,
+    name: String,
+    endpoint: Endpoint,
+}
+
+impl Managed {
+    pub(crate) fn new(lab: Arc<OpenLab>, name: &str, endpoint: Endpoint) -> Managed {
+        Managed { lab, name: name.to_owned(), endpoint }
+    }
+
+    /// Its station's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The address for the superuser.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The programs that belong to it.
+    #[must_use]
+    pub fn installation(&self) -> &Installation {
+        &self.lab.opened.installation
+    }
+
+    /// A connection for administration.
+    ///
+    /// # Errors
+    /// [`Error::Connect`].
+    pub fn connect(&self) -> Result<Client, Error> {
+        self.endpoint.connect(&format!("the server of {}", self.name))
+    }
+
+    /// A connection with these limits.
+    ///
+    /// # Errors
+    /// [`Error::Connect`].
+    pub fn connect_within(&self, limits: &Limits) -> Result<Client, Error> {
+        self.endpoint.connect_within(&format!("the server of {}", self.name), limits)
+    }
+
+    /// The first value that a statement gives, as text. A server that stands still does not keep who
+    /// asks for long.
+    ///
+    /// # Errors
+    /// [`Error::Connect`]; [`Error::Query`].
+    pub fn value(&self, statement: &str) -> Result<Option<String>, Error> {
+        let mut client = self.connect_within(&Limits::of_questions())?;
+        first_value(&mut client, statement, &format!("the server of {}", self.name))
+    }
+
+    /// Runs a client program of its installation against it: its exit code, what it wrote, and what it
+    /// said of errors.
+    ///
+    /// # Errors
+    /// [`Error::Process`] where it cannot be started.
+    pub fn run_client(
+        &self,
+        program: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<(Option<i32>, String, String), Error> {
+        let endpoint = &self.endpoint;
+        let mut command = Command::new(self.installation().program(program));
+        command.args(arguments).args(endpoint.libpq_arguments());
+        command.envs(environment.iter().copied());
+        command.envs(endpoint.password.iter().map(|password| ("PGPASSWORD", password)));
+        let output = command.output().map_err(|source| {
+            let node = self.name.clone();
+            Error::Process { doing: "running a client program on", node, source }
+        })?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok((output.status.code(), text(&output.stdout), text(&output.stderr)))
+    }
+}

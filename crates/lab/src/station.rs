@@ -1,0 +1,120 @@
+//! A station of a lab: processes that a study names, with the verbs of [`Part`](crate::Part) for all of
+//! them at once, and verbs for one of them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use terms::Direction;
+
+use crate::answer::{MadeStation, Ran};
+use crate::error::Error;
+use crate::open_lab::Object;
+use crate::part::{Part, is_a_part};
+use crate::station_config::{Peer, ProcessAct, StationProcess};
+use crate::verb::{StationRun, Verb};
+
+/// Several processes that live, stand still, are cut off and die as one, or in part. It is killed when
+/// it is dropped.
+#[derive(Debug)]
+pub struct Station {
+    pub(crate) part: Part,
+    made: MadeStation,
+}
+
+is_a_part!(Station);
+
+impl Station {
+    pub(crate) fn new(object: Object, name: &str, made: MadeStation) -> Station {
+        let log = made.directory.clone();
+        Station { part: Part::new(object, name, log), made }
+    }
+
+    /// The address on which its processes can be reached.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.made.address
+    }
+
+    /// The ports that are kept free for it.
+    #[must_use]
+    pub fn ports(&self) -> &[u16] {
+        &self.made.ports
+    }
+
+    /// Its directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.made.directory
+    }
+
+    /// Itself, as the end of another station's cut.
+    #[must_use]
+    pub fn peer(&self) -> Peer {
+        Peer::Station(self.object.number, self.made.address.clone())
+    }
+
+    /// Gives it its processes, in the place of what it had. Nothing is started.
+    ///
+    /// # Errors
+    /// [`Error::State`] if one of them runs.
+    pub fn equip(&self, processes: Vec<StationProcess>) -> Result<(), Error> {
+        self.ask(Verb::Equip(processes))
+    }
+
+    /// Does something to one of its processes, or to [`StationProcess::SERVER`]; returns how many
+    /// operating system processes it reached.
+    ///
+    /// # Errors
+    /// [`Error::NoProcess`]; [`Error::State`]; the init's.
+    pub fn process(&self, name: &str, act: ProcessAct) -> Result<usize, Error> {
+        self.ask(Verb::OfProcess(name.to_owned(), act))
+    }
+
+    /// Runs a command in it to its end, and returns its exit code and what it said.
+    ///
+    /// # Errors
+    /// A command that cannot be started, or does not end in time.
+    pub fn run(
+        &self,
+        command: Vec<String>,
+        environment: Vec<(String, String)>,
+        timeout: Duration,
+    ) -> Result<(Option<i32>, String), Error> {
+        let run = StationRun { command, environment, timeout };
+        let Ran { code, stdout, .. } = self.ask(Verb::RunIn(run))?;
+        Ok((code, stdout))
+    }
+
+    /// Lets no packet pass between it and `peers`, as seen from it: to it, from it, or both; returns
+    /// the proof in words.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it has no network of its own; the words of `ip`.
+    pub fn cut(&self, peers: Vec<Peer>, direction: Direction) -> Result<String, Error> {
+        self.ask(Verb::CutOff(peers, direction))
+    }
+
+    /// Ends all its cuts.
+    ///
+    /// # Errors
+    /// The words of `ip`.
+    pub fn heal(&self) -> Result<String, Error> {
+        self.ask(Verb::Rejoin)
+    }
+
+    /// Copies its files aside, once; nothing of it may run.
+    ///
+    /// # Errors
+    /// [`Error::State`]; the file system's.
+    pub fn keep_files(&self) -> Result<(), Error> {
+        self.ask(Verb::KeepFiles)
+    }
+
+    /// Puts back the files that were copied aside; nothing of it may run.
+    ///
+    /// # Errors
+    /// [`Error::State`]; the file system's.
+    pub fn reset_files(&self) -> Result<(), Error> {
+        self.ask(Verb::ResetFiles)
+    }
+}

@@ -1,0 +1,127 @@
+//! `pgrig metrics` and `pgrig words`: what a study can ask for, with what it means.
+
+use serde_json::{Value, json};
+use spec::{Better, By, Kind, Metric, Scope, Word};
+
+use crate::arguments::WordArguments;
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::terminal::{self, STRONG, styled};
+
+/// Lists the metrics, or those that a word is found in.
+pub(crate) fn metrics(arguments: &WordArguments) -> Result<Exit, Complaint> {
+    let has = |metric: &&&'static Metric| {
+        fits(arguments, &[metric.name, metric.says, metric.source.says])
+    };
+    let all: Vec<&'static Metric> = spec::catalogue().collect();
+    let found: Vec<&&'static Metric> = all.iter().filter(has).collect();
+    if found.is_empty() {
+        return Err(nothing(arguments, "metric", all.iter().map(|metric| metric.name)));
+    }
+    if arguments.json {
+        let rows: Vec<Value> = found.iter().map(|metric| of_metric(metric)).collect();
+        terminal::json(&json!(rows));
+        return Ok(Exit::Done);
+    }
+    for metric in found {
+        let unit =
+            if metric.unit.is_empty() { String::new() } else { format!(" [{}]", metric.unit) };
+        let name = styled(STRONG, format_args!("{}{unit}", metric.name));
+        terminal::result(format_args!("{name}  {}", metric.says));
+        let (scope, source) = (scope(metric.scope), metric.source.says);
+        let better = match metric.better {
+            Better::Higher => ", more is better",
+            Better::Lower => ", less is better",
+            Better::Neither => "",
+        };
+        terminal::result(format_args!(
+            "    of {scope}; {}: {source}{better}",
+            by(metric.source.by)
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// Lists kinds of nodes, actions and checks, or those that a word is found in.
+pub(crate) fn words(arguments: &WordArguments) -> Result<Exit, Complaint> {
+    let has = |word: &Word| fits(arguments, &[word.word, word.kind.name(), word.says]);
+    let found: Vec<Word> = spec::words().filter(has).collect();
+    if found.is_empty() {
+        return Err(nothing(arguments, "word", spec::words().map(|word| word.word)));
+    }
+    if arguments.json {
+        let row = |word: &Word| {
+            let (kind, form) = (word.kind.name(), word.form);
+            json!({ "kind": kind, "word": word.word, "form": form, "says": word.says })
+        };
+        terminal::json(&json!(found.iter().map(row).collect::<Vec<_>>()));
+        return Ok(Exit::Done);
+    }
+    for word in found {
+        let name = styled(STRONG, format_args!("{}", word.word));
+        terminal::result(format_args!("{name}  ({}) {}", word.kind.name(), word.says));
+        terminal::result(format_args!("    {}", word.form));
+    }
+    Ok(Exit::Done)
+}
+
+fn fits(arguments: &WordArguments, texts: &[&str]) -> bool {
+    let Some(word) = &arguments.word else { return true };
+    let word = word.to_lowercase();
+    texts.iter().any(|text| text.to_lowercase().contains(&word))
+}
+
+fn nothing(
+    arguments: &WordArguments,
+    what: &str,
+    known: impl Iterator<Item = &'static str>,
+) -> Complaint {
+    let word = arguments.word.clone().unwrap_or_default();
+    let known: Vec<&str> = known.collect();
+    Complaint::new(format!("no {what} has \"{word}\" in its name or its definition"))
+        .hinted(spec::nearest(&word, &known))
+}
+
+fn of_metric(metric: &Metric) -> Value {
+    json!({
+        "name": metric.name,
+        "unit": metric.unit,
+        "better": match metric.better {
+            Better::Higher => "higher",
+            Better::Lower => "lower",
+            Better::Neither => "neither",
+        },
+        "scope": scope(metric.scope),
+        "kind": match metric.kind {
+            Kind::Total => "total",
+            Kind::Gauge => "gauge",
+            Kind::Rate => "rate",
+        },
+        "label": metric.label,
+        "measured_by": by(metric.source.by),
+        "source": metric.source.says,
+        "says": metric.says,
+    })
+}
+
+fn scope(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Trial => "a trial",
+        Scope::Workload => "a workload",
+        Scope::Statement => "a statement",
+        Scope::Node => "a node",
+        Scope::Machine => "the machine",
+    }
+}
+
+fn by(by: By) -> &'static str {
+    match by {
+        By::Clients => "clients",
+        By::Generator => "the load engine",
+        By::Ledger => "the clients' ledger",
+        By::LedgerAndRows => "the ledger and the servers' rows",
+        By::Check => "a check after the load",
+        By::Server => "the server",
+        By::Machine => "the operating system",
+    }
+}

@@ -1,0 +1,69 @@
+//! What the texts of machines call by names: addresses, directories, ports, a password.
+
+use std::collections::BTreeMap;
+
+use spec::Settings;
+
+/// Names and what they stand for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(BTreeMap<String, String>);
+
+impl Names {
+    /// Has `{OF.WHAT}` stand for a value.
+    pub(crate) fn set(&mut self, of: &str, what: &str, value: impl Into<String>) {
+        self.0.insert(format!("{of}.{what}"), value.into());
+    }
+
+    /// The same names, with `{self.WHAT}` for what is a node's, and the node's variables.
+    pub(crate) fn of(&self, node: &str, variables: &Settings) -> Names {
+        let own = self.0.iter().filter_map(|(name, value)| {
+            let what = name.strip_prefix(node)?.strip_prefix('.')?;
+            Some((format!("self.{what}"), value.clone()))
+        });
+        let variables = variables.iter().map(|(name, value)| (name.clone(), value.clone()));
+        Names(self.0.clone().into_iter().chain(own).chain(variables).collect())
+    }
+
+    /// The text with every name that is known replaced.
+    pub(crate) fn fill(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, from)) = rest.split_once('{') {
+            out.push_str(before);
+            let value = from
+                .split_once('}')
+                .and_then(|(name, after)| self.0.get(name).map(|value| (value, after)));
+            match value {
+                Some((value, after)) => {
+                    out.push_str(value);
+                    rest = after;
+                }
+                None => {
+                    out.push('{');
+                    rest = from;
+                }
+            }
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_names_are_replaced_and_other_braces_stay() {
+        let mut names = Names::default();
+        names.set("a", "address", "198.19.0.10");
+        names.set("b", "address", "198.19.0.11");
+        let variables = Settings::from([("ttl".to_owned(), "20".to_owned())]);
+        let names = names.of("a", &variables);
+        let check = |text: &str, expected: &str| assert_eq!(names.fill(text), expected, "{text}");
+        check("{self.address}:5432, {b.address}", "198.19.0.10:5432, 198.19.0.11");
+        check("ttl: {ttl}", "ttl: 20");
+        check("{\"a\": {}} {{ {unknown} {", "{\"a\": {}} {{ {unknown} {");
+        check("{{ttl}}", "{20}");
+    }
+}

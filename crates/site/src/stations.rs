@@ -1,0 +1,293 @@
+//! The machines of a site: made, equipped, started as one cluster, and begun anew for each trial.
+
+use std::collections::BTreeMap;
+
+use lab::{
+    Encryption, Endpoint, Host, Peer, ProcessAct, Server, Station, StationConfig, StationProcess,
+    StopMode,
+};
+use spec::{Machine, NodeKind, Topology};
+
+use crate::error::Error;
+use crate::labs::Labs;
+use crate::names::Names;
+use crate::node::SiteNode;
+use crate::waiting::Awaited;
+
+/// The machines of a site.
+#[derive(Debug, Default)]
+pub struct Stations {
+    all: Vec<SiteStation>,
+    names: Names,
+    /// The way of clients to each that has one, in keyword form.
+    pub(crate) conninfos: BTreeMap<String, String>,
+}
+
+/// A machine, by its name in the study.
+#[derive(Debug)]
+pub struct SiteStation {
+    /// Its name.
+    pub name: String,
+    /// The station.
+    pub station: Station,
+    machine: Machine,
+}
+
+impl Stations {
+    /// Makes the machines of a topology, with their networks and files; nothing of them is started.
+    /// Returns them with the servers that their programs will start.
+    ///
+    /// # Errors
+    /// What the lab says: no root, packages that cannot be had.
+    pub(crate) fn make(
+        topology: &Topology,
+        labs: &Labs,
+        number: u32,
+    ) -> Result<(Stations, Vec<SiteNode>), Error> {
+        let machines = topology.nodes.iter().filter_map(|node| match &node.kind {
+            NodeKind::Machine(machine) => Some((node.name.as_str(), &**machine)),
+            _ => None,
+        });
+        let machines: Vec<(&str, &Machine)> = machines.collect();
+        let Some((first, _)) = machines.first() else { return Ok(Default::default()) };
+        let mut names = Names::default();
+        let password = lab::new_password().map_err(Error::Lab)?;
+        let lab = labs.of(first)?;
+        names.set("servers", "password", &password);
+        names.set("postgres", "bin", lab.installation().bin().display().to_string());
+        let mut packages: Vec<String> =
+            machines.iter().flat_map(|(_, machine)| machine.packages.clone()).collect();
+        packages.sort_unstable();
+        packages.dedup();
+        if !packages.is_empty() {
+            let root = labs.packages(lab, &packages)?;
+            names.set("packages", "directory", root.display().to_string());
+        }
+        let (mut all, mut servers) = (Vec::new(), Vec::new());
+        for (name, machine) in machines {
+            let lab = labs.of(name)?;
+            let data = machine.server.as_ref().map(|server| server.data.clone().into());
+            let config = StationConfig {
+                own_network: machine.has_network,
+                ports: machine.ports.len(),
+                data,
+            };
+            // One lab holds all sites, and each of its nodes has a name of its own.
+            let station = lab.station(&format!("{name}-{number}"), config)?;
+            names.set(name, "name", name);
+            names.set(name, "address", station.address());
+            names.set(name, "directory", station.directory().display().to_string());
+            for (role, port) in machine.ports.iter().zip(station.ports()) {
+                names.set(name, &format!("port.{role}"), port.to_string());
+            }
+            if let Some(server) = &machine.server {
+                let endpoint = Endpoint {
+                    host: Host::Tcp(station.address().to_owned()),
+                    port: server.port,
+                    user: server.user.clone(),
+                    database: server.database.clone(),
+                    password: Some(password.clone()),
+                    encryption: Encryption::None,
+                };
+                let conninfo = server::keyword_form(&endpoint.to_string())?;
+                let managed = Server::Managed(Box::new(lab.managed(name, endpoint)));
+                let (name, schema) = (name.to_owned(), None);
+                servers.push(SiteNode { name, server: managed, conninfo, schema });
+            }
+            all.push(SiteStation { name: name.to_owned(), station, machine: machine.clone() });
+        }
+        let mut stations = Stations { all, names, conninfos: BTreeMap::new() };
+        stations.equip(&servers)?;
+        Ok((stations, servers))
+    }
+
+    /// Gives each its programs, now that every name stands for something.
+    fn equip(&mut self, servers: &[SiteNode]) -> Result<(), Error> {
+        for one in &self.all {
+            let names = self.names.of(&one.name, &one.machine.variables);
+            let pairs = |pairs: &spec::Settings| -> Vec<(String, String)> {
+                pairs.iter().map(|(name, value)| (name.clone(), names.fill(value))).collect()
+            };
+            let processes = one.machine.processes.iter().map(|process| StationProcess {
+                name: process.name.clone(),
+                command: process.command.iter().map(|word| names.fill(word)).collect(),
+                environment: pairs(&process.environment),
+                files: (process.files.iter())
+                    .map(|(name, file)| (name.clone(), names.fill(&file.text)))
+                    .collect(),
+                ends_by: process.ends_by,
+                as_root: process.as_root,
+            });
+            one.station.equip(processes.collect())?;
+            let way = match &one.machine.clients {
+                Some(clients) => Some(server::keyword_form(&names.fill(clients))?),
+                None => {
+                    servers.iter().find(|node| node.name == one.name).map(|n| n.conninfo.clone())
+                }
+            };
+            self.conninfos.extend(way.map(|way| (one.name.clone(), way)));
+        }
+        Ok(())
+    }
+
+    /// All of them, in the order of the topology.
+    pub fn iter(&self) -> impl Iterator<Item = &SiteStation> {
+        self.all.iter()
+    }
+
+    /// The one of that name.
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut SiteStation> {
+        self.all.iter_mut().find(|one| one.name == name)
+    }
+
+    /// True if there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The text with what is called by names in it, as on the machine of that name.
+    #[must_use]
+    pub fn fill(&self, name: &str, text: &str) -> String {
+        let one = self.all.iter().find(|one| one.name == name);
+        let variables = one.map(|one| one.machine.variables.clone()).unwrap_or_default();
+        self.names.of(name, &variables).fill(text)
+    }
+
+    /// The ends of a cut of that machine: those of these names, `clients` among them, or all others.
+    #[must_use]
+    pub fn peers(&self, name: &str, from: &[String]) -> Vec<Peer> {
+        let is_meant = |other: &str| from.is_empty() || from.iter().any(|name| name == other);
+        let others = self
+            .all
+            .iter()
+            .filter(|one| one.name != name && one.machine.has_network && is_meant(&one.name));
+        let clients = is_meant(CLIENTS).then_some(Peer::Clients);
+        others.map(|one| one.station.peer()).chain(clients).collect()
+    }
+
+    /// True if a program of one of them runs.
+    ///
+    /// # Errors
+    /// The init's.
+    pub(crate) fn runs(&self) -> Result<bool, Error> {
+        for one in &self.all {
+            if one.station.is_running()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Starts all programs: the first of every machine, then the second of every machine, and waits
+    /// for each until it is ready; then until every machine is.
+    ///
+    /// # Errors
+    /// [`Error::NotReady`] with the last words of its programs.
+    pub(crate) fn start(&self) -> Result<(), Error> {
+        let most = self.all.iter().map(|one| one.machine.processes.len()).max().unwrap_or(0);
+        for place in 0..most {
+            let started =
+                self.all.iter().filter_map(|one| Some((one, one.machine.processes.get(place)?)));
+            let started: Vec<_> = started.collect();
+            for (one, process) in &started {
+                one.station.process(&process.name, ProcessAct::Start)?;
+            }
+            for (one, process) in &started {
+                if let Some(ready) = &process.ready {
+                    self.wait(one, Some(&process.name), ready)?;
+                }
+            }
+        }
+        self.wait_until_ready()
+    }
+
+    /// Waits until what each machine says of itself is true.
+    ///
+    /// # Errors
+    /// [`Error::NotReady`] with the last words of its programs.
+    pub fn wait_until_ready(&self) -> Result<(), Error> {
+        for one in &self.all {
+            if let Some(ready) = &one.machine.ready {
+                self.wait(one, None, ready)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(
+        &self,
+        one: &SiteStation,
+        process: Option<&str>,
+        ready: &spec::Ready,
+    ) -> Result<(), Error> {
+        let names = self.names.of(&one.name, &one.machine.variables);
+        let conninfo = self.conninfos.get(&one.name).map(String::as_str);
+        Awaited { station: &one.station, process, conninfo, names: &names }.wait(ready)
+    }
+
+    /// Ends all programs, the last one of each machine first; `last` is the machine whose turn comes
+    /// after the others'.
+    ///
+    /// # Errors
+    /// A program that does not end.
+    pub(crate) fn stop(&mut self, last: Option<&str>) -> Result<(), Error> {
+        let is_last = |one: &SiteStation| Some(one.name.as_str()) == last;
+        let mut order: Vec<usize> = (0..self.all.len()).collect();
+        order.sort_by_key(|index| is_last(&self.all[*index]));
+        let most = self.all.iter().map(|one| one.machine.processes.len()).max().unwrap_or(0);
+        for place in (0..most).rev() {
+            for index in &order {
+                let one = &self.all[*index];
+                let Some(process) = one.machine.processes.get(place) else { continue };
+                if one.station.process(&process.name, ProcessAct::Look)? > 0 {
+                    one.station.process(&process.name, ProcessAct::Stop)?;
+                }
+            }
+        }
+        for one in &mut self.all {
+            if one.station.is_running()? {
+                one.station.stop(StopMode::Fast)?;
+            }
+        }
+        self.kill()
+    }
+
+    /// Kills all that they run, and ends their cuts.
+    ///
+    /// # Errors
+    /// The init's.
+    pub(crate) fn kill(&mut self) -> Result<(), Error> {
+        for one in &mut self.all {
+            one.station.kill9()?;
+        }
+        self.heal()
+    }
+
+    /// Ends their cuts, and lets go on what stands still.
+    ///
+    /// # Errors
+    /// The init's; the words of `ip`.
+    pub fn heal(&mut self) -> Result<(), Error> {
+        for one in &mut self.all {
+            if one.machine.has_network {
+                one.station.heal()?;
+            }
+            one.station.resume()?;
+        }
+        Ok(())
+    }
+
+    /// Copies the files of all aside.
+    pub(crate) fn keep_files(&self) -> Result<(), Error> {
+        self.all.iter().try_for_each(|one| Ok(one.station.keep_files()?))
+    }
+
+    /// Puts the files back that were copied aside.
+    pub(crate) fn reset_files(&self) -> Result<(), Error> {
+        self.all.iter().try_for_each(|one| Ok(one.station.reset_files()?))
+    }
+}
+
+/// The word that means the clients of the load, and the rig.
+const CLIENTS: &str = "clients";

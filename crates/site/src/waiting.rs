@@ -1,0 +1,146 @@
+//! Waiting until a program of a machine is ready.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use lab::{ProcessAct, Station, wait_until};
+use server::Limits;
+use spec::{Ready, ReadyWhen};
+
+use crate::error::Error;
+use crate::names::Names;
+
+/// What is waited for.
+pub(crate) struct Awaited<'a> {
+    pub(crate) station: &'a Station,
+    /// The process, whose end ends the waiting; none for the whole machine.
+    pub(crate) process: Option<&'a str>,
+    /// Where its queries go.
+    pub(crate) conninfo: Option<&'a str>,
+    pub(crate) names: &'a Names,
+}
+
+impl Awaited<'_> {
+    /// Waits until it is ready.
+    ///
+    /// # Errors
+    /// [`Error::NotReady`] with the last words of its programs.
+    pub(crate) fn wait(&self, ready: &Ready) -> Result<(), Error> {
+        let mut said = "nothing yet".to_owned();
+        let mut has_ended = false;
+        let is_ready = wait_until(Duration::from_millis(ready.within_ms), || {
+            if let Some(process) = self.process
+                && self.station.process(process, ProcessAct::Look)? == 0
+            {
+                has_ended = true;
+                return Ok(Some(()));
+            }
+            match self.look(&ready.when) {
+                Ok(()) => Ok(Some(())),
+                Err(why) => {
+                    said = why;
+                    // A question costs more than a look.
+                    std::thread::sleep(PAUSE);
+                    Ok::<_, Error>(None)
+                }
+            }
+        })?;
+        if has_ended {
+            said = "it has ended".to_owned();
+        }
+        match is_ready {
+            Some(()) if !has_ended => Ok(()),
+            _ => Err(Error::NotReady {
+                node: self.called(),
+                within: words(ready.within_ms),
+                said,
+                log: self.station.log_tail(),
+            }),
+        }
+    }
+
+    fn called(&self) -> String {
+        let name = self.station.name();
+        self.process.map_or_else(|| name.to_owned(), |process| format!("{process} of {name}"))
+    }
+
+    /// Looks once; says what is in the way.
+    fn look(&self, when: &ReadyWhen) -> Result<(), String> {
+        match when {
+            ReadyWhen::Port(address) => connect(&self.names.fill(address)).map(drop),
+            ReadyWhen::Http(url) => get(&self.names.fill(url)),
+            ReadyWhen::Log(text) => {
+                let log = self.station.log_text();
+                match log.contains(&self.names.fill(text)) {
+                    true => Ok(()),
+                    false => Err(format!("no line of its log has \"{text}\"")),
+                }
+            }
+            ReadyWhen::Sql(query) => {
+                let conninfo = self.conninfo.ok_or("it has no clients and no server")?;
+                asks(conninfo, &self.names.fill(query))
+            }
+        }
+    }
+}
+
+fn connect(address: &str) -> Result<TcpStream, String> {
+    let text = |error: std::io::Error| format!("{address}: {error}");
+    let mut addresses = address.to_socket_addrs().map_err(text)?;
+    let first = addresses.next().ok_or_else(|| format!("{address} is no address"))?;
+    let stream = TcpStream::connect_timeout(&first, PATIENCE).map_err(text)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;
+    Ok(stream)
+}
+
+/// A GET whose status is 200 to 299.
+fn get(url: &str) -> Result<(), String> {
+    let rest = url.strip_prefix("http://").ok_or_else(|| format!("{url} is no http:// address"))?;
+    let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let mut stream = connect(address)?;
+    let text = |error: std::io::Error| format!("{url}: {error}");
+    let request = format!("GET /{path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).map_err(text)?;
+    let mut head = [0; 64];
+    let mut length = 0;
+    while length < head.len() {
+        match stream.read(&mut head[length..]).map_err(text)? {
+            0 => break,
+            read => length += read,
+        }
+    }
+    let line = String::from_utf8_lossy(&head[..length]).into_owned();
+    let line = line.lines().next().unwrap_or_default();
+    let status = line.split(' ').nth(1).and_then(|status| status.parse::<u16>().ok());
+    match status {
+        Some(200..=299) => Ok(()),
+        _ => Err(format!("{url}: {line}")),
+    }
+}
+
+/// A query that gives true.
+fn asks(conninfo: &str, query: &str) -> Result<(), String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let conninfo = server::resolve_conninfo(conninfo).map_err(|error| text(&error))?;
+    let limits = Limits { connect: PATIENCE, answer: Some(PATIENCE), ..Limits::of_questions() };
+    let mut client = server::connect(&conninfo, &limits).map_err(|error| text(&error))?;
+    let said = client.simple_query(query).map_err(|error| server::message::with_detail(&error))?;
+    let value = said.iter().find_map(|message| match message {
+        postgres::SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_owned)),
+        _ => None,
+    });
+    match value.flatten().as_deref() {
+        Some("t") => Ok(()),
+        Some(other) => Err(format!("{query} gives {other}")),
+        None => Err(format!("{query} gives nothing")),
+    }
+}
+
+fn words(ms: u64) -> String {
+    format!("{:.0} s", ms as f64 / 1e3)
+}
+
+/// Longer than the answer of any server that is there.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(100);

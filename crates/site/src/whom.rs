@@ -1,0 +1,80 @@
+//! The server that a check means: by its name, or the one that takes writes now.
+
+use std::time::Duration;
+
+use spec::Whom;
+
+use crate::error::Error;
+use crate::node::SiteNode;
+use crate::site::Site;
+
+impl Site {
+    /// The server that is meant; none for the one that the data were built on.
+    ///
+    /// # Errors
+    /// [`Error::NoServer`]; [`Error::NoPrimary`] with what each server said.
+    pub fn whom(&self, whom: Option<&Whom>) -> Result<&SiteNode, Error> {
+        match whom {
+            // Where they are now is for the manager to say.
+            None if self.data_node().is_managed() => self.primary_now(),
+            None => Ok(self.data_node()),
+            Some(Whom::Node(name)) => self.node(name).ok_or_else(|| Error::NoServer(name.clone())),
+            Some(Whom::PrimaryNow) => self.primary_now(),
+        }
+    }
+
+    /// Waits until a server takes writes.
+    ///
+    /// # Errors
+    /// [`Error::NoPrimary`] with what each server said last.
+    pub fn wait_for_primary(&self, timeout: Duration) -> Result<&SiteNode, Error> {
+        let mut last = None;
+        let found = lab::wait_until(timeout, || match self.primary_now() {
+            Ok(node) => Ok(Some(node)),
+            Err(error) => {
+                last = Some(error);
+                Ok::<_, Error>(None)
+            }
+        })?;
+        found.ok_or_else(|| last.unwrap_or(Error::NoPrimary { said: String::new() }))
+    }
+
+    /// The first server that is a standby.
+    ///
+    /// # Errors
+    /// [`Error::NoServer`].
+    pub fn standby_now(&self) -> Result<&SiteNode, Error> {
+        let is_standby = |node: &&SiteNode| matches!(node.server.value(TIMELINE), Ok(Some(line)) if line.is_empty());
+        let found = self.nodes.iter().find(is_standby);
+        found.ok_or_else(|| Error::NoServer("that is a standby now".to_owned()))
+    }
+
+    /// The server that takes writes; of several, the one with the latest timeline.
+    ///
+    /// # Errors
+    /// [`Error::NoPrimary`] with what each server said.
+    pub fn primary_now(&self) -> Result<&SiteNode, Error> {
+        let mut said = Vec::new();
+        let mut found: Option<(String, &SiteNode)> = None;
+        for node in &self.nodes {
+            match node.server.value(TIMELINE) {
+                Ok(Some(timeline)) if timeline.is_empty() => {
+                    said.push(format!("{} is a standby", node.name));
+                }
+                Ok(timeline) => {
+                    let timeline = timeline.unwrap_or_default();
+                    if found.as_ref().is_none_or(|(latest, _)| *latest < timeline) {
+                        found = Some((timeline, node));
+                    }
+                }
+                Err(error) => said.push(format!("{}: {error}", node.name)),
+            }
+        }
+        let found = found.map(|(_, node)| node);
+        found.ok_or_else(|| Error::NoPrimary { said: said.join("; ") })
+    }
+}
+
+/// The timeline of a server that takes writes, in hexadecimal digits, and nothing of a standby.
+const TIMELINE: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN '' \
+                        ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END";

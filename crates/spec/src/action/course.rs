@@ -1,0 +1,94 @@
+//! What must have happened before an action can be done.
+
+use super::Action;
+use crate::disk::Disk;
+use crate::node::Node;
+use crate::topology::Topology;
+
+/// What has become of the nodes and links on the way through a timeline.
+#[derive(Default)]
+pub(crate) struct TopologyState {
+    down: Vec<String>,
+    paused: Vec<String>,
+    promoted: Vec<String>,
+    faulty: Vec<String>,
+}
+
+impl TopologyState {
+    /// Takes one action further; says why it cannot have an effect.
+    pub(crate) fn follow(&mut self, action: &Action, topology: &Topology) -> Result<(), String> {
+        let name = action.target().to_owned();
+        let was = |list: &mut Vec<String>| match list.iter().position(|known| *known == name) {
+            Some(at) => {
+                list.swap_remove(at);
+                true
+            }
+            None => false,
+        };
+        match action {
+            Action::Stop { .. }
+            | Action::Kill { .. }
+            | Action::PowerCut { .. }
+            | Action::FailDisk { .. } => {
+                was(&mut self.paused);
+                self.down.push(name.clone());
+            }
+            Action::Start { .. } => {
+                if !was(&mut self.down) {
+                    return Err(format!("{name} was not stopped before"));
+                }
+            }
+            Action::Pause { .. } => self.paused.push(name.clone()),
+            Action::Continue { .. } => {
+                if !was(&mut self.paused) {
+                    return Err(format!("{name} was not paused before"));
+                }
+            }
+            Action::Promote { .. } if self.promoted.contains(&name) => {
+                return Err(format!("{name} was promoted before"));
+            }
+            Action::Promote { .. } => self.promoted.push(name.clone()),
+            Action::Cut { .. } | Action::Delay { .. } | Action::Reset { .. } => {
+                self.faulty.push(name.clone());
+            }
+            Action::Heal { .. } if !was(&mut self.faulty) => {
+                return Err(format!("nothing was done to {name} before"));
+            }
+            Action::Heal { .. } => self.faulty.retain(|known| *known != name),
+            Action::CutOff { .. } => self.faulty.push(name.clone()),
+            Action::Rejoin { .. } if !was(&mut self.faulty) => {
+                return Err(format!("{name} was not cut off before"));
+            }
+            Action::Rejoin { .. } => self.faulty.retain(|known| *known != name),
+            Action::Sql { .. }
+            | Action::Checkpoint { .. }
+            | Action::OfProcess { .. }
+            | Action::Run { .. }
+            | Action::KillBackend { .. }
+            | Action::Unthrottle { .. }
+            | Action::Rebalance { .. } => {}
+        }
+        match (action, topology.node(&name)) {
+            (Action::Promote { .. }, Some(node)) if node.follows().is_none() => {
+                Err(format!("{name} is no standby"))
+            }
+            (Action::PowerCut { .. }, Some(node)) if !node.disk.can_be_cut() => {
+                Err(format!("the disk of {name} cannot be cut: give it disk = {{ cut = … }}"))
+            }
+            (
+                Action::FailDisk { .. } | Action::PowerCut { at: Some(_), .. },
+                Some(Node { disk, .. }),
+            ) if !matches!(disk, Disk::CutBlock { .. }) => {
+                Err(format!("{name} has no block disk: give it disk = {{ cut = \"block\" }}"))
+            }
+            (
+                Action::Sql { .. } | Action::Checkpoint { .. } | Action::KillBackend { .. },
+                Some(_),
+            ) if self.down.contains(&name) => Err(format!("{name} is down by then")),
+            (Action::Unthrottle { .. }, Some(node)) if node.throttle.is_none() => {
+                Err(format!("the I/O of {name} is not limited: give it throttle = {{ … }}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! An action as study.toml writes it.
+
+use std::cell::RefCell;
+
+use terms::{Direction, DiskFault, DiskRequest, StopMode};
+
+use super::{Action, Chosen, ProcessVerb};
+use crate::fields::Fields;
+use crate::folder::Folder;
+use crate::link::{self, Link};
+use crate::machine::{Machine, Process};
+use crate::node::{Node, NodeKind};
+use crate::timeline::sql_text;
+use crate::topology::Topology;
+use crate::value::Value;
+use crate::whom::Whom;
+
+impl Action {
+    /// Reads an action, and the way to find its node at its moment, where its name says no more.
+    /// `known` are the names that actions of the timeline give to what they are done to.
+    pub(crate) fn parse(
+        fields: &Fields<'_>,
+        topology: &Topology,
+        folder: &Folder,
+        known: &[String],
+    ) -> Option<(Action, Option<Chosen>)> {
+        let problems = fields.problems;
+        // `on` of sql and `to` of delay stand beside their verb.
+        let mut found = VERBS.iter().filter(|(verb, _)| fields.entry(verb).is_some());
+        match (found.next(), found.next()) {
+            (Some((verb, parse)), None) => {
+                let chosen = RefCell::default();
+                let entry = Entry { fields, verb, topology, folder, known, chosen };
+                let action = parse(&entry)?;
+                Some((action, entry.chosen.into_inner()))
+            }
+            (None, _) => {
+                let hint = format!("one of {}", VERBS.map(|(verb, _)| verb).join(", "));
+                problems.hinted(fields.span(), "an action without a verb", hint);
+                None
+            }
+            (Some((first, _)), Some((second, _))) => {
+                let others = found.map(|(verb, _)| *verb);
+                let verbs: Vec<&str> = [*first, *second].into_iter().chain(others).collect();
+                let message = format!("one action at a time, not {}", verbs.join(" and "));
+                problems.add(fields.span(), message);
+                None
+            }
+        }
+    }
+}
+
+/// An action as study.toml writes it.
+struct Entry<'e> {
+    fields: &'e Fields<'e>,
+    verb: &'static str,
+    topology: &'e Topology,
+    folder: &'e Folder,
+    /// The names that actions of the timeline give to what they are done to.
+    known: &'e [String],
+    /// The way to find the node at its moment, where its name says no more.
+    chosen: RefCell<Option<Chosen>>,
+}
+
+impl Entry<'_> {
+    /// The node behind the verb.
+    fn node(&self) -> Option<String> {
+        match self.chosen(self.verb) {
+            Some(words) => Some(words),
+            None => Some(node(self.fields, self.verb, self.topology)?.name.clone()),
+        }
+    }
+
+    /// The words for a node that is found at its moment, if they are ones.
+    fn chosen(&self, key: &'static str) -> Option<String> {
+        let words = self.fields.text(key)?;
+        let chosen = match words {
+            Whom::PRIMARY_NOW => Chosen::PrimaryNow,
+            Chosen::STANDBY_NOW => Chosen::StandbyNow,
+            name if self.known.iter().any(|known| known == name) => {
+                Chosen::Earlier(name.to_owned())
+            }
+            _ => return None,
+        };
+        self.chosen.replace(Some(chosen));
+        Some(words.to_owned())
+    }
+
+    /// A machine behind a key.
+    fn machine(&self, key: &'static str) -> Option<String> {
+        if let Some(words) = self.chosen(key) {
+            return Some(words);
+        }
+        let node = node(self.fields, key, self.topology)?;
+        if node.machine().is_none() {
+            let message = format!("{} is no machine", node.name);
+            self.fields.problems.add(span_of(self.fields, key), message);
+        }
+        Some(node.name.clone())
+    }
+
+    /// An action on a node, or on one process of it where `process` names one.
+    fn of_node(&self, act: ProcessVerb, whole: fn(String) -> Action) -> Option<Action> {
+        let Some(process) = self.fields.text("process") else { return Some(whole(self.node()?)) };
+        let node = self.machine(self.verb)?;
+        let machines = self
+            .topology
+            .nodes
+            .iter()
+            .filter(|known| known.name == node || self.chosen.borrow().is_some());
+        let machines: Vec<&Machine> = machines.filter_map(Node::machine).collect();
+        let names = |machine: &Machine| {
+            let server = machine.server.as_ref().map(|_| Process::SERVER.to_owned());
+            machine.processes.iter().map(|one| one.name.clone()).chain(server).collect::<Vec<_>>()
+        };
+        let known: Vec<String> = machines.iter().flat_map(|machine| names(machine)).collect();
+        if !known.iter().any(|name| name == process) {
+            let known = known.iter().map(String::as_str);
+            self.fields.problems.unknown(
+                span_of(self.fields, "process"),
+                "process",
+                process,
+                known,
+            );
+        }
+        Some(Action::OfProcess { node, process: process.to_owned(), act })
+    }
+
+    fn run(&self) -> Option<Action> {
+        let command: Vec<String> =
+            self.fields.texts("run").into_iter().map(|(word, _)| word).collect();
+        self.fields.required("on")?;
+        Some(Action::Run { node: self.machine("on")?, command })
+    }
+
+    fn heal(&self) -> Option<Action> {
+        match self.fields.text(self.verb).and_then(|name| self.topology.link(name)) {
+            Some(link) => Some(Action::Heal { link: link.name.clone() }),
+            None => Some(Action::Rejoin { node: self.machine(self.verb)? }),
+        }
+    }
+
+    /// The link behind the verb.
+    fn link(&self) -> Option<String> {
+        Some(link_named(self.fields, self.verb, self.topology)?.name.clone())
+    }
+
+    fn sql(&self) -> Option<Action> {
+        let node = match self.fields.value("on") {
+            Some(_) => match self.chosen("on") {
+                Some(words) => words,
+                // PAUSE and RESUME are a pooler's.
+                None => match node(self.fields, "on", self.topology)?.kind {
+                    NodeKind::Pgbouncer(_) => self.fields.text("on")?.to_owned(),
+                    _ => server(self.fields, "on", self.topology)?.name.clone(),
+                },
+            },
+            None => self.topology.first()?.name.clone(),
+        };
+        let sql = sql_text(self.fields.required("sql")?, self.folder, self.fields.problems)?;
+        Some(Action::Sql { node, sql })
+    }
+
+    fn checkpoint(&self) -> Option<Action> {
+        Some(Action::Checkpoint { node: self.server()? })
+    }
+
+    /// The server behind the verb.
+    fn server(&self) -> Option<String> {
+        match self.chosen(self.verb) {
+            Some(words) => Some(words),
+            None => Some(server(self.fields, self.verb, self.topology)?.name.clone()),
+        }
+    }
+
+    fn stop(&self) -> Option<Action> {
+        let mode = self.fields.choice("mode", STOP_MODES).unwrap_or(StopMode::Fast);
+        let action =
+            self.of_node(ProcessVerb::Stop, |node| Action::Stop { node, mode: StopMode::Fast })?;
+        Some(match action {
+            Action::Stop { node, .. } => Action::Stop { node, mode },
+            other => other,
+        })
+    }
+
+    fn cut(&self) -> Option<Action> {
+        let direction = self.fields.choice("direction", DIRECTIONS).unwrap_or(Direction::Both);
+        let name = self.fields.text(self.verb)?;
+        let is_node = self.topology.node(name).is_some();
+        if !is_node && self.chosen(self.verb).is_none() {
+            return Some(Action::Cut { direction, link: self.link()? });
+        }
+        let node = self.machine(self.verb)?;
+        let named = self.fields.texts("from").into_iter();
+        let (clients, names): (Vec<_>, Vec<_>) =
+            named.map(|(name, _)| name).partition(|name| name == CLIENTS);
+        let span = span_of(self.fields, "from");
+        let mut from = self.topology.all_called(&names, span, self.fields.problems);
+        from.extend(clients);
+        Some(Action::CutOff { node, from, direction })
+    }
+
+    fn delay(&self) -> Option<Action> {
+        let to = self.fields.required("to");
+        let to = to.and_then(|value| link::delay_us("to", value, self.fields.problems));
+        Some(Action::Delay { link: self.link()?, to_us: to? })
+    }
+
+    /// `write = 100` or `flush = 10`: a request of a disk.
+    fn request(&self) -> Option<DiskRequest> {
+        let number = |key| self.fields.integer(key, 1..=REQUEST_MAX);
+        match (number("write"), number("flush")) {
+            (Some(_), Some(_)) => {
+                self.fields.problems.add(self.fields.span(), "write or flush, not both");
+                None
+            }
+            (Some(number), None) => Some(DiskRequest::Write(number)),
+            (None, number) => number.map(DiskRequest::Flush),
+        }
+    }
+
+    fn fail_disk(&self) -> Option<Action> {
+        let at = self.request().unwrap_or(DiskRequest::Write(1));
+        let fault = self.fields.choice("error", DISK_FAULTS).unwrap_or(DiskFault::Broken);
+        Some(Action::FailDisk { node: self.server()?, at, fault })
+    }
+}
+
+/// Reads the action of one verb.
+type Parse = fn(&Entry<'_>) -> Option<Action>;
+
+/// The verbs.
+#[cfg(test)]
+pub(crate) fn verbs() -> impl Iterator<Item = &'static str> {
+    VERBS.iter().map(|(verb, _)| *verb)
+}
+
+/// Every verb with what reads its action.
+const VERBS: [(&str, Parse); 18] = [
+    ("sql", |entry| entry.sql()),
+    ("checkpoint", |entry| entry.checkpoint()),
+    ("stop", |entry| entry.stop()),
+    ("kill", |entry| entry.of_node(ProcessVerb::Kill, |node| Action::Kill { node })),
+    ("kill_backend", |entry| Some(Action::KillBackend { node: entry.server()? })),
+    ("unthrottle", |entry| Some(Action::Unthrottle { node: entry.server()? })),
+    ("pause", |entry| entry.of_node(ProcessVerb::Pause, |node| Action::Pause { node })),
+    ("continue", |entry| entry.of_node(ProcessVerb::Continue, |node| Action::Continue { node })),
+    ("start", |entry| entry.of_node(ProcessVerb::Start, |node| Action::Start { node })),
+    ("run", |entry| entry.run()),
+    ("rebalance", |entry| rebalance(entry.fields, entry.topology)),
+    ("promote", |entry| Some(Action::Promote { node: entry.node()? })),
+    ("power_cut", |entry| Some(Action::PowerCut { node: entry.node()?, at: entry.request() })),
+    ("fail_disk", |entry| entry.fail_disk()),
+    ("cut", |entry| entry.cut()),
+    ("delay", |entry| entry.delay()),
+    ("reset", |entry| Some(Action::Reset { link: entry.link()? })),
+    ("heal", |entry| entry.heal()),
+];
+
+/// A cluster's proxy, and the servers that shall hold its data.
+fn rebalance(fields: &Fields<'_>, topology: &Topology) -> Option<Action> {
+    let node = node(fields, "rebalance", topology)?;
+    if !matches!(node.kind, NodeKind::Plproxy(_)) {
+        let message = format!("{} is no PL/Proxy server", node.name);
+        fields.problems.add(span_of(fields, "rebalance"), message);
+        return None;
+    }
+    if let NodeKind::Plproxy(proxy) = &node.kind
+        && proxy.partitions.is_some()
+    {
+        let message = format!("{} has partitions of its own, which stay where they are", node.name);
+        fields.problems.add(span_of(fields, "rebalance"), message);
+    }
+    fields.required("to")?;
+    let names: Vec<String> = fields.texts("to").into_iter().map(|(name, _)| name).collect();
+    let to = topology.all_called(&names, span_of(fields, "to"), fields.problems);
+    Some(Action::Rebalance { node: node.name.clone(), to })
+}
+
+/// A node that the topology has.
+pub(crate) fn node<'t>(
+    fields: &Fields<'_>,
+    key: &'static str,
+    topology: &'t Topology,
+) -> Option<&'t Node> {
+    let name = fields.text(key)?;
+    let found = topology.node(name);
+    if found.is_none() {
+        let known = topology.nodes.iter().map(|node| node.name.as_str());
+        fields.problems.unknown(span_of(fields, key), "node", name, known);
+    }
+    found
+}
+
+/// A node that understands SQL.
+pub(crate) fn server<'t>(
+    fields: &Fields<'_>,
+    key: &'static str,
+    topology: &'t Topology,
+) -> Option<&'t Node> {
+    let node = node(fields, key, topology)?;
+    if node.has_server() {
+        return Some(node);
+    }
+    let what = match node.kind {
+        NodeKind::Guard(_) => "a guard",
+        NodeKind::Machine(_) => "a machine without server = {}",
+        _ => "a pooler",
+    };
+    let message = format!("{} is {what}, no PostgreSQL server", node.name);
+    fields.problems.add(span_of(fields, key), message);
+    None
+}
+
+fn link_named<'t>(
+    fields: &Fields<'_>,
+    key: &'static str,
+    topology: &'t Topology,
+) -> Option<&'t Link> {
+    let name = fields.text(key)?;
+    let found = topology.link(name);
+    if found.is_none() {
+        let known = topology.links.iter().map(|link| link.name.as_str());
+        fields.problems.unknown(span_of(fields, key), "link", name, known);
+    }
+    found
+}
+
+fn span_of<'t>(fields: &'t Fields<'_>, key: &'static str) -> &'t std::ops::Range<usize> {
+    fields.value(key).map_or(fields.span(), |value: &Value| &value.span)
+}
+
+/// The other end of a cut that is no machine.
+const CLIENTS: &str = "clients";
+const STOP_MODES: &[(&str, StopMode)] =
+    &[("fast", StopMode::Fast), ("immediate", StopMode::Immediate)];
+const DIRECTIONS: &[(&str, Direction)] =
+    &[("both", Direction::Both), ("to", Direction::To), ("from", Direction::From)];
+const DISK_FAULTS: &[(&str, DiskFault)] =
+    &[("EIO", DiskFault::Broken), ("ENOSPC", DiskFault::Full)];
+
+/// More than a load of hours asks a disk for.
+const REQUEST_MAX: u64 = 1_000_000_000_000;

@@ -1,0 +1,202 @@
+//! The words of study.toml that stand for something the rig can do: kinds of node, actions, checks.
+
+/// What a word is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordKind {
+    /// A kind of node.
+    Node,
+    /// An action of a timeline.
+    Action,
+    /// A check after a trial.
+    Check,
+}
+
+/// A word of study.toml.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// What it is.
+    pub kind: WordKind,
+    /// The word.
+    pub word: &'static str,
+    /// How it is written.
+    pub form: &'static str,
+    /// What it does.
+    pub says: &'static str,
+}
+
+impl WordKind {
+    /// In the words of a list.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            WordKind::Node => "kind of node",
+            WordKind::Action => "action",
+            WordKind::Check => "check",
+        }
+    }
+}
+
+/// Every word, those of a kind together.
+pub fn words() -> impl Iterator<Item = Word> {
+    let of = |kind: WordKind, rows: &'static [(&str, &str, &str)]| {
+        rows.iter().map(move |(word, form, says)| Word { kind, word, form, says })
+    };
+    of(WordKind::Node, NODES)
+        .chain(of(WordKind::Action, ACTIONS))
+        .chain(of(WordKind::Check, CHECKS))
+}
+
+type Rows = &'static [(&'static str, &'static str, &'static str)];
+
+const NODES: Rows = &[
+    (
+        "postgres",
+        "nodes.standby1 = { of = \"primary\", sync = 1 }",
+        "a PostgreSQL server, a primary or a standby",
+    ),
+    (
+        "pgbouncer",
+        "nodes.front = { kind = \"pgbouncer\", to = \"primary\", pool = 16 }",
+        "a PgBouncer in front of a server",
+    ),
+    (
+        "guard",
+        "nodes.watcher = { kind = \"guard\", to = \"primary\" }",
+        "pgrig guard, which keeps commits going",
+    ),
+    (
+        "plproxy",
+        "nodes.proxy = { kind = \"plproxy\", to = [\"shard1\", \"shard2\"] }",
+        "a PL/Proxy server in front of the servers that hold the data",
+    ),
+    (
+        "machine",
+        "nodes.db = { kind = \"machine\", processes.etcd = { command = [\"…\"] } }",
+        "programs of the study with an address of their own",
+    ),
+    (
+        "process",
+        "nodes.proxy = { kind = \"process\", command = [\"…\"], ports = [\"sql\"] }",
+        "a program of the study on the loopback",
+    ),
+    (
+        "route",
+        "nodes.hosts = { kind = \"route\", clients = \"host=… port=…\" }",
+        "a connection string with a name",
+    ),
+];
+
+const ACTIONS: Rows = &[
+    ("sql", "{ at = \"5s\", sql = \"SELECT …\", on = NODE }", "runs SQL on a server"),
+    ("checkpoint", "{ at = \"5s\", checkpoint = NODE }", "runs CHECKPOINT"),
+    (
+        "stop",
+        "{ at = \"5s\", stop = NODE, mode = \"fast\" }",
+        "shuts a node down, or one process of a machine",
+    ),
+    (
+        "kill",
+        "{ at = \"5s\", kill = NODE, process = \"server\" }",
+        "sends SIGKILL to all processes of a node, or to one process of a machine",
+    ),
+    (
+        "kill_backend",
+        "{ at = \"5s\", kill_backend = NODE }",
+        "kills the server process whose statement has run longest",
+    ),
+    ("unthrottle", "{ at = \"5s\", unthrottle = NODE }", "ends the limit on a server's I/O"),
+    (
+        "pause",
+        "{ at = \"5s\", pause = NODE, process = \"server\" }",
+        "sends SIGSTOP to all processes of a node, or to one process of a machine",
+    ),
+    (
+        "continue",
+        "{ at = \"9s\", continue = NODE, process = \"server\" }",
+        "lets go on what was paused",
+    ),
+    (
+        "start",
+        "{ at = \"9s\", start = NODE }",
+        "starts what was stopped, killed or cut off from power",
+    ),
+    (
+        "run",
+        "{ at = \"5s\", run = [\"PROGRAM\", \"ARGUMENT\"], on = NODE }",
+        "runs a command of the study on a machine",
+    ),
+    (
+        "rebalance",
+        "{ at = \"5s\", rebalance = NODE, to = [\"shard1\"] }",
+        "moves the rows of a PL/Proxy cluster",
+    ),
+    ("promote", "{ at = \"5s\", promote = NODE }", "makes a standby a primary"),
+    (
+        "power_cut",
+        "{ at = \"5s\", power_cut = NODE }",
+        "takes the power from a server's disk and all processes on it",
+    ),
+    (
+        "cut",
+        "{ at = \"5s\", cut = LINK or NODE, from = [\"clients\"], direction = \"both\" }",
+        "lets nothing pass a link, or between a machine and others",
+    ),
+    ("delay", "{ at = \"5s\", delay = LINK, to = \"20ms\" }", "gives a link another delay"),
+    ("reset", "{ at = \"5s\", reset = LINK }", "ends all connections of a link"),
+    (
+        "heal",
+        "{ at = \"9s\", heal = LINK or NODE }",
+        "ends what was done to a link, or what cut a machine off",
+    ),
+];
+
+const CHECKS: Rows = &[
+    ("counts", "\"counts\"", "the server counted as many transactions as the clients"),
+    (
+        "ledger",
+        "\"ledger\" or { ledger = NODE }",
+        "every acknowledged transaction is there, and nothing that nobody wrote",
+    ),
+    (
+        "history",
+        "{ history = \"serializable\" }",
+        "what the clients read shows nothing that the level forbids",
+    ),
+    ("amcheck", "\"amcheck\" or { amcheck = NODE }", "pg_amcheck finds nothing"),
+    ("checksums", "\"checksums\" or { checksums = NODE }", "pg_checksums finds nothing"),
+    ("placement", "\"placement\"", "every row of a cluster is where the hash of its key says"),
+    (
+        "restore",
+        "\"restore\" or { restore = NODE }",
+        "a base backup and the WAL archive are restored and compared with the ledger",
+    ),
+    (
+        "explain",
+        "{ explain = \"SELECT …\", as = \"NAME\", on = NODE }",
+        "a query is explained with ANALYZE and BUFFERS",
+    ),
+    (
+        "sql",
+        "{ sql = \"SELECT …\", as = \"NAME\", expect = \"0\", on = NODE }",
+        "a query gives the value that the study expects",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_that_a_study_may_write_is_explained() {
+        let mut explained: Vec<&str> = ACTIONS.iter().map(|(word, ..)| *word).collect();
+        let mut known: Vec<&str> = crate::action::verbs().collect();
+        explained.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(explained, known);
+        let explained: Vec<&str> = NODES.iter().map(|(word, ..)| *word).collect();
+        assert_eq!(explained, crate::node::kinds().collect::<Vec<_>>());
+        for word in crate::check::simple() {
+            assert!(CHECKS.iter().any(|(known, ..)| *known == word), "{word}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Watchers of managed servers: each server is asked again and again during a load if it takes writes,
+//! over a session of its own, so that two primaries at the same time are seen, and none.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use lab::{Managed, Server};
+use postgres::SimpleQueryMessage;
+use record::{Moment, Window};
+use server::{Client, Limits};
+use site::Site;
+use spec::metrics;
+
+use crate::clock;
+
+/// The watchers of a trial's servers.
+pub(crate) struct Watchers {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Vec<Answer>>>,
+}
+
+/// What a server said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Answer {
+    asked: Moment,
+    answered: Moment,
+    /// True if it takes writes.
+    is_primary: bool,
+    /// The standbys that stream from it.
+    streaming: usize,
+}
+
+/// What all servers of a trial said.
+pub(crate) struct Watched {
+    servers: Vec<Vec<Answer>>,
+}
+
+impl Watchers {
+    /// Begins to ask the managed servers of a site.
+    pub(crate) fn start(site: &Site, origin: Instant) -> Watchers {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let managed = site.nodes.iter().filter_map(|node| match &node.server {
+            Server::Managed(managed) => Some((**managed).clone()),
+            _ => None,
+        });
+        let threads = managed.map(|server| {
+            let is_over = Arc::clone(&is_over);
+            thread::spawn(move || watch(&server, origin, &is_over))
+        });
+        let threads = threads.collect();
+        Watchers { is_over, threads }
+    }
+
+    /// Ends them.
+    pub(crate) fn stop(self) -> Watched {
+        self.is_over.store(true, Ordering::Relaxed);
+        let servers = self.threads.into_iter().map(|thread| thread.join().unwrap_or_default());
+        Watched { servers: servers.collect() }
+    }
+}
+
+fn watch(server: &Managed, origin: Instant, is_over: &AtomicBool) -> Vec<Answer> {
+    let limits = Limits { connect: PATIENCE, answer: Some(PATIENCE), ..Limits::of_questions() };
+    let mut answers = Vec::new();
+    while !is_over.load(Ordering::Relaxed) {
+        let Ok(mut client) = server.connect_within(&limits) else {
+            thread::sleep(PAUSE);
+            continue;
+        };
+        while !is_over.load(Ordering::Relaxed) {
+            let asked = clock::now(origin);
+            let Some((is_primary, streaming)) = ask(&mut client) else { break };
+            let answered = clock::now(origin);
+            answers.push(Answer { asked, answered, is_primary, streaming });
+            thread::sleep(PAUSE);
+        }
+    }
+    answers
+}
+
+fn ask(client: &mut Client) -> Option<(bool, usize)> {
+    let said = client.simple_query(QUESTION).ok()?;
+    said.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some((row.get(0)? == "t", row.get(1)?.parse().ok()?)),
+        _ => None,
+    })
+}
+
+impl Watched {
+    /// The figures; none where no server is a manager's. `fault` is the first action of the timeline.
+    pub(crate) fn outcome(&self, window: Window, fault: Option<Moment>) -> check::Outcome {
+        let mut outcome = check::Outcome::default();
+        if self.servers.is_empty() {
+            return outcome;
+        }
+        let reigns: Vec<Vec<(Moment, Moment)>> =
+            self.servers.iter().map(|answers| reigns(answers)).collect();
+        let ms = |ns: u64| ns as f64 / 1e6;
+        outcome.set(&metrics::TWO_PRIMARIES_MS, "", ms(overlap_ns(&reigns)));
+        outcome.set(&metrics::NO_PRIMARY_MS, "", ms(gap_ns(&reigns, window)));
+        let fault = fault.unwrap_or(window.open);
+        let whole = self.whole_since(fault);
+        outcome.set(&metrics::WHOLE_AT_END, "", if whole.is_some() { 1.0 } else { 0.0 });
+        if let Some(whole) = whole {
+            outcome.set(&metrics::WHOLE_AGAIN_MS, "", ms(whole.since(fault)));
+        }
+        outcome
+    }
+
+    /// When the last answer of a primary that lacked a standby was over; none if the last one of all
+    /// lacks one. `from` is not later than what is looked at.
+    fn whole_since(&self, from: Moment) -> Option<Moment> {
+        let others = self.servers.len() - 1;
+        let primaries = self.servers.iter().flatten();
+        let mut primaries: Vec<&Answer> =
+            primaries.filter(|one| one.is_primary && one.asked >= from).collect();
+        primaries.sort_by_key(|one| one.answered);
+        let is_whole = |one: &&&Answer| one.streaming >= others;
+        primaries.last().filter(is_whole)?;
+        let since = primaries.iter().rev().take_while(is_whole).last()?;
+        Some(since.answered)
+    }
+}
+
+/// The stretches in which a server was a primary for sure: between answers that say so and follow each
+/// other closely. One that stands still takes no writes.
+fn reigns(answers: &[Answer]) -> Vec<(Moment, Moment)> {
+    let mut reigns: Vec<(Moment, Moment)> = Vec::new();
+    let mut last: Option<Moment> = None;
+    for one in answers {
+        if !one.is_primary {
+            last = None;
+            continue;
+        }
+        match (last, reigns.last_mut()) {
+            (Some(before), Some(reign)) if one.answered.since(before) <= CLOSE_NS => {
+                reign.1 = one.asked.max(reign.1);
+            }
+            _ => reigns.push((one.answered, one.answered)),
+        }
+        last = Some(one.answered);
+    }
+    reigns
+}
+
+/// The time in which two servers or more were primaries.
+fn overlap_ns(servers: &[Vec<(Moment, Moment)>]) -> u64 {
+    let ends = |(from, until): &(Moment, Moment)| [(*from, 1), (*until, -1)];
+    let mut ends: Vec<(Moment, i32)> = servers.iter().flatten().flat_map(ends).collect();
+    ends.sort_unstable();
+    let (mut count, mut since, mut total) = (0, Moment(0), 0);
+    for (at, step) in ends {
+        if count >= 2 {
+            total += at.since(since);
+        }
+        (count, since) = (count + step, at);
+    }
+    total
+}
+
+/// The longest time inside the window in which no server was a primary.
+fn gap_ns(servers: &[Vec<(Moment, Moment)>], window: Window) -> u64 {
+    let mut all: Vec<(Moment, Moment)> = servers.iter().flatten().copied().collect();
+    all.sort_unstable();
+    let (mut reached, mut longest) = (window.open, 0);
+    for (from, until) in all {
+        if from > reached {
+            longest = longest.max(from.min(window.close).since(reached));
+        }
+        reached = reached.max(until.min(window.close));
+    }
+    longest.max(window.close.since(reached))
+}
+
+const QUESTION: &str = "SELECT NOT pg_is_in_recovery(), \
+                        (SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming')";
+/// Between two questions.
+const PAUSE: Duration = Duration::from_millis(10);
+/// One that answers later stands still or is out of reach.
+const PATIENCE: Duration = Duration::from_millis(1000);
+/// Answers that lie farther apart say nothing of the time between them.
+const CLOSE_NS: u64 = 200_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Answers of one server: when it was asked, in milliseconds, and `p` or `s`; each takes 1 ms.
+    fn server(said: &str) -> Vec<Answer> {
+        let answers = said.split_whitespace().map(|word| {
+            let (at, role) = word.split_at(word.len() - 1);
+            let asked = Moment(at.parse::<u64>().unwrap() * MS);
+            let is_primary = role != "s";
+            let streaming = usize::from(role == "w");
+            Answer { asked, answered: asked.plus_ns(MS), is_primary, streaming }
+        });
+        answers.collect()
+    }
+
+    #[test]
+    fn primaries_are_counted_by_what_they_said_closely_enough() {
+        let check = |servers: [&str; 2], two: u64, none: u64, whole: Option<u64>| {
+            let watched = Watched { servers: servers.map(server).to_vec() };
+            let reigns: Vec<_> = watched.servers.iter().map(|one| reigns(one)).collect();
+            let (open, close) = (Moment(0), Moment(1000 * MS));
+            let window = Window { load_began: open, open, close };
+            let found = (overlap_ns(&reigns) / MS, gap_ns(&reigns, window) / MS);
+            assert_eq!(found, (two, none), "{servers:?}");
+            let since = watched.whole_since(Moment(0)).map(|at| at.0 / MS);
+            assert_eq!(since, whole, "{servers:?}");
+        };
+        let steady = "0p 150p 300p 450p 600p 750p 900p 999w";
+        check([steady, "0s 500s"], 0, 1, Some(1000));
+        // The second one follows at 600.
+        check(["0w 150p 200p", "0s 600p 750p 900w 999w"], 0, 401, Some(901));
+        // The first one stood still from 200 to 700, and says then that it is still a primary.
+        check(["0p 150p 200p 700p 800p 850s", "0s 600p 750p 900p 999p"], 99, 401, None);
+        check(["", ""], 0, 1000, None);
+    }
+}
