@@ -134,7 +134,13 @@ const ACTIONS: Rows = &[
     (
         "power_cut",
         "{ at = \"5s\", power_cut = NODE }",
-        "takes the power from a server's disk and all processes on it",
+        "takes the power from a server's disk and all processes on it; with write = 100 or flush = 10, at that \
+         request",
+    ),
+    (
+        "fail_disk",
+        "{ at = \"5s\", fail_disk = NODE, write = 100, error = \"EIO\" }",
+        "has a server's block disk fail every request from that one on",
     ),
     (
         "cut",
@@ -169,6 +175,11 @@ const CHECKS: Rows = &[
         "restore",
         "\"restore\" or { restore = NODE }",
         "a base backup and the WAL archive are restored and compared with the ledger",
+    ),
+    (
+        "explore",
+        "{ explore = NODE, states = 500, second_cuts = 10 }",
+        "states that a power cut could have left are recovered and looked through",
     ),
     (
         "explain",
