@@ -8,13 +8,15 @@ use spec::Profile;
 use crate::exchange::ExchangeArguments;
 use crate::exit::{Exit, MEANINGS};
 
+mod bisect;
 mod compare;
 mod guard;
 mod history;
 mod isolation;
 mod shard;
 
-pub(crate) use compare::{CompareArguments, StudyArguments};
+pub(crate) use bisect::BisectArguments;
+pub(crate) use compare::{CompareArguments, StudyArguments, figures};
 pub(crate) use guard::{GuardArguments, GuardCommand, GuardRunArguments, GuardStatusArguments};
 pub(crate) use history::{HistoryArguments, HistoryCommand};
 pub(crate) use isolation::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};
@@ -50,6 +52,8 @@ pub(crate) enum Command {
     Report(RecordArguments),
     /// Compare two servers that are loaded in turn: is B faster than A?
     Compare(Box<CompareArguments>),
+    /// Find the commit of a git repository that made it slower
+    Bisect(Box<BisectArguments>),
     /// Compare two records
     Diff(DiffArguments),
     /// Keep results over time: list, draw and export them
@@ -135,6 +139,9 @@ pub(crate) struct RunArguments {
     /// `workloads.login.clients=8` or `data.rows=1000000`; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = assigned)]
     pub(crate) set: Vec<(String, String)>,
+    /// Keep the data that are built, and take those that an earlier run has kept
+    #[arg(long)]
+    pub(crate) keep_data: bool,
     /// Number of rounds, instead of the study's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) rounds: Option<u32>,
@@ -308,6 +315,9 @@ pub(crate) struct CleanArguments {
     /// Directory to look in [default: the system's directory for temporary files]
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
+    /// Remove the data that --keep-data has kept, and nothing else
+    #[arg(long, conflicts_with = "directory")]
+    pub(crate) data: bool,
 }
 
 /// `pgrig completions`

@@ -49,7 +49,10 @@ fn main() -> ExitCode {
     }
     // pgbench's options stand among those of a comparison, in any order.
     if words.get(1).is_some_and(|word| word == "compare") {
-        words = command::compare::sorted(words);
+        words = command::compare::sorted(words, 2);
+    }
+    if words.get(1).is_some_and(|word| word == "bisect") {
+        words = command::compare::sorted_before_build(words);
     }
     let arguments = match Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments,
@@ -70,12 +73,13 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::Show(arguments) => command::show::show(arguments),
         Command::Report(arguments) => command::report::report(&arguments.directory),
         Command::Compare(arguments) => command::compare::compare(arguments),
+        Command::Bisect(arguments) => command::bisect::bisect(arguments),
         Command::History(arguments) => command::history::history(arguments),
         Command::Isolation(arguments) => command::isolation::isolation(arguments),
         Command::Diff(arguments) => command::diff::diff(arguments),
         Command::Guard(arguments) => command::guard::guard(arguments),
         Command::Shard(arguments) => command::shard::shard(arguments),
-        Command::Clean(arguments) => command::clean::clean(arguments.directory.as_deref()),
+        Command::Clean(arguments) => command::clean::clean(arguments),
         Command::Completions(arguments) => command::completions::completions(arguments.shell),
         Command::Man(arguments) => command::man::man(&arguments.directory),
         Command::Generator => command::generator::generator(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use import::Cache;
 use lab::{Lab, RemoteAccess};
 
 use crate::error::Error;
@@ -19,6 +20,8 @@ pub struct Labs {
     /// Whether their connections must be encrypted.
     tls: bool,
     numbers: AtomicU32,
+    /// Where built data are kept and looked for, if they are to be.
+    cache: Option<Cache>,
 }
 
 impl Labs {
@@ -37,7 +40,19 @@ impl Labs {
         clients: Vec<IpAddr>,
         tls: bool,
     ) -> Labs {
-        Labs { all, place, clients, tls, numbers: AtomicU32::new(0) }
+        Labs { all, place, clients, tls, numbers: AtomicU32::new(0), cache: None }
+    }
+
+    /// The same, with data of earlier runs. Its lab has the password of those.
+    #[must_use]
+    pub fn with_cache(self, cache: Option<Cache>) -> Labs {
+        Labs { cache, ..self }
+    }
+
+    /// Where built data are kept, if they are.
+    #[must_use]
+    pub fn cache(&self) -> Option<&Cache> {
+        self.cache.as_ref()
     }
 
     /// All of them.
