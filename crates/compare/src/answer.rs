@@ -111,29 +111,55 @@ fn span(seconds: f64) -> String {
 }
 
 /// When to stop.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// The figures that decide.
-    pub deciding: [Metric; 2],
+    pub deciding: Vec<Metric>,
     /// Half-width of the first one's interval, as a share.
     pub precision: f64,
     /// Differences below this share count as none.
     pub threshold: f64,
     /// Stop as soon as the threshold is decided.
     pub by_threshold: bool,
+    /// When the first figure that decides says enough, in the place of precision and threshold.
+    pub until: Option<Until>,
+}
+
+/// When a figure says enough of what is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Until {
+    /// Its interval is narrow beside its distance from 1.
+    Resolved,
+    /// Its interval leaves out this ratio.
+    Excludes(f64),
+}
+
+impl Until {
+    /// An interval that is this narrow, as a share of its distance from 1, tells how large a difference is.
+    const RESOLVED: f64 = 1.0 / 3.0;
+
+    fn is_met(self, ratio: &Interval) -> bool {
+        match self {
+            Until::Resolved => half_width(ratio) <= Self::RESOLVED * ratio.point.ln().abs(),
+            Until::Excludes(bound) => !ratio.contains(bound),
+        }
+    }
 }
 
 impl Rule {
     /// Whether these figures are enough. Valid at every look: the intervals are confidence
     /// sequences.
     ///
-    /// `is_other_due` says whether the other deciding figure, where it has no interval yet, will have
-    /// one within the time: the precision of the first one then waits for it.
-    pub(crate) fn stops(&self, figures: &[Figure], is_other_due: bool) -> Option<Stop> {
+    /// `are_others_due` says whether the other deciding figures, where they have no interval yet, will have
+    /// one within the time: the precision of the first one then waits for them.
+    pub(crate) fn stops(&self, figures: &[Figure], are_others_due: bool) -> Option<Stop> {
         let deciding = || figures.iter().filter(|one| self.deciding.contains(&one.metric));
         let of = |metric| figures.iter().find(|one| one.metric == metric)?.ratio;
-        let ratio = of(self.deciding[0])?;
-        let is_complete = of(self.deciding[1]).is_some() || !is_other_due;
+        let ratio = of(*self.deciding.first()?)?;
+        if let Some(until) = self.until {
+            return until.is_met(&ratio).then_some(Stop::Decided);
+        }
+        let is_complete = self.deciding.iter().all(|one| of(*one).is_some()) || !are_others_due;
         if half_width(&ratio) <= self.precision && is_complete {
             return Some(Stop::Precision);
         }
@@ -182,11 +208,18 @@ mod tests {
     #[test]
     fn it_stops_when_asked_precision_or_threshold_is_reached() {
         let figures = |tps: Interval, p99: Option<Interval>| {
-            let figure = |metric, ratio| Figure { metric, sides: [1.0, 1.0], ratio };
+            let figure =
+                |metric, ratio| Figure { metric, sides: [1.0, 1.0], ratio, is_background: false };
             vec![figure(Metric::Throughput, Some(tps)), figure(Metric::P99, p99)]
         };
-        let deciding = Metric::DECIDING;
-        let rule = |by_threshold| Rule { deciding, precision: 0.01, threshold: 0.05, by_threshold };
+        let deciding = || Metric::DECIDING.to_vec();
+        let rule = |by_threshold| Rule {
+            deciding: deciding(),
+            precision: 0.01,
+            threshold: 0.05,
+            by_threshold,
+            until: None,
+        };
         let check_due = |by_threshold, tps, p99, is_due, expected| {
             assert_eq!(rule(by_threshold).stops(&figures(tps, p99), is_due), expected);
         };
@@ -208,5 +241,13 @@ mod tests {
         check(true, beyond, Some(wide), None);
         check(true, beyond, None, None);
         check(true, wide, Some(within), None);
+        let until = |until, tps, expected| {
+            let rule = Rule { until: Some(until), ..rule(false) };
+            assert_eq!(rule.stops(&figures(tps, None), false), expected, "{until:?}");
+        };
+        until(Until::Excludes(0.975), narrow, Some(Stop::Decided));
+        until(Until::Excludes(0.975), within, None);
+        until(Until::Resolved, beyond, None);
+        until(Until::Resolved, interval(0.88, 0.91), Some(Stop::Decided));
     }
 }

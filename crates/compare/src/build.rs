@@ -2,42 +2,18 @@
 
 use std::path::Path;
 
-use lab::{Lab, LabConfig, Node, NodeConfig, Server, Settings, StopMode};
+use import::{Key, Source, Values};
+use lab::{Installation, Lab, LabConfig, Node, NodeConfig, Server, Settings, StopMode};
 use pgbench::Console;
 use pgbench::options::Invocation;
 use record::comparison::{DataOrigin, Renewal};
-use server::message::with_detail;
 
 use crate::arena::Servers;
-use crate::contest::Ground;
 use crate::design::SIDES;
 use crate::error::Error;
 use crate::request::Request;
-use crate::side::{Data, Side, SideKind, read};
-use crate::{room, same};
-
-/// Connections beside the clients': administration.
-const SPARE_CONNECTIONS: u32 = 10;
-
-/// The settings that both sides have unless the user says otherwise. Background work happens
-/// between segments, by plan: a checkpoint of one side would slow the other's blocks.
-fn settings(clients: u32, memory_bytes: u64, own: &[(String, String)]) -> Settings {
-    let buffers_mib = (memory_bytes / 8 / (1 << 20)).clamp(32, 8_192);
-    let mut settings: Settings = [
-        ("shared_buffers", format!("{buffers_mib}MB")),
-        ("max_connections", (clients + SPARE_CONNECTIONS).max(100).to_string()),
-        ("max_wal_size", "16GB".to_owned()),
-        ("checkpoint_timeout", "1d".to_owned()),
-        ("autovacuum", "off".to_owned()),
-        ("jit", "off".to_owned()),
-    ]
-    .into_iter()
-    .collect();
-    for (name, value) in own {
-        settings.set(name, value);
-    }
-    settings
-}
+use crate::side::{Data, Side, SideKind};
+use crate::{room, same, settings};
 
 /// A node before it is a side.
 struct Draft {
@@ -50,22 +26,20 @@ struct Draft {
 /// programs can read them; else each side loads the data itself.
 pub(crate) fn build(
     request: &Request,
+    of_pgrig: &[(String, String)],
     control: &load::Control,
 ) -> Result<(Servers, DataOrigin), Error> {
     let (mut a, mut b) = (stopped(0, request)?, stopped(1, request)?);
+    let settings = [0, 1].map(|side| settings::of_side(of_pgrig, &request.sides[side].settings));
     let memory = lab::machine::Machine::here().memory;
-    // Both servers have room for all clients: which one runs is decided block by block.
-    let clients = 2 * request.workload.clients;
-    let settings =
-        [0, 1].map(|side| settings(clients, memory.total_bytes, &request.sides[side].settings));
     room::memory(&settings, request.workload.clients, memory)?;
-    room::disk(a.node.directory(), &request.data)?;
-    load(&mut a, request, control)?;
+    room::disk(a.node.directory(), &request.data, 2)?;
+    fill(&mut a, request, control)?;
     let origin = if can_read(&mut b, &a)? {
         b.node.clone_data(&a.node)?;
         DataOrigin::Copied
     } else {
-        load(&mut b, request, control)?;
+        fill(&mut b, request, control)?;
         DataOrigin::LoadedTwice
     };
     let [mut a, mut b] = [a, b].map(Draft::side);
@@ -75,17 +49,9 @@ pub(crate) fn build(
     if origin == DataOrigin::LoadedTwice {
         same::check([&a, &b], None)?;
     }
-    for ((side, settings), options) in
-        [&mut a, &mut b].into_iter().zip(settings).zip(&request.sides)
-    {
-        if let Some(script) = &options.sql {
-            run_script(side, script, None)?;
-        }
-        let node = node(side);
-        node.stop(StopMode::Fast)?;
-        node.configure(settings)?;
-        node.start()?;
-    }
+    let [of_a, of_b] = settings;
+    finish(&mut a, 0, of_a, request, control)?;
+    finish(&mut b, 1, of_b, request, control)?;
     // A script of one side changes its data: then they are no copy of the other's.
     let has_scripts = request.sides.iter().any(|side| side.sql.is_some());
     let renewal = match origin {
@@ -93,6 +59,34 @@ pub(crate) fn build(
         _ => Renewal::Restarted,
     };
     Ok((Servers::new([a, b], renewal), origin))
+}
+
+/// One server with its data, which stands against a server of the user's.
+pub(crate) fn one(index: usize, request: &Request, control: &load::Control) -> Result<Side, Error> {
+    let mut draft = stopped(index, request)?;
+    room::disk(draft.node.directory(), &request.data, 1)?;
+    fill(&mut draft, request, control)?;
+    let mut side = draft.side();
+    node(&mut side).start()?;
+    Ok(side)
+}
+
+/// Runs the side's own script, and starts the server with its settings.
+pub(crate) fn finish(
+    side: &mut Side,
+    index: usize,
+    settings: Settings,
+    request: &Request,
+    control: &load::Control,
+) -> Result<(), Error> {
+    if let Some(script) = &request.sides[index].sql {
+        let name = side.name;
+        import(node(side), name, script, None, request, control)?;
+    }
+    let node = node(side);
+    node.stop(StopMode::Fast)?;
+    node.configure(settings)?;
+    Ok(node.start()?)
 }
 
 impl Draft {
@@ -116,30 +110,97 @@ fn node(side: &mut Side) -> &mut Node {
 /// A server without data.
 fn stopped(index: usize, request: &Request) -> Result<Draft, Error> {
     let installation = lab::find::find(request.sides[index].bin.as_deref())?;
-    let lab = Lab::open(LabConfig::new(installation))?;
+    let mut config = LabConfig::new(installation);
+    if let Some(cache) = &request.common.cache {
+        config.password = Some(cache.password().map_err(imported(SIDES[index]))?);
+    }
+    let lab = Lab::open(config)?;
     let node = lab.node(SIDES[index], NodeConfig::new(Settings::new()))?;
     Ok(Draft { name: SIDES[index], node, lab })
 }
 
-/// Makes a side's data.
-fn load(side: &mut Draft, request: &Request, control: &load::Control) -> Result<(), Error> {
+/// Makes a side's data, or takes those that were kept.
+fn fill(side: &mut Draft, request: &Request, control: &load::Control) -> Result<(), Error> {
+    let failed = imported(side.name);
+    let key = match &request.common.cache {
+        Some(cache) => Some((cache, key(side.node.installation(), request).map_err(&failed)?)),
+        None => None,
+    };
+    if let Some((cache, key)) = &key
+        && cache.take(key, &mut side.node).map_err(&failed)?
+    {
+        return room::copy(side.node.directory(), side.node.data_bytes()?);
+    }
     let settings = [("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off")];
     side.node.init()?;
     // Nothing is lost if the machine dies while data are loaded.
     side.node.configure(settings.into_iter().collect())?;
     side.node.start()?;
-    let conninfo = keyword_form(&side.node.endpoint().to_string());
     match &request.data {
-        Data::Script(path) => {
-            let mut client = side.node.connect()?;
-            run_text(&mut client, side.name, path, Some(request.common.seed))?;
+        Data::File(path) => {
+            import(&side.node, side.name, path, Some(seed(request)), request, control)?;
         }
-        Data::Pgbench(scale) => pgbench_tables(side.name, &conninfo, *scale, None, control)?,
-        Data::Found => {}
+        Data::Pgbench(scale) => {
+            let conninfo = keyword_form(&side.node.endpoint().to_string());
+            pgbench_tables(side.name, &conninfo, *scale, None, control)?;
+        }
     }
     let bytes = side.node.value("SELECT sum(pg_database_size(oid)) FROM pg_database")?;
     side.node.stop(StopMode::Fast)?;
+    if let Some((cache, key)) = &key {
+        cache.keep(key, &side.node).map_err(&failed)?;
+    }
     room::copy(side.node.directory(), bytes.and_then(|text| text.parse().ok()).unwrap_or(0))
+}
+
+/// What a side's data are made from.
+fn key(installation: &Installation, request: &Request) -> Result<Key, import::Error> {
+    let mut key = Key::new(installation);
+    match &request.data {
+        Data::Pgbench(scale) => key.add(&format!("pgbench {scale}")),
+        Data::File(path) => {
+            key.add(&format!("file, analyzed: {}", request.common.analyzes));
+            key.add_source(&Source::look(path)?)?;
+        }
+    }
+    Ok(key)
+}
+
+/// The seed of `random()` in a script of data. With a cache it is one for all, so that the data of two
+/// versions are the same although they were built at different times.
+pub(crate) fn seed(request: &Request) -> f64 {
+    let seed = if request.common.cache.is_some() { 0 } else { request.common.seed };
+    (seed % 1_000_000) as f64 / 1e6
+}
+
+/// Has psql or pg_restore load a file, and gives the planner its statistics.
+fn import(
+    node: &Node,
+    side: &'static str,
+    path: &Path,
+    seed: Option<f64>,
+    request: &Request,
+    control: &load::Control,
+) -> Result<(), Error> {
+    let values = Values { variables: &[], seed };
+    let is_interrupted = || control.urgency() != load::Urgency::None;
+    let loaded = Source::look(path).and_then(|source| source.load(node, values, &is_interrupted));
+    match loaded {
+        Err(import::Error::Interrupted) => {
+            return Err(Error::Interrupted { doing: "loading the data" });
+        }
+        loaded => loaded.map_err(imported(side))?,
+    }
+    if request.common.analyzes {
+        let vacuum = "VACUUM (ANALYZE)";
+        let ran = node.connect()?.heard_by(control, |client| client.batch_execute(vacuum));
+        ran.map_err(|source| Error::failed(side, vacuum, source))?;
+    }
+    Ok(())
+}
+
+fn imported(side: &'static str) -> impl Fn(import::Error) -> Error {
+    move |source| Error::Import { side: Some(side.to_owned()), source: Box::new(source) }
 }
 
 /// Whether B's programs can read the files of A, which is stopped: those that they make themselves
@@ -176,32 +237,9 @@ pub(crate) fn pgbench_tables(
     made.map_err(|complaint| Error::Data { side: side.to_owned(), why: complaint.message() })
 }
 
-/// Runs a script in one go: one transaction, unless it says otherwise. `seed` is that of
-/// `random()`.
-fn run_script(side: &Side, path: &Path, seed: Option<u64>) -> Result<(), Error> {
-    run_text(&mut side.connect()?, side.name, path, seed)
-}
-
-fn run_text(
-    client: &mut server::Client,
-    side: &'static str,
-    path: &Path,
-    seed: Option<u64>,
-) -> Result<(), Error> {
-    let text = read(path)?;
-    let failed = |error: postgres::Error| {
-        let why = format!("{}: {}", path.display(), with_detail(&error));
-        Error::Data { side: side.to_owned(), why }
-    };
-    if let Some(seed) = seed {
-        client.batch_execute(&set_seed(seed)).map_err(failed)?;
-    }
-    client.batch_execute(&text).map_err(failed)
-}
-
 /// Makes `random()` give the same numbers on both sides.
-pub(crate) fn set_seed(seed: u64) -> String {
-    format!("SELECT setseed({})", (seed % 1_000_000) as f64 / 1e6)
+pub(crate) fn set_seed(seed: f64) -> String {
+    format!("SELECT setseed({seed})")
 }
 
 /// The conninfo of one of the lab's servers, as the load engine reads it.

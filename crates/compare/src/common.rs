@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use record::comparison::Floor;
+use import::Cache;
+use record::comparison::{Floor, Metric};
 
+use crate::answer::Until;
 use crate::design::SIDES;
 use crate::error::Error;
 use crate::profile::Profiler;
@@ -11,8 +13,16 @@ use crate::profile::Profiler;
 /// What a comparison is asked for, whatever its sides are.
 #[derive(Clone, Debug)]
 pub struct Common {
+    /// What the user calls the comparison.
+    pub name: Option<String>,
     /// Compare A with a copy of itself.
     pub is_self: bool,
+    /// The figures that decide; none for the usual ones.
+    pub decides: Vec<Metric>,
+    /// Run VACUUM (ANALYZE) after a script or dump of the user's.
+    pub analyzes: bool,
+    /// Where built data are kept and looked for, if they are to be.
+    pub cache: Option<Cache>,
     /// Stop when the interval of the first figure that decides is as narrow as this on either side,
     /// as a share.
     pub precision: f64,
@@ -20,6 +30,10 @@ pub struct Common {
     pub threshold: f64,
     /// Stop as soon as the threshold is decided.
     pub by_threshold: bool,
+    /// When the first figure that decides says enough, in the place of precision and threshold.
+    pub until: Option<Until>,
+    /// The confidence of the figures that decide, together.
+    pub confidence: f64,
     /// Measure for so long at most; building the servers is not part of it.
     pub max_time: Duration,
     /// Sample where the servers' CPU time goes.

@@ -5,13 +5,17 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use load::{Control, Limit, Plan, Urgency, WarmUp, Workload};
-use record::comparison::{Background, Floor, Instances, Look, OCTET_PAIRS, Profile, Renewal, Wait};
+use record::comparison::{
+    Background, Floor, Instances, Look, Metric, Profile, Ratio, Renewal, Wait,
+};
 use record::{Conditions, Series};
 use server::Client;
+use stats::sequence::OBSERVATIONS_MIN;
 
 use crate::answer::Rule;
+use crate::design::CYCLE;
 use crate::error::Error;
-use crate::figure::Figure;
+use crate::figure::{self, Figure};
 use crate::observation::Segment;
 use crate::pilot::{self, SLICE_MS, Shape};
 
@@ -87,6 +91,8 @@ pub struct Contested {
     pub segments: Vec<Segment>,
     /// What all segments together give.
     pub figures: Vec<Figure>,
+    /// Throughput of one half of A's blocks ÷ that of the other half.
+    pub identical: Option<Ratio>,
     /// What they gave after each segment.
     pub looks: Vec<Look>,
     /// How the servers' instances differ.
@@ -126,7 +132,7 @@ impl Contested {
     /// Pairs of neighbouring blocks.
     #[must_use]
     pub fn pairs(&self) -> usize {
-        self.segments.iter().map(|segment| segment.octets).sum::<usize>() * OCTET_PAIRS
+        self.segments.iter().map(|segment| segment.pairs).sum()
     }
 }
 
@@ -141,24 +147,68 @@ const PILOT_MS: RangeInclusive<u64> = 4_000..=12_000;
 /// How long it loads each side where only the rest of a block is to be found.
 const REST_PILOT_MS: u64 = 1_000;
 
+/// With no more transactions than this in a pilot, one is waited for.
+const FEW: u64 = 2;
+
+/// What a restart is taken to cost before there was one, its warm-up and the work before it included.
+const RESTART_S: f64 = 5.0;
+
 /// At the start of each pilot, and of each segment: caches fill, connections warm up.
 pub(crate) const WARM_MS: u64 = 2_000;
+
+/// What a short load of one side alone has shown.
+struct Pilot {
+    /// Transactions, one count each [`SLICE_MS`].
+    slices: Vec<u64>,
+    /// Mean latency.
+    mean_s: f64,
+    /// Transactions a second; none where it was one transaction of each client.
+    tps: Option<f64>,
+}
 
 impl Contest<'_> {
     /// Loads each side alone, and chooses a length of a block that fits both. Both are loaded for
     /// the same time, so that neither begins with warmer caches. A given length is taken unless
-    /// transactions are too long for it; then it is the next candidate that they fit.
+    /// transactions are too long for it; then it is the next candidate that they fit. Where they fit
+    /// none, a block is a turn of so many transactions.
     ///
     /// # Errors
-    /// If a side cannot be loaded, or its transactions are too long for blocks.
+    /// If a side cannot be loaded, or its transactions are too long and have a rate.
     pub fn find_shape(&self, length_ms: Option<u64>) -> Result<Shape, Error> {
-        let (a, b) = (self.shape_for(0, length_ms)?, self.shape_for(1, length_ms)?);
-        Ok(Shape { length_ms: a.length_ms.max(b.length_ms), rest_ms: a.rest_ms.max(b.rest_ms) })
+        let pilots = [self.pilot(0, length_ms)?, self.pilot(1, length_ms)?];
+        // Five restarts, for an interval, fit the time only with blocks that are not too long.
+        let most_s = self.max_time.as_secs_f64() - 2.0 * PILOT_SHARE * self.max_time.as_secs_f64();
+        let octet_s = most_s / OBSERVATIONS_MIN as f64 - RESTART_S;
+        let short: Vec<u64> = pilot::LENGTHS_MS
+            .into_iter()
+            .filter(|length_ms| *length_ms as f64 / 1e3 * CYCLE as f64 <= octet_s)
+            .collect();
+        let blocks = |one: &Pilot| {
+            one.tps?;
+            match length_ms {
+                None => pilot::shape(&one.slices, one.mean_s, &short)
+                    .or_else(|| pilot::shape(&one.slices, one.mean_s, &pilot::LENGTHS_MS)),
+                Some(given) => pilot::at_least(given)
+                    .find_map(|length_ms| pilot::shape(&one.slices, one.mean_s, &[length_ms])),
+            }
+        };
+        let [a, b] = &pilots;
+        if let (Some(of_a), Some(of_b)) = (blocks(a), blocks(b)) {
+            let (length_ms, rest_ms) = (of_a.0.max(of_b.0), of_a.1.max(of_b.1));
+            let tps = a.tps.unwrap_or(0.0).min(b.tps.unwrap_or(0.0));
+            return Ok(Shape { length_ms, rest_ms, turn: None, tps });
+        }
+        let means_s = [a.mean_s, b.mean_s];
+        if self.workloads.iter().any(|workload| workload.pace.rate().is_some()) {
+            let longest_ms = pilot::at_least(length_ms.unwrap_or(0)).max().unwrap_or(0);
+            let seconds = means_s[0].max(means_s[1]);
+            return Err(Error::TooSlow { seconds, block_s: longest_ms as f64 / 1e3 });
+        }
+        Ok(Shape::of_turns(means_s, self.workloads[0].clients))
     }
 
-    /// The length of a block that fits one side.
-    fn shape_for(&self, side: usize, length_ms: Option<u64>) -> Result<Shape, Error> {
-        let (name, workload) = (self.arena.sides()[side].name(), &self.workloads[side]);
+    fn pilot(&self, side: usize, length_ms: Option<u64>) -> Result<Pilot, Error> {
+        let workload = &self.workloads[side];
         let share_ms = (self.max_time.as_secs_f64() * 1e3 * PILOT_SHARE) as u64;
         let window_ms = match length_ms {
             Some(_) => REST_PILOT_MS,
@@ -166,39 +216,92 @@ impl Contest<'_> {
         };
         let mut plan = self.plan(vec![workload.clone()], SLICE_MS);
         plan.limit = Limit::Time { warm_up: WarmUp::Fixed(WARM_MS), window_ms };
-        let mut first = None;
-        let outcome = load::run(&plan, self.control, Instant::now(), &mut |event| {
-            if let load::Event::Message(message) = event {
-                first.get_or_insert(message.text);
-            }
-        });
-        if self.control.urgency() != Urgency::None {
-            return Err(Error::Interrupted { doing: "looking for the length of a block" });
-        }
-        let outcome = outcome
-            .map_err(|source| Error::Load { side: name.to_owned(), source: Box::new(source) })?;
+        let (outcome, first) = self.load_alone(side, &plan)?;
         let result = &outcome.workloads[0];
         // How long transactions wait for a client is no property of blocks.
         let took = match workload.pace.rate() {
             Some(_) => &result.service,
             None => &result.latency,
         };
-        let Some(mean_ns) = took.mean_ns() else {
-            let silent = || format!("it gave no answer in {} s", window_ms / 1_000);
-            let (side, why) = (name.to_owned(), first.unwrap_or_else(silent));
-            return Err(Error::Failing { side, why });
-        };
         let open = outcome.window.map_or(0, |window| window.open.0);
         let slices = outcome.intervals.iter().filter(|slice| slice.start.0 >= open);
         let slices: Vec<u64> = slices.map(|slice| slice.counts.transactions).collect();
-        let mean_s = mean_ns / 1e9;
-        let shape = match length_ms {
-            None => pilot::shape(&slices, mean_s, &pilot::LENGTHS_MS),
-            Some(given) => pilot::at_least(given)
-                .find_map(|length_ms| pilot::shape(&slices, mean_s, &[length_ms])),
+        let tps = slices.iter().sum::<u64>() as f64 / (window_ms as f64 / 1e3);
+        match (took.mean_ns(), first) {
+            (Some(mean_ns), _) if took.count() > FEW => {
+                Ok(Pilot { slices, mean_s: mean_ns / 1e9, tps: Some(tps) })
+            }
+            (_, Some(why)) => Err(self.failing(side, why)),
+            // The window says little of transactions that hardly fit it.
+            (_, None) => self.slow_pilot(side),
+        }
+    }
+
+    /// One transaction of each client.
+    fn slow_pilot(&self, side: usize) -> Result<Pilot, Error> {
+        let mut plan = self.plan(vec![self.workloads[side].clone()], 1_000);
+        plan.limit = Limit::Transactions(1);
+        let (outcome, first) = self.load_alone(side, &plan)?;
+        match outcome.workloads[0].latency.mean_ns() {
+            Some(mean_ns) => Ok(Pilot { slices: Vec::new(), mean_s: mean_ns / 1e9, tps: None }),
+            None => {
+                Err(self.failing(side, first.unwrap_or_else(|| "it gave no answer".to_owned())))
+            }
+        }
+    }
+
+    fn failing(&self, side: usize, why: String) -> Error {
+        Error::Failing { side: self.arena.sides()[side].name().to_owned(), why }
+    }
+
+    /// Loads one side, and returns its first message as well.
+    pub(crate) fn load_alone(
+        &self,
+        side: usize,
+        plan: &Plan,
+    ) -> Result<(load::Outcome, Option<String>), Error> {
+        let mut first = None;
+        let outcome = load::run(plan, self.control, Instant::now(), &mut |event| {
+            if let load::Event::Message(message) = event {
+                first.get_or_insert(message.text);
+            }
+        });
+        if self.control.urgency() != Urgency::None {
+            return Err(Error::Interrupted { doing: "loading the servers" });
+        }
+        let side = self.arena.sides()[side].name().to_owned();
+        let outcome = outcome.map_err(|source| Error::Load { side, source: Box::new(source) })?;
+        Ok((outcome, first))
+    }
+
+    /// About how long so many pairs take, in seconds.
+    pub(crate) fn pairs_s(&self, shape: Shape, pairs: usize) -> f64 {
+        let octet_s = shape.octet_s();
+        let segment_s = pilot::segment_s(self.max_time, octet_s);
+        let octets = (pairs as f64 / shape.pairs() as f64).ceil();
+        let restarts =
+            if self.arena.renewal().restarts() { octets * octet_s / segment_s } else { 0.0 };
+        octets * octet_s + restarts.ceil() * RESTART_S
+    }
+
+    /// About how long it takes until a figure has an interval here, in seconds.
+    #[must_use]
+    pub fn needs_s(&self, metric: Metric, shape: Shape) -> f64 {
+        let octet_s = shape.octet_s();
+        let segment_s = pilot::segment_s(self.max_time, octet_s);
+        let with_restart_s = segment_s + RESTART_S;
+        let pilot_s = 2.0 * self.max_time.as_secs_f64().mul_add(PILOT_SHARE, 2.0).min(14.0);
+        let intervals = OBSERVATIONS_MIN as f64 * with_restart_s;
+        let transactions = match metric.quantile() {
+            Some(quantile) => figure::transactions_min(quantile) as f64,
+            None => 0.0,
         };
-        let longest_ms = pilot::at_least(length_ms.unwrap_or(0)).max().unwrap_or(0);
-        shape.ok_or(Error::TooSlow { seconds: mean_s, block_s: longest_ms as f64 / 1e3 })
+        // Each side is observed in its own blocks of an octet, and these begin transactions for a part
+        // of their length.
+        let each_s = shape.pairs() as f64
+            * if shape.turn.is_some() { octet_s / 4.0 } else { shape.active_s() };
+        let observed = each_s / octet_s * segment_s / with_restart_s;
+        pilot_s + intervals.max(transactions / (shape.tps * observed).max(1e-9))
     }
 
     pub(crate) fn plan(&self, workloads: Vec<Workload>, interval_ms: u64) -> Plan {

@@ -15,17 +15,9 @@ use crate::figure::{self, Confidence, Figure};
 use crate::instances::{self, Cost};
 use crate::meter::Meter;
 use crate::observation::{self, Octet, Segment};
-use crate::pilot::Shape;
+use crate::pilot::{Shape, segment_s};
 use crate::profile::{self, Profiler};
 use crate::waits::{self, Watch};
-
-/// From one restart to the next, restart and warm-up left out. With instances that differ by 1.5 %,
-/// octets of 1.8 s by 7.5 % and restarts of 4 s, this gives the narrowest intervals
-/// (crates/stats/tests/instances.rs says how often they cover).
-const SEGMENT_S: f64 = 15.0;
-
-/// Segments that a contest has time for if it is short: a segment has an octet at least.
-const SEGMENTS: f64 = 40.0;
 
 /// A rate counts as reached from this share of it on.
 const RATE_SHARE_MIN: f64 = 0.95;
@@ -59,6 +51,7 @@ impl Contest<'_> {
         let names = self.arena.sides().map(Ground::name);
         found.doubts.extend(doubts::doubts(&octets, names, &conditions));
         found.doubts.extend(doubts::of_tidying(names, found.instances.tidy_s));
+        found.doubts.extend(found.identical.as_ref().and_then(doubts::of_identical));
         found.doubts.extend(missed);
         found.doubts.extend(found.lost.clone());
         found.waits = waits::waits(&waits);
@@ -90,19 +83,19 @@ impl Contest<'_> {
 }
 
 /// A contest under way.
-struct Course<'c, 'a> {
-    contest: &'c mut Contest<'a>,
-    shape: Shape,
+pub(crate) struct Course<'c, 'a> {
+    pub(crate) contest: &'c mut Contest<'a>,
+    pub(crate) shape: Shape,
     began: Instant,
     confidence: Confidence,
     conditions: Conditions,
-    waits: [waits::Counts; 2],
+    pub(crate) waits: [waits::Counts; 2],
     /// Every octet.
-    octets: Vec<Octet>,
+    pub(crate) octets: Vec<Octet>,
     /// The segments, each as one.
     units: Vec<Octet>,
     /// The segment under way.
-    under_way: Segment,
+    pub(crate) under_way: Segment,
     cost: Cost,
     found: Contested,
 }
@@ -116,7 +109,7 @@ impl<'c, 'a> Course<'c, 'a> {
             began,
             confidence: Confidence {
                 deciding: contest.deciding,
-                metrics: contest.rule.deciding,
+                metrics: contest.rule.deciding.clone(),
                 other: CONFIDENCE,
             },
             conditions: Conditions { cores: is_here.then_some(cores), ..Conditions::default() },
@@ -130,7 +123,7 @@ impl<'c, 'a> Course<'c, 'a> {
         }
     }
 
-    fn left(&self) -> Duration {
+    pub(crate) fn left(&self) -> Duration {
         self.contest.max_time.saturating_sub(self.began.elapsed())
     }
 
@@ -156,7 +149,10 @@ impl<'c, 'a> Course<'c, 'a> {
             }
             between_s = ended.elapsed().as_secs_f64() + WARM_MS as f64 / 1e3;
             self.under_way = Segment { is_exchanged, ..Segment::default() };
-            let stop = self.segment(number, octets);
+            let stop = match self.shape.turn {
+                None => self.segment(number, octets),
+                Some(transactions) => self.turns(number, octets, transactions),
+            };
             let looked = self.look(observe);
             match stop {
                 Ok(Some(stop)) => return Ok(stop),
@@ -173,8 +169,7 @@ impl<'c, 'a> Course<'c, 'a> {
     /// How many octets of a segment fit into so many seconds.
     fn octets_in(&self, seconds: f64) -> usize {
         let octet_s = self.shape.octet_s();
-        let of_all = self.contest.max_time.as_secs_f64() / SEGMENTS;
-        let segment_s = SEGMENT_S.min(of_all).max(octet_s);
+        let segment_s = segment_s(self.contest.max_time, octet_s);
         (seconds.min(segment_s) / octet_s + 1e-9).floor().max(0.0) as usize
     }
 
@@ -222,6 +217,7 @@ impl<'c, 'a> Course<'c, 'a> {
         let warm_blocks = (WARM_MS.div_ceil(self.shape.length_ms) as usize).max(4);
         let plan = self.plan(number, warm_blocks, octets);
         let order = plan.blocks.as_ref().map_or(&[][..], |blocks| &blocks.order);
+        let block_s = self.shape.active_s();
         let own = Control::new();
         let mut blocks = 0;
         let mut octet = Octet::default();
@@ -264,11 +260,11 @@ impl<'c, 'a> Course<'c, 'a> {
                         let idle = 1 - turn.workload;
                         meter.read_idle(idle, &mut octet.sides[idle]);
                     } else {
-                        octet.add(cells);
+                        octet.add(cells, turn.workload, block_s);
                     }
                     if number == CYCLE - 1 {
                         meter.read(&mut octet.sides);
-                        self.under_way.add(&octet);
+                        self.under_way.add(&octet, OCTET_PAIRS);
                         self.octets.push(std::mem::take(&mut octet));
                     }
                 }
@@ -322,7 +318,7 @@ impl<'c, 'a> Course<'c, 'a> {
         let seed = self.contest.seed.wrapping_add(number);
         let mut order = design::order(octets + warm_blocks.div_ceil(CYCLE), seed);
         let order = order.split_off(order.len() - octets * CYCLE - warm_blocks);
-        let Shape { length_ms, rest_ms } = self.shape;
+        let Shape { length_ms, rest_ms, .. } = self.shape;
         let window_ms = order.len() as u64 * length_ms;
         Plan {
             seed,
@@ -345,12 +341,10 @@ impl<'c, 'a> Course<'c, 'a> {
         self.units.push(whole);
         let found = &mut self.found;
         found.segments.push(segment);
-        let Shape { length_ms, rest_ms } = self.shape;
-        let block_s = (length_ms - rest_ms) as f64 / 1e3;
-        let active_s = (self.octets.len() * OCTET_PAIRS) as f64 * block_s;
         let (renewal, floor) = (self.contest.arena.renewal(), &self.contest.floor);
         found.instances = instances::instances(&found.segments, renewal, floor, self.cost);
-        found.figures = figure::figures(&self.units, active_s, self.confidence);
+        found.figures = figure::figures(&self.units, &self.confidence);
+        found.identical = figure::identical(&self.units, CONFIDENCE).map(figure::recorded);
         for figure in &mut found.figures {
             figure.allow_for(&found.instances);
         }
@@ -364,7 +358,8 @@ impl<'c, 'a> Course<'c, 'a> {
         found.looks.push(Look { pairs, seconds, segment: ratio, is_exchanged, ratios, background });
         let Contested { figures, looks, instances, .. } = found;
         observe(Progress { pairs, figures, looks, instances, seconds });
-        let quantile = self.contest.rule.deciding[1].quantile().unwrap_or(0.5);
+        let quantiles = self.contest.rule.deciding.iter().filter_map(|one| one.quantile());
+        let quantile = quantiles.fold(0.5, f64::max);
         let share = seconds / self.contest.max_time.as_secs_f64();
         let is_due = observation::transactions_min(&self.units) as f64
             >= figure::transactions_min(quantile) as f64 * share;

@@ -10,6 +10,9 @@ pub const SIDES: [&str; 2] = ["A", "B"];
 /// Blocks of an octet.
 pub(crate) const OCTET: usize = 2 * OCTET_PAIRS;
 
+/// Blocks of a quad, ABBA or BAAB, where blocks are single turns.
+pub(crate) const QUAD: usize = 4;
+
 /// The sides of an octet's blocks: the order of Thue and Morse.
 pub(crate) const ORDER: [usize; OCTET] = [0, 1, 1, 0, 1, 0, 0, 1];
 

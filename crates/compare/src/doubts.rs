@@ -1,5 +1,6 @@
 //! What stands against an answer.
 
+use record::comparison::Ratio;
 use record::{Conditions, Doubt};
 
 use crate::observation::{self, Octet};
@@ -59,6 +60,17 @@ pub(crate) fn doubts(octets: &[Octet], names: [&str; 2], conditions: &Conditions
         }
     }
     doubts
+}
+
+/// Identical sides that differ.
+pub(crate) fn of_identical(identical: &Ratio) -> Option<String> {
+    let covers = identical.lower <= 1.0 && 1.0 <= identical.upper;
+    (!covers).then(|| {
+        format!(
+            "one half of A's blocks differs from the other half, which is the same server: throughput {}",
+            identical.words()
+        )
+    })
 }
 
 /// A side whose VACUUM and CHECKPOINT take longer, by this factor and so many seconds, does work

@@ -28,11 +28,24 @@ pub enum Error {
         #[source]
         source: wire::conninfo::ConninfoError,
     },
-    /// One side is a server of the user's, the other one is not.
-    #[error("only one side is a server that runs already: {missing} is missing")]
-    OneServer {
-        /// The option.
-        missing: &'static str,
+    /// A setting of a side that changes nothing.
+    #[error("setting {name} of side {side} has no effect: it is {value} on both sides")]
+    SameSetting {
+        /// The side.
+        side: &'static str,
+        /// The setting.
+        name: String,
+        /// Its value on both sides, in the server's form.
+        value: String,
+    },
+    /// A file of data or a script of a side.
+    #[error("{}{source}", .side.as_ref().map_or(String::new(), |side| format!("filling side {side}: ")))]
+    Import {
+        /// The side; none where it was only looked at.
+        side: Option<String>,
+        /// Why.
+        #[source]
+        source: Box<import::Error>,
     },
     /// Both addresses lead to the same database, in which both sides would make their data.
     #[error("A and B are the same database of the same server")]
@@ -177,11 +190,13 @@ impl Error {
             Error::Server { source, .. } => return source.hint(),
             Error::Workload(complaint) => return complaint.hint(),
             Error::Conninfo { source, .. } => return source.hint().map(str::to_owned),
-            Error::OneServer { .. } => {
-                "give --a-conninfo and --b-conninfo, or neither: pgrig then makes both servers"
+            Error::Import { source, .. } => return source.hint(),
+            Error::SameSetting { .. } => {
+                "give the sides different values, or leave the setting out"
             }
             Error::SameDatabase => {
-                "give two databases, or compare on the tables that are there: --no-init"
+                "give two databases, or compare on the tables that are there (--no-init), \
+                 which may be reached in two ways"
             }
             Error::DifferentData { .. } => {
                 "both sides need the same rows; in a script of data, random() is seeded, while \
@@ -206,7 +221,9 @@ impl Error {
                 "install perf (Debian: linux-perf) and let it sample (sysctl \
                  kernel.perf_event_paranoid=2, or root), or leave out --profile"
             }
-            Error::TooSlow { .. } => "compare a shorter transaction, or whole runs: pgrig new",
+            Error::TooSlow { .. } => {
+                "leave out -R: without a rate, sides take turns of whole transactions"
+            }
             _ => return None,
         };
         Some(hint.to_owned())

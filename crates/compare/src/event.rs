@@ -10,8 +10,8 @@ use record::comparison::DataOrigin;
 pub enum Event<'a> {
     /// The servers are being built, or servers of the user's are given data.
     Building {
-        /// They are the user's.
-        is_outside: bool,
+        /// Servers of the user's among them.
+        outside: usize,
     },
     /// They run.
     Built {
@@ -30,6 +30,15 @@ pub enum Event<'a> {
         precision: f64,
         /// It stops after this time at the latest.
         max_time: Duration,
+    },
+    /// What is measured, now that the length of a block is known.
+    Planned {
+        /// In words.
+        blocks: String,
+        /// About how long forty pairs take, in seconds.
+        forty_pairs_s: f64,
+        /// What is out of reach in the time.
+        notes: &'a [String],
     },
     /// There is more to say: the comparison as it would be if it ended now.
     Progress(&'a Comparison),

@@ -1,7 +1,7 @@
 //! The figures of a comparison: what each side shows, and B ÷ A with its interval over segments.
 
 use record::Series;
-use record::comparison::{Instances, Metric, Ratio, Renewal};
+use record::comparison::{Instances, Metric, Ratio, Renewal, Verdict};
 use stats::sequence::{self, Place, Term, totals};
 use stats::{Interval, NoInterval};
 
@@ -9,12 +9,12 @@ use crate::answer;
 use crate::observation::{Half, Octet};
 
 /// How certain an interval of a figure is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Confidence {
     /// Of each figure that decides.
     pub(crate) deciding: f64,
     /// Which ones decide.
-    pub(crate) metrics: [Metric; 2],
+    pub(crate) metrics: Vec<Metric>,
     /// Of the others.
     pub(crate) other: f64,
 }
@@ -28,6 +28,9 @@ pub struct Figure {
     pub sides: [f64; 2],
     /// B ÷ A; none where there is too little to compute an interval from.
     pub ratio: Option<Interval>,
+    /// What a server also does by itself was the same on both in the same time: of transactions it says
+    /// nothing.
+    pub is_background: bool,
 }
 
 impl Figure {
@@ -51,19 +54,12 @@ impl Figure {
     pub fn judged(
         &self,
         threshold: f64,
-        deciding: [Metric; 2],
+        deciding: &[Metric],
         instances: &Instances,
     ) -> record::comparison::Figure {
-        let ratio = self.ratio.map(|ratio| Ratio {
-            value: ratio.point,
-            lower: ratio.low,
-            upper: ratio.high,
-            confidence: ratio.confidence,
-            n: ratio.n,
-            method: ratio.method.name().to_owned(),
-        });
+        let ratio = self.ratio.map(recorded);
         let floor = instances.floor(self.metric);
-        record::comparison::Figure {
+        let figure = record::comparison::Figure {
             metric: self.metric,
             unit: self.metric.unit().to_owned(),
             a: self.sides[0],
@@ -71,13 +67,33 @@ impl Figure {
             b_over_a: ratio,
             verdict: answer::verdict(self.metric, self.ratio.as_ref(), threshold, floor),
             deciding: deciding.contains(&self.metric),
+        };
+        match () {
+            () if figure.is_of_nothing() => {
+                record::comparison::Figure { verdict: Verdict::Equal, b_over_a: None, ..figure }
+            }
+            () if self.is_background => {
+                record::comparison::Figure { verdict: Verdict::CannotTell, ..figure }
+            }
+            () => figure,
         }
     }
 }
 
-/// All figures that these segments give. `active_s` is the time in all of them in which one side
-/// begins transactions.
-pub(crate) fn figures(segments: &[Octet], active_s: f64, confidence: Confidence) -> Vec<Figure> {
+/// An interval, as a record has it.
+pub(crate) fn recorded(ratio: Interval) -> Ratio {
+    Ratio {
+        value: ratio.point,
+        lower: ratio.low,
+        upper: ratio.high,
+        confidence: ratio.confidence,
+        n: ratio.n,
+        method: ratio.method.name().to_owned(),
+    }
+}
+
+/// All figures that these segments give.
+pub(crate) fn figures(segments: &[Octet], confidence: &Confidence) -> Vec<Figure> {
     let figure = |metric: Metric| {
         let level = match confidence.metrics.contains(&metric) {
             true => confidence.deciding,
@@ -85,14 +101,14 @@ pub(crate) fn figures(segments: &[Octet], active_s: f64, confidence: Confidence)
         };
         match metric.quantile() {
             Some(quantile) => latency(segments, metric, quantile, level),
-            None => rate(segments, metric, active_s, level),
+            None => rate(segments, metric, level),
         }
     };
     Metric::ALL.into_iter().filter_map(figure).collect()
 }
 
 /// A quotient of sums over segments.
-fn rate(segments: &[Octet], metric: Metric, active_s: f64, confidence: f64) -> Option<Figure> {
+fn rate(segments: &[Octet], metric: Metric, confidence: f64) -> Option<Figure> {
     let column = |of: &dyn Fn(&Half) -> Option<f64>| -> Option<[Vec<f64>; 2]> {
         let side = |index: usize| -> Option<Vec<f64>> {
             segments.iter().map(|segment| of(&segment.sides[index])).collect()
@@ -108,6 +124,7 @@ fn rate(segments: &[Octet], metric: Metric, active_s: f64, confidence: f64) -> O
     let sum = |values: &[f64]| values.iter().sum::<f64>();
     let term = |values, place| Term { values, place };
     let [tx_a, tx_b] = &transactions;
+    let mut is_background = false;
     let (sides, ratio) = match &amount {
         Some([a, b]) => {
             let [all_a, all_b] = &all;
@@ -118,22 +135,38 @@ fn rate(segments: &[Octet], metric: Metric, active_s: f64, confidence: f64) -> O
                 term(all_a, Place::Above),
             ];
             let sides = [sum(a) / sum(all_a), sum(b) / sum(all_b)];
+            // Both servers stand for the whole segment, whichever has its turn.
+            let in_all = sequence::ratio(b, a, confidence);
+            is_background = metric.has_background() && in_all.is_ok_and(|all| all.contains(1.0));
             (sides, totals(&terms, confidence))
         }
         None => {
-            let sides = [sum(tx_a) / active_s, sum(tx_b) / active_s];
-            (sides, ratio(&counted(segments), confidence))
+            let [s_a, s_b] = column(&|half| Some(half.seconds))?;
+            let sides = [sum(tx_a) / sum(&s_a), sum(tx_b) / sum(&s_b)];
+            let terms = [
+                term(tx_b.as_slice(), Place::Above),
+                term(&s_b, Place::Below),
+                term(tx_a, Place::Below),
+                term(&s_a, Place::Above),
+            ];
+            (sides, totals(&terms, confidence))
         }
     };
-    Some(Figure { metric, sides, ratio: ratio.ok() })
+    let ratio = ratio.ok();
+    // Where the quotient for a transaction is 1 as well, nothing is in doubt.
+    let is_background = is_background && ratio.is_some_and(|ratio| !ratio.contains(1.0));
+    Some(Figure { metric, sides, ratio, is_background })
 }
 
 /// Samples beyond a quantile that a unit of the comparison needs on either side: with fewer, the
 /// quantile is close to the maximum and jumps.
 const BEYOND_MIN: f64 = 20.0;
 
-/// Samples of each side that a unit needs.
+/// Samples of each side that a unit needs. Of few samples the median is no extreme one.
 fn samples_min(quantile: f64) -> u64 {
+    if quantile <= 0.5 {
+        return 1;
+    }
     (BEYOND_MIN / (1.0 - quantile)).round() as u64
 }
 
@@ -147,7 +180,26 @@ fn latency(segments: &[Octet], metric: Metric, quantile: f64, confidence: f64) -
     let series = quantiles(segments, metric, quantile)?;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let sides = [mean(&series.below), mean(&series.above)];
-    Some(Figure { metric, sides, ratio: ratio(&series, confidence).ok() })
+    let ratio = ratio(&series, confidence).ok();
+    Some(Figure { metric, sides, ratio, is_background: false })
+}
+
+/// Throughput of the first and last blocks of A ÷ that of the blocks between: one server against
+/// itself, in turn. The order of blocks is drawn, so that a trend favours neither.
+pub(crate) fn identical(segments: &[Octet], confidence: f64) -> Option<Interval> {
+    let column = |part: usize, of: fn((f64, f64)) -> f64| -> Vec<f64> {
+        segments.iter().map(|segment| of(segment.sides[0].split[part])).collect()
+    };
+    let (outer, inner) = (column(0, |one| one.0), column(1, |one| one.0));
+    let (outer_s, inner_s) = (column(0, |one| one.1), column(1, |one| one.1));
+    let term = |values, place| Term { values, place };
+    let terms = [
+        term(outer.as_slice(), Place::Above),
+        term(&outer_s, Place::Below),
+        term(&inner, Place::Below),
+        term(&inner_s, Place::Above),
+    ];
+    totals(&terms, confidence).ok()
 }
 
 /// B ÷ A of a series.
@@ -184,10 +236,16 @@ pub(crate) fn series(segments: &[Octet]) -> Vec<Series> {
     Metric::ALL.into_iter().filter_map(of).collect()
 }
 
-/// Transactions, segment by segment.
+/// Transactions, segment by segment; in a second, where the turns of sides differ in length.
 fn counted(segments: &[Octet]) -> Series {
+    let is_same = |segment: &Octet| {
+        let [a, b] = segment.sides.each_ref().map(|half| half.seconds);
+        (a - b).abs() < 1e-6
+    };
+    let is_same = segments.iter().all(is_same);
+    let value = |half: &Half| if is_same { half.transactions as f64 } else { half.rate() };
     let side = |index: usize| -> Vec<f64> {
-        segments.iter().map(|segment| segment.sides[index].transactions as f64).collect()
+        segments.iter().map(|segment| value(&segment.sides[index])).collect()
     };
     Series::new(Metric::Throughput, side(1), side(0))
 }
@@ -198,8 +256,9 @@ mod tests {
 
     use super::*;
 
-    const CONFIDENCE: Confidence =
-        Confidence { deciding: 0.975, metrics: Metric::DECIDING, other: 0.95 };
+    fn confidence() -> Confidence {
+        Confidence { deciding: 0.975, metrics: Metric::DECIDING.to_vec(), other: 0.95 }
+    }
 
     /// Side B does 0.9 of A's transactions, each at the cost of 1.1 of A's CPU; one transaction in
     /// fifty takes ten times as long, on B eleven times.
@@ -212,7 +271,14 @@ mod tests {
             Half {
                 transactions,
                 latency,
-                used: [(Metric::Cpu, transactions as f64 * cpu)].into(),
+                seconds: 0.5,
+                split: [(transactions as f64, 0.25); 2],
+                used: [
+                    (Metric::Cpu, transactions as f64 * cpu),
+                    (Metric::Wal, 1e6),
+                    (Metric::TempBytes, 0.0),
+                ]
+                .into(),
                 ..Half::default()
             }
         };
@@ -224,7 +290,7 @@ mod tests {
 
     #[test]
     fn ratios_are_b_over_a() {
-        let figures = figures(&octets(40), 20.0, CONFIDENCE);
+        let figures = figures(&octets(40), &confidence());
         let check = |metric: Metric, sides: [f64; 2], expected: f64| {
             let figure = figures.iter().find(|figure| figure.metric == metric).expect("a figure");
             let ratio = figure.ratio.expect("an interval");
@@ -237,13 +303,23 @@ mod tests {
         check(Metric::P50, [1.0, 1.0], 1.0);
         check(Metric::P99, [10.0, 11.0], 1.1);
         check(Metric::Cpu, [100.0, 110.0], 1.1);
-        assert!(figures.iter().all(|figure| figure.metric != Metric::Wal), "none was read");
+        assert!(figures.iter().all(|figure| figure.metric != Metric::BuffersHit), "none was read");
+        let verdict = |metric: Metric| {
+            let figure = figures.iter().find(|figure| figure.metric == metric).expect("a figure");
+            figure.judged(0.03, &Metric::DECIDING, &Instances::default()).verdict
+        };
+        // The same WAL in the same time is the servers' own, and 0 is as much as 0.
+        assert_eq!(verdict(Metric::Wal), Verdict::CannotTell);
+        assert_eq!(verdict(Metric::TempBytes), Verdict::Equal);
+        assert_eq!(verdict(Metric::Throughput), Verdict::Worse);
+        let identical = identical(&octets(40), 0.95).expect("an interval");
+        assert!((identical.point - 1.0).abs() < 1e-9, "{identical:?}");
     }
 
     #[test]
     fn a_quantile_of_few_samples_has_no_interval() {
         // 20 samples beyond p99 take two of these segments, and five units are not full.
-        let figures = figures(&octets(8), 4.0, CONFIDENCE);
+        let figures = figures(&octets(8), &confidence());
         let p99 = figures.iter().find(|figure| figure.metric == Metric::P99).expect("p99");
         assert!(p99.ratio.is_none(), "{p99:?}");
     }

@@ -69,7 +69,7 @@ fn spread(segments: &[Segment], metric: Metric) -> Option<f64> {
 /// ln(B ÷ A) of a part; none where it has none.
 fn log_ratio(part: &Octet, metric: Metric) -> Option<f64> {
     let value = |half: &Half| match (metric, metric.quantile()) {
-        (Metric::Throughput, _) => Some(half.transactions as f64),
+        (Metric::Throughput, _) => Some(half.rate()),
         (_, Some(quantile)) => half.quantile_ns(quantile).map(|ns| ns as f64),
         (used, None) => Some(half.used.get(&used)? / (half.transactions + half.lead) as f64),
     };
@@ -115,7 +115,7 @@ mod tests {
                 let log = lasting + 0.02 * normal(&mut prng);
                 let half =
                     |log: f64| Half { transactions: (1e6 * log.exp()) as u64, ..Half::default() };
-                segment.add(&Octet { sides: [half(0.0), half(log)] });
+                segment.add(&Octet { sides: [half(0.0), half(log)] }, 4);
             }
             segment
         };

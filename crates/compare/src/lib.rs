@@ -38,11 +38,14 @@ mod pilot;
 mod plans;
 mod presets;
 mod profile;
+mod reach;
 mod request;
 mod room;
 mod run;
 mod same;
+mod settings;
 mod side;
+mod turns;
 mod waits;
 
 /// What a server says of a plan, for fuzz targets.
@@ -51,7 +54,7 @@ pub fn fuzz_plan(json: &str) {
     let _ = plans::read(json);
 }
 
-pub use answer::Rule;
+pub use answer::{Rule, Until};
 pub use common::Common;
 pub use contest::{Arena, CONFIDENCE, Contest, Contested, Ground, Progress};
 pub use crash::Watched;
@@ -63,6 +66,6 @@ pub use measure::{Subject, machine_facts, measure};
 pub use observation::{Half, Octet, Segment};
 pub use pilot::Shape;
 pub use request::Request;
-pub use run::compare;
+pub use run::{check, compare};
 pub use same::check as check_same;
 pub use side::{Data, SideOptions, read};

@@ -13,7 +13,7 @@ use crate::contest::{Arena, CONFIDENCE, Contest, Contested};
 use crate::crash::Watched;
 use crate::error::Error;
 use crate::event::Event;
-use crate::{plans, presets};
+use crate::{plans, presets, reach};
 
 /// What a record says of the sides.
 #[derive(Clone, Debug)]
@@ -24,6 +24,10 @@ pub struct Subject {
     pub data: DataOrigin,
     /// The point of a study whose load it is; none where pgbench's options say what the load is.
     pub point: Option<Point>,
+    /// pgbench's options; empty with a study.
+    pub workload: String,
+    /// The settings that pgrig gave both servers by itself.
+    pub set: Vec<(String, String)>,
     /// Clients of each side.
     pub clients: u32,
 }
@@ -46,29 +50,41 @@ pub fn measure(
     let _ = lab::machine::raise_nofile();
     let Common { precision, threshold, by_threshold, .. } = *common;
     let rate = workloads[0].pace.rate();
-    let deciding = Metric::deciding(rate);
+    let deciding = match common.decides.is_empty() {
+        true => Metric::deciding(rate).to_vec(),
+        false => common.decides.clone(),
+    };
     let mut contest = Contest {
         arena,
         workloads,
         floor: common.floor.clone(),
         lanes,
         seed: common.seed,
-        rule: Rule { deciding, precision, threshold, by_threshold },
-        // They hold together (Bonferroni).
-        deciding: 1.0 - (1.0 - CONFIDENCE) / deciding.len() as f64,
+        rule: Rule { deciding, precision, threshold, by_threshold, until: common.until },
+        deciding: CONFIDENCE,
         has_profile: common.has_profile,
         max_time: common.max_time,
         control,
-    };
-    let judged = |figures: &[crate::Figure], instances: &Instances| -> Vec<Figure> {
-        figures.iter().map(|figure| figure.judged(threshold, deciding, instances)).collect()
     };
     let watched = Watched::begin(contest.arena.sides());
     let began = Instant::now();
     observe(Event::Pilot { precision, max_time: common.max_time });
     let shape = contest.find_shape(None)?;
     let mut found = blank(subject, rate, common);
-    (found.block_ms, found.rest_ms) = (shape.length_ms, shape.rest_ms);
+    (found.block_ms, found.rest_ms, found.turn) = (shape.length_ms, shape.rest_ms, shape.turn);
+    found.notes = reach::settle(&mut contest, shape, common);
+    // They hold together (Bonferroni).
+    contest.deciding = 1.0 - (1.0 - common.confidence) / contest.rule.deciding.len() as f64;
+    let deciding = contest.rule.deciding.clone();
+    found.decides.clone_from(&deciding);
+    observe(Event::Planned {
+        blocks: found.blocks(),
+        forty_pairs_s: contest.pairs_s(shape, 40),
+        notes: &found.notes,
+    });
+    let judged = |figures: &[crate::Figure], instances: &Instances| -> Vec<Figure> {
+        figures.iter().map(|figure| figure.judged(threshold, &deciding, instances)).collect()
+    };
     let (contested, stop) = contest.run(shape, began, &mut |progress| {
         found.looks.extend(progress.looks.last().cloned());
         (found.pairs, found.seconds) = (progress.pairs, progress.seconds);
@@ -86,8 +102,9 @@ pub fn measure(
         found.stop = Stop::Died;
     }
     found.pairs = contested.pairs();
-    let Contested { background, waits, profile, doubts, looks, instances, conditions, .. } =
-        contested;
+    let Contested { background, waits, profile, doubts, looks, instances, .. } = contested;
+    let conditions = contested.conditions;
+    found.identical = contested.identical;
     (found.background, found.profile, found.conditions) = (background, profile, conditions);
     let figures = judged(&contested.figures, &instances).into_iter();
     found.figures = figures.map(|figure| figure.under(&conditions)).collect();
@@ -104,13 +121,20 @@ pub fn measure(
 
 /// A comparison of which nothing is measured yet.
 fn blank(subject: Subject, rate: Option<f64>, common: &Common) -> Comparison {
-    let Subject { sides: [a, b], data, point, clients } = subject;
+    let Subject { sides: [a, b], data, point, workload, set, clients } = subject;
     Comparison {
         format: FORMAT,
         pgrig: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: common.started_at.clone(),
         command: common.command.clone(),
         commit: common.commit.clone(),
+        name: common.name.clone(),
+        workload,
+        set,
+        turn: None,
+        decides: Vec::new(),
+        identical: None,
+        notes: Vec::new(),
         answer: String::new(),
         a,
         b,
@@ -124,7 +148,7 @@ fn blank(subject: Subject, rate: Option<f64>, common: &Common) -> Comparison {
         pairs: 0,
         seconds: 0.0,
         threshold: common.threshold,
-        confidence: CONFIDENCE,
+        confidence: common.confidence,
         seed: common.seed,
         stop: Stop::Running,
         figures: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::comparison::{Background, Metric};
+use record::comparison::{Background, Metric, OCTET_PAIRS};
 use stats::Latency;
 
 /// What one side did in one octet: four blocks of its own.
@@ -18,6 +18,12 @@ pub struct Half {
     pub lead_failures: u64,
     /// Their latency.
     pub latency: Latency,
+    /// How long it began transactions, in seconds.
+    pub seconds: f64,
+    /// Turns so far, where blocks are turns.
+    pub turns: usize,
+    /// Transactions and seconds of its first and last block, and of the two between.
+    pub split: [(f64, f64); 2],
     /// What its server used over the whole octet, in the unit of the metric; nothing where it cannot
     /// be read.
     pub used: BTreeMap<Metric, f64>,
@@ -38,7 +44,23 @@ impl Half {
         (share <= 1.0).then(|| self.latency.quantile_ns(share)).flatten()
     }
 
+    /// Transactions a second of its own turns; transactions where turns have no length.
+    pub(crate) fn rate(&self) -> f64 {
+        self.transactions as f64 / if self.seconds > 0.0 { self.seconds } else { 1.0 }
+    }
+
+    /// Adds a block of this many transactions to one of the two parts of its side's blocks.
+    pub(crate) fn add_block(&mut self, transactions: u64, seconds: f64, part: usize) {
+        let part = &mut self.split[part];
+        *part = (part.0 + transactions as f64, part.1 + seconds);
+        self.seconds += seconds;
+    }
+
     fn absorb(&mut self, other: &Half) {
+        self.seconds += other.seconds;
+        for (part, more) in self.split.iter_mut().zip(other.split) {
+            *part = (part.0 + more.0, part.1 + more.1);
+        }
         self.transactions += other.transactions;
         self.lead += other.lead;
         self.failures += other.failures;
@@ -65,15 +87,18 @@ pub struct Octet {
 pub struct Segment {
     /// Its first octet, its third and so on, and the others: what both have in common is lasting.
     pub parts: [Octet; 2],
-    /// How many octets it has.
+    /// How many octets it has, or quads of single turns.
     pub octets: usize,
+    /// How many pairs of neighbouring blocks.
+    pub pairs: usize,
     /// Whether the sides had exchanged their files.
     pub is_exchanged: bool,
 }
 
 impl Segment {
-    /// Adds an octet that is over.
-    pub(crate) fn add(&mut self, octet: &Octet) {
+    /// Adds an octet that is over, with its pairs.
+    pub(crate) fn add(&mut self, octet: &Octet, pairs: usize) {
+        self.pairs += pairs;
         let part = &mut self.parts[self.octets % 2];
         match self.octets {
             0 | 1 => *part = octet.clone(),
@@ -100,10 +125,16 @@ impl Octet {
         }
     }
 
-    /// Adds a block that is over: one cell for each workload, which is a side.
-    pub(crate) fn add(&mut self, cells: &[record::Interval]) {
+    /// Adds a block that is over: one cell for each workload, which is a side. `turn` is the side whose
+    /// block it was, for so many seconds.
+    pub(crate) fn add(&mut self, cells: &[record::Interval], turn: usize, seconds: f64) {
         for cell in cells {
             let half = &mut self.sides[cell.workload];
+            if cell.workload == turn {
+                let number = (half.seconds / seconds).round() as usize;
+                let is_inner = number != 0 && number != OCTET_PAIRS - 1;
+                half.add_block(cell.counts.transactions, seconds, usize::from(is_inner));
+            }
             half.transactions += cell.counts.transactions;
             half.failures += cell.counts.failed();
             half.latency.merge(&cell.latency);
@@ -127,7 +158,7 @@ impl Octet {
     /// Throughput of B ÷ A; none where A did nothing.
     pub(crate) fn ratio(&self) -> Option<f64> {
         let [a, b] = &self.sides;
-        (a.transactions > 0).then(|| b.transactions as f64 / a.transactions as f64)
+        (a.transactions > 0).then(|| b.rate() / a.rate())
     }
 }
 

@@ -10,13 +10,13 @@ use script::{CommandKind, Names, Script, Syntax, Variables};
 use server::Limits;
 
 use crate::arena::Servers;
-use crate::build::{pgbench_tables, set_seed};
+use crate::build::{self, pgbench_tables, set_seed};
 use crate::contest::Ground;
 use crate::design::SIDES;
 use crate::error::Error;
 use crate::request::Request;
-use crate::same;
 use crate::side::{Data, Side, SideKind, read};
+use crate::{same, settings};
 
 /// Connects to both servers, and makes the same data on both unless the data are there.
 pub(crate) fn open(
@@ -25,8 +25,9 @@ pub(crate) fn open(
 ) -> Result<(Servers, DataOrigin), Error> {
     let (mut a, mut b) = (connect(request, 0, control)?, connect(request, 1, control)?);
     let is_one = identity(&a)? == identity(&b)?;
-    if request.data == Data::Found {
-        let differs = a.session != b.session;
+    if request.no_init {
+        // One server that is reached in two ways, directly and through a pooler, is a difference.
+        let differs = a.session != b.session || a.conninfo != b.conninfo;
         if is_one && !request.common.is_self && !differs {
             return Err(Error::SameSides);
         }
@@ -42,13 +43,54 @@ pub(crate) fn open(
     for side in [&mut a, &mut b] {
         make(side, request, control)?;
     }
-    same::check([&a, &b], Some(TARGET_SCHEMA))?;
+    same::check([&a, &b], Some([TARGET_SCHEMA; 2]))?;
     for (side, options) in [&a, &b].into_iter().zip(&request.sides) {
         if let Some(path) = &options.sql {
             run_script(side, path, None)?;
+            analyze(side, request)?;
         }
     }
     Ok((Servers::new([a, b], Renewal::Kept), DataOrigin::LoadedTwice))
+}
+
+/// Connects to the one server of the user's, and makes the other one.
+pub(crate) fn mixed(
+    request: &Request,
+    of_pgrig: &[(String, String)],
+    control: &load::Control,
+) -> Result<(Servers, DataOrigin), Error> {
+    let theirs = usize::from(request.sides[0].conninfo.is_none());
+    let ours = 1 - theirs;
+    let mut guest = connect(request, theirs, control)?;
+    let mut own = build::one(ours, request, control)?;
+    if !request.no_init {
+        make(&mut guest, request, control)?;
+    }
+    let sides = |mine, its| if ours == 0 { [mine, its] } else { [its, mine] };
+    let schemas = (!request.no_init).then_some(sides("public", TARGET_SCHEMA));
+    let [a, b] = if ours == 0 { [&own, &guest] } else { [&guest, &own] };
+    same::check([a, b], schemas)?;
+    if let Some(path) = &request.sides[theirs].sql {
+        run_script(&guest, path, None)?;
+        analyze(&guest, request)?;
+    }
+    let settings = settings::of_side(of_pgrig, &request.sides[ours].settings);
+    build::finish(&mut own, ours, settings, request, control)?;
+    let sides = if ours == 0 { [own, guest] } else { [guest, own] };
+    let origin = if request.no_init { DataOrigin::Found } else { DataOrigin::LoadedTwice };
+    Ok((Servers::new(sides, Renewal::Kept), origin))
+}
+
+/// Gives the planner statistics of the rig's own tables.
+fn analyze(side: &Side, request: &Request) -> Result<(), Error> {
+    if !request.common.analyzes {
+        return Ok(());
+    }
+    let mut client = side.connect()?;
+    ["VACUUM", "ANALYZE"].iter().try_for_each(|statement| {
+        guest::send(statement, &mut Outlet::Server(&mut client))
+            .map_err(|why| Error::Data { side: side.name.to_owned(), why })
+    })
 }
 
 fn connect(request: &Request, index: usize, control: &load::Control) -> Result<Side, Error> {
@@ -96,13 +138,15 @@ fn make(side: &mut Side, request: &Request, control: &load::Control) -> Result<(
         Data::Pgbench(scale) => {
             pgbench_tables(side.name, &side.conninfo, *scale, Some(TARGET_SCHEMA), control)
         }
-        Data::Script(path) => run_script(side, path, Some(request.common.seed)),
-        Data::Found => Ok(()),
+        Data::File(path) => {
+            run_script(side, path, Some(build::seed(request)))?;
+            analyze(side, request)
+        }
     }
 }
 
 /// Runs a script command by command, as far as each keeps to pgrig's schema.
-fn run_script(side: &Side, path: &std::path::Path, seed: Option<u64>) -> Result<(), Error> {
+fn run_script(side: &Side, path: &std::path::Path, seed: Option<f64>) -> Result<(), Error> {
     let text = read(path)?;
     let name = path.display().to_string();
     let refused = |why: String| Error::Data { side: side.name.to_owned(), why };

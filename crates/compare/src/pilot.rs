@@ -4,7 +4,11 @@
 //! cut into octets of blocks of each candidate length, as if every other block belonged to another
 //! server, and the length is chosen whose octets say most in a second of measuring.
 
-use crate::design::{CYCLE, OCTET, ORDER};
+use std::time::Duration;
+
+use record::comparison::OCTET_PAIRS;
+
+use crate::design::{CYCLE, OCTET, ORDER, QUAD};
 
 /// Length of a slice, in milliseconds.
 pub(crate) const SLICE_MS: u64 = 50;
@@ -28,25 +32,71 @@ const OCTETS_MIN: usize = 3;
 /// Transactions of one client that a block must have room for.
 const TRANSACTIONS_MIN: f64 = 10.0;
 
+/// From one restart to the next, restart and warm-up left out. With instances that differ by 1.5 %,
+/// octets of 1.8 s by 7.5 % and restarts of 4 s, this gives the narrowest intervals
+/// (crates/stats/tests/instances.rs says how often they cover).
+const SEGMENT_S: f64 = 15.0;
+
+/// Segments that a contest has time for if it is short: a segment has an octet at least.
+const SEGMENTS: f64 = 40.0;
+
+/// How long a segment is, restart and warm-up left out.
+pub(crate) fn segment_s(max_time: Duration, octet_s: f64) -> f64 {
+    SEGMENT_S.min(max_time.as_secs_f64() / SEGMENTS).max(octet_s)
+}
+
+/// A turn takes about this, and one transaction at least.
+const TURN_S: f64 = 1.0;
+
+/// Connecting for a turn.
+const CONNECT_S: f64 = 0.1;
+
 /// The length and the rest of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
-    /// From the beginning of a block to that of the next, in milliseconds.
+    /// From the beginning of a block to that of the next, in milliseconds; of turns, what one takes on
+    /// average.
     pub length_ms: u64,
     /// The part at its end in which no transaction begins, in milliseconds.
     pub rest_ms: u64,
+    /// Transactions of each client in a block that ends with the last of them, where they are too long
+    /// for blocks of a fixed length.
+    pub turn: Option<u64>,
+    /// Transactions a second that the slower side did in its pilot.
+    pub tps: f64,
 }
 
 impl Shape {
     /// How long an octet of blocks takes, in seconds, the block that leads in included.
     pub(crate) fn octet_s(self) -> f64 {
-        CYCLE as f64 * self.length_ms as f64 / 1e3
+        let blocks = if self.turn.is_some() { QUAD } else { CYCLE };
+        blocks as f64 * self.length_ms as f64 / 1e3
+    }
+
+    /// The pairs of such an octet; of turns, of a quad.
+    pub(crate) fn pairs(self) -> usize {
+        if self.turn.is_some() { QUAD / 2 } else { OCTET_PAIRS }
+    }
+
+    /// How long a block begins transactions, in seconds.
+    pub(crate) fn active_s(self) -> f64 {
+        (self.length_ms - self.rest_ms) as f64 / 1e3
+    }
+
+    /// Blocks of so many transactions that a turn of the slower side takes about a second, for sides
+    /// with these mean latencies.
+    pub(crate) fn of_turns(means_s: [f64; 2], clients: u32) -> Shape {
+        let [a, b] = means_s;
+        let turn = (TURN_S / a.max(b)).round().max(1.0);
+        let length_ms = ((turn * (a + b) / 2.0 + CONNECT_S) * 1e3).ceil() as u64;
+        let tps = f64::from(clients) / a.max(b);
+        Shape { length_ms, rest_ms: 0, turn: Some(turn as u64), tps }
     }
 }
 
-/// Chooses a block for a side that did `slices` transactions, one count each [`SLICE_MS`], with
+/// Chooses the length and the rest of a block for a side that did `slices` transactions, one count each [`SLICE_MS`], with
 /// this mean latency, from these lengths. None where transactions are too long for all of them.
-pub(crate) fn shape(slices: &[u64], mean_latency_s: f64, lengths_ms: &[u64]) -> Option<Shape> {
+pub(crate) fn shape(slices: &[u64], mean_latency_s: f64, lengths_ms: &[u64]) -> Option<(u64, u64)> {
     let rest_ms = ((REST_LATENCIES * mean_latency_s * 1e3).ceil() as u64).max(5);
     let fits = |length_ms: &&u64| {
         let active_s = length_ms.saturating_sub(rest_ms) as f64 / 1e3;
@@ -60,7 +110,7 @@ pub(crate) fn shape(slices: &[u64], mean_latency_s: f64, lengths_ms: &[u64]) -> 
     });
     let best = judged.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, length)| length);
     let length_ms = best.or(fitting.first().copied())?;
-    Some(Shape { length_ms, rest_ms })
+    Some((length_ms, rest_ms))
 }
 
 /// The variance of an octet's log-ratio, times the seconds that the octet takes; none where there are
@@ -110,14 +160,13 @@ mod tests {
     #[test]
     fn slow_changes_ask_for_short_blocks() {
         let shape = shape(&slices(40), 0.001, &LENGTHS_MS).expect("a shape");
-        assert_eq!(shape, Shape { length_ms: 200, rest_ms: 5 });
+        assert_eq!(shape, (200, 5));
     }
 
     #[test]
     fn a_block_holds_many_transactions_and_a_rest_for_the_last() {
         let check = |latency_s: f64, expected: Option<(u64, u64)>| {
-            let seen = shape(&slices(40), latency_s, &LENGTHS_MS)
-                .map(|shape| (shape.length_ms, shape.rest_ms));
+            let seen = shape(&slices(40), latency_s, &LENGTHS_MS);
             assert_eq!(seen, expected, "{latency_s} s");
         };
         check(0.010, Some((200, 30)));
@@ -128,6 +177,17 @@ mod tests {
 
     #[test]
     fn a_short_pilot_takes_the_shortest_block_that_fits() {
-        assert_eq!(shape(&[100; 10], 0.001, &LENGTHS_MS).expect("a shape").length_ms, 200);
+        assert_eq!(shape(&[100; 10], 0.001, &LENGTHS_MS).expect("a shape").0, 200);
+    }
+
+    #[test]
+    fn turns_hold_whole_transactions() {
+        let check = |means: [f64; 2], turn: u64, quad_s: f64| {
+            let shape = Shape::of_turns(means, 1);
+            assert_eq!(shape.turn, Some(turn), "{means:?}");
+            assert!((shape.octet_s() - quad_s).abs() < 0.01, "{means:?}: {}", shape.octet_s());
+        };
+        check([0.25, 0.25], 4, 4.4);
+        check([30.0, 0.1], 1, 60.6);
     }
 }

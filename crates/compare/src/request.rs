@@ -1,30 +1,37 @@
 //! What to compare, and whether it can mean anything.
 
+use import::Source;
 use pgbench::options::{NotCompared, RunOptions};
 
 use crate::common::Common;
 use crate::error::Error;
+use crate::settings;
 use crate::side::{Data, SideOptions};
 
 /// What to compare.
 pub struct Request {
     /// A, then B.
     pub sides: [SideOptions; 2],
-    /// What both hold.
+    /// What is made on servers, those of the user's only without `no_init`.
     pub data: Data,
+    /// Nothing is made on servers of the user's: their tables are there.
+    pub no_init: bool,
     /// pgbench's options: scripts, clients, protocol.
     pub workload: Box<RunOptions>,
+    /// The same as they were typed, for the record.
+    pub words: String,
     /// What does not depend on the sides.
     pub common: Common,
 }
 
 impl Request {
-    /// Whether the sides are servers of the user's.
-    pub(crate) fn is_outside(&self) -> bool {
-        self.sides.iter().any(|side| side.conninfo.is_some())
+    /// How many of the sides are servers of the user's.
+    pub(crate) fn outside(&self) -> usize {
+        self.sides.iter().filter(|side| side.conninfo.is_some()).count()
     }
 
-    /// Whether the request can mean anything.
+    /// Whether the request can mean anything, and whether what it names is there: seen before anything is
+    /// built.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if let Some(NotCompared { option, why }) = self.workload.not_compared.clone() {
             return Err(Error::Option { option, why });
@@ -33,33 +40,55 @@ impl Request {
         let [a, b] = &self.sides;
         // Two servers of the user's may be copies of each other.
         match a.conninfo != b.conninfo {
-            true if self.common.is_self => Ok(()),
-            true => self.common.check_difference(Some("a server")),
-            false => self.common.check_difference(a.difference(b)),
+            true if self.common.is_self => {}
+            true => self.common.check_difference(Some("a server"))?,
+            false => self.common.check_difference(a.difference(b))?,
         }
+        settings::check(&self.sides)?;
+        self.check_files()
     }
 
-    /// Whether both sides stand on the same kind of ground, and are given what fits it.
+    /// Whether what is given to each side fits the ground that it stands on.
     fn check_places(&self) -> Result<(), Error> {
         let unfit = |option: &str, why| Err(Error::Option { option: option.to_owned(), why });
-        let [a, b] = &self.sides;
-        match (&a.conninfo, &b.conninfo) {
-            (Some(_), None) => return Err(Error::OneServer { missing: "--b-conninfo" }),
-            (None, Some(_)) => return Err(Error::OneServer { missing: "--a-conninfo" }),
-            (None, None) if self.data == Data::Found => {
-                return unfit("--no-init", "servers that pgrig makes hold no data yet");
-            }
-            (None, None) => return Ok(()),
-            (Some(_), Some(_)) => {}
+        if self.outside() == 0 {
+            return match self.no_init {
+                true => unfit("--no-init", "servers that pgrig makes hold no data yet"),
+                false => Ok(()),
+            };
         }
-        if self.sides.iter().any(|side| side.bin.is_some()) {
+        let outside = || self.sides.iter().filter(|side| side.conninfo.is_some());
+        if outside().any(|side| side.bin.is_some()) {
             return unfit("--a-bin, --b-bin", "the servers of a conninfo run already");
         }
         if self.common.has_profile {
             return unfit("--profile", "only servers that pgrig makes can be sampled");
         }
-        if self.data == Data::Found && self.sides.iter().any(|side| side.sql.is_some()) {
+        if self.no_init && outside().any(|side| side.sql.is_some()) {
             return unfit("--a-sql, --b-sql", "with --no-init pgrig changes nothing");
+        }
+        Ok(())
+    }
+
+    /// Whether files can be loaded by the programs of the sides that load them.
+    fn check_files(&self) -> Result<(), Error> {
+        let failed = |source| Error::Import { side: None, source: Box::new(source) };
+        for side in &self.sides {
+            let data = match &self.data {
+                Data::File(path) => Some(path),
+                Data::Pgbench(_) => None,
+            };
+            for path in data.into_iter().chain(&side.sql) {
+                let source = Source::look(path).map_err(failed)?;
+                // A server of the user's is sent the commands of a script, one by one.
+                if side.conninfo.is_none() {
+                    source.fits(&lab::find::find(side.bin.as_deref())?).map_err(failed)?;
+                } else if !self.no_init && !source.is_script() {
+                    let why = "a server of yours is given a script only; restore the dump there \
+                               yourself, and use --no-init";
+                    return Err(Error::Option { option: "--data".to_owned(), why });
+                }
+            }
         }
         Ok(())
     }

@@ -25,13 +25,14 @@ pub(crate) fn memory(settings: &[Settings; 2], clients: u32, has: Memory) -> Res
     }
 }
 
-/// Refuses where both data directories cannot fit on the disk below `place`.
-pub(crate) fn disk(place: &Path, data: &Data) -> Result<(), Error> {
+/// Refuses where so many data directories cannot fit on the disk below `place`.
+pub(crate) fn disk(place: &Path, data: &Data, sides: u64) -> Result<(), Error> {
     let each = match data {
         Data::Pgbench(scale) => pgbench::table_bytes(*scale),
-        Data::Script(_) | Data::Found => 0,
+        // It is not known before a copy is made.
+        Data::File(_) => 0,
     };
-    free(place, 2 * (each + CLUSTER_BYTES + WAL_BYTES))
+    free(place, sides * (each + CLUSTER_BYTES + WAL_BYTES))
 }
 
 /// Refuses where a second copy of data of this size cannot fit.

@@ -11,7 +11,17 @@ use crate::event::Event;
 use crate::measure::{Subject, measure};
 use crate::request::Request;
 use crate::side::{Data, Side};
-use crate::{build, outside};
+use crate::{build, outside, settings};
+
+/// Makes sure that a comparison could begin: that its options fit together, and that its files, programs and
+/// settings are there. Nothing is built, and no server is connected to.
+///
+/// # Errors
+/// What stands against it.
+pub fn check(request: &Request) -> Result<(), Error> {
+    request.check()?;
+    request.common.check()
+}
 
 /// Compares the sides. What was measured before an interruption, or before a side stopped
 /// answering, is an answer.
@@ -23,13 +33,16 @@ pub fn compare(
     control: &Control,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Comparison, Error> {
-    request.check()?;
-    request.common.check()?;
+    check(request)?;
     let began = Instant::now();
-    observe(Event::Building { is_outside: request.is_outside() });
-    let (mut servers, data) = match request.is_outside() {
-        true => outside::open(request, control)?,
-        false => build::build(request, control)?,
+    let outside = request.outside();
+    observe(Event::Building { outside });
+    let memory = lab::machine::Machine::here().memory;
+    let of_pgrig = settings::of_pgrig(request.workload.clients, memory.total_bytes);
+    let (mut servers, data) = match outside {
+        0 => build::build(request, &of_pgrig, control)?,
+        1 => outside::mixed(request, &of_pgrig, control)?,
+        _ => outside::open(request, control)?,
     };
     let sides = &servers.sides;
     let scale = scale(request, &sides[0]);
@@ -37,7 +50,7 @@ pub fn compare(
         versions: [&sides[0].version, &sides[1].version],
         scale: match request.data {
             Data::Pgbench(scale) => Some(scale),
-            Data::Script(_) | Data::Found => None,
+            Data::File(_) => None,
         },
         data,
         seconds: began.elapsed().as_secs_f64(),
@@ -46,11 +59,30 @@ pub fn compare(
         sides: [0, 1].map(|index| sides[index].facts(&request.sides[index])),
         data,
         point: None,
+        workload: request.words.clone(),
+        set: set(request, of_pgrig, outside),
         clients: request.workload.clients,
     };
     let workloads = sides.each_ref().map(|side| workload(request, side, scale));
     let lanes = request.workload.lanes;
     measure(subject, &mut servers, workloads, lanes, &request.common, control, observe)
+}
+
+/// The settings of pgrig's own that hold on the servers that it has made, as the user has changed none of
+/// them.
+fn set(
+    request: &Request,
+    of_pgrig: Vec<(String, String)>,
+    outside: usize,
+) -> Vec<(String, String)> {
+    let is_changed = |name: &str| {
+        let mut settings = request.sides.iter().flat_map(|side| &side.settings);
+        settings.any(|(own, _)| own.eq_ignore_ascii_case(name))
+    };
+    match outside {
+        2 => Vec::new(),
+        _ => of_pgrig.into_iter().filter(|(name, _)| !is_changed(name)).collect(),
+    }
 }
 
 fn workload(request: &Request, side: &Side, scale: i64) -> Workload {
@@ -68,8 +100,8 @@ fn scale(request: &Request, side: &Side) -> i64 {
         Some(row.ok()?.get(0))
     };
     match request.data {
+        _ if request.no_init => given.or_else(found).unwrap_or(1),
         Data::Pgbench(scale) => i64::from(scale),
-        Data::Script(_) => given.unwrap_or(1),
-        Data::Found => given.or_else(found).unwrap_or(1),
+        Data::File(_) => given.unwrap_or(1),
     }
 }

@@ -14,15 +14,20 @@ const CONTENTS_BYTES_MAX: i64 = 4 << 30;
 /// What is known of a table: a text that is the same where the data are.
 type Tables = BTreeMap<String, String>;
 
-/// Compares the tables of both sides, or of one schema of both: their columns, the number of rows,
+/// Compares the tables of both sides, or of one schema of each: their columns, the number of rows,
 /// and a checksum over all rows whatever their order.
 ///
 /// # Errors
 /// [`Error::DifferentData`] with the first difference; what a server says.
-pub fn check(sides: [&dyn Ground; 2], schema: Option<&str>) -> Result<(), Error> {
+pub fn check(sides: [&dyn Ground; 2], schemas: Option<[&str; 2]>) -> Result<(), Error> {
+    // Tables of one schema have the same names in another one.
+    let is_renamed = schemas.is_some_and(|[a, b]| a != b);
     // Both at the same time: this reads everything.
     let [a, b] = std::thread::scope(|scope| {
-        let reading = sides.map(|side| scope.spawn(move || tables(side, schema)));
+        let reading = [0, 1].map(|at| {
+            let (side, schema) = (sides[at], schemas.map(|schemas| schemas[at]));
+            scope.spawn(move || tables(side, schema, is_renamed))
+        });
         reading.map(|one| match one.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -44,15 +49,19 @@ fn difference(a: &Tables, b: &Tables) -> Option<String> {
     })
 }
 
-fn tables(side: &dyn Ground, schema: Option<&str>) -> Result<Tables, Error> {
+fn tables(side: &dyn Ground, schema: Option<&str>, is_renamed: bool) -> Result<Tables, Error> {
     let mut client = side.connect()?;
     let schemas = match schema {
         Some(schema) => format!("= {}", literal(schema)),
         None => format!("NOT IN ('pg_catalog', 'information_schema', {})", literal(TARGET_SCHEMA)),
     };
+    let name = match is_renamed {
+        true => "c.relname::text",
+        false => "format('%I.%I', n.nspname, c.relname)",
+    };
     let failed = |statement: &str, source| Error::failed(side.name(), statement, source);
     let list = format!(
-        "SELECT format('%I.%I', n.nspname, c.relname),
+        "SELECT format('%I.%I', n.nspname, c.relname), {name},
                 coalesce((SELECT sum(pg_table_size(relid))::bigint FROM pg_partition_tree(c.oid)),
                          pg_table_size(c.oid)),
                 (SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', '
@@ -64,13 +73,13 @@ fn tables(side: &dyn Ground, schema: Option<&str>) -> Result<Tables, Error> {
     let rows = client.query(&list, &[]).map_err(|source| failed(&list, source))?;
     let mut tables = Tables::new();
     for row in rows {
-        let (name, bytes): (String, i64) = (row.get(0), row.get(1));
-        let columns: Option<String> = row.get(2);
+        let (table, name, bytes): (String, String, i64) = (row.get(0), row.get(1), row.get(2));
+        let columns: Option<String> = row.get(3);
         let contents = match bytes <= CONTENTS_BYTES_MAX {
             true => CHECKSUM,
             false => "''",
         };
-        let read = format!("SELECT count(*), {contents} FROM {name} AS one");
+        let read = format!("SELECT count(*), {contents} FROM {table} AS one");
         let row = client.query_one(&read, &[]).map_err(|source| failed(&read, source))?;
         let (count, checksum): (i64, String) = (row.get(0), row.get(1));
         let columns = columns.unwrap_or_default();

@@ -54,10 +54,8 @@ impl SideOptions {
 pub enum Data {
     /// pgbench's tables at this scale.
     Pgbench(u32),
-    /// What a script makes.
-    Script(PathBuf),
-    /// What is there already.
-    Found,
+    /// What a script makes, or a dump holds.
+    File(PathBuf),
 }
 
 /// A running server.

@@ -10,6 +10,7 @@ use server::ConnectError;
 use terms::StopMode;
 
 use crate::advice;
+use crate::effective::RefusedSetting;
 use crate::target_name::TARGET;
 use crate::version::{MAJOR_MIN, Version};
 
@@ -241,6 +242,9 @@ pub enum Error {
         /// Its fault.
         why: SettingFault,
     },
+    /// A setting that a server does not take.
+    #[error(transparent)]
+    RefusedSetting(RefusedSetting),
     /// initdb failed.
     #[error("initialising node {node}: initdb {exit}{}", tail(.output))]
     Initdb {
@@ -448,6 +452,7 @@ impl Error {
             Self::Setting { why: SettingFault::OfTheLab, .. } => {
                 Some("leave it out; the lab chooses where a node listens and logs".into())
             }
+            Self::RefusedSetting(_) => Some("correct it, or leave it out".into()),
             Self::Start { log, .. } | Self::Initdb { output: log, .. } => hint::of_log(log),
             Self::Backup { output, .. } => streaming::hint(output),
             Self::NotStreaming(not_streaming) => not_streaming.hint(),

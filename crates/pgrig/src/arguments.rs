@@ -8,6 +8,7 @@ use spec::Profile;
 use crate::exchange::ExchangeArguments;
 use crate::exit::{Exit, MEANINGS};
 
+mod bisect;
 mod compare;
 mod guard;
 mod history;
@@ -15,6 +16,7 @@ mod isolation;
 mod options;
 mod shard;
 
+pub(crate) use bisect::BisectArguments;
 pub(crate) use compare::{CompareArguments, StudyArguments};
 pub(crate) use guard::{GuardArguments, GuardCommand, GuardRunArguments, GuardStatusArguments};
 pub(crate) use history::{HistoryArguments, HistoryCommand};
@@ -55,6 +57,8 @@ pub(crate) enum Command {
     Report(RecordArguments),
     /// Compare two servers that are loaded in turn: is B faster than A?
     Compare(Box<CompareArguments>),
+    /// Find the commit of a git repository that made it slower
+    Bisect(Box<BisectArguments>),
     /// Compare two records
     Diff(DiffArguments),
     /// Keep results over time: list, draw and export them
@@ -140,6 +144,9 @@ pub(crate) struct RunArguments {
     /// `workloads.login.clients=8` or `data.rows=1000000`; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = assigned)]
     pub(crate) set: Vec<(String, String)>,
+    /// Keep the data that are built, and take those that an earlier run has kept
+    #[arg(long)]
+    pub(crate) keep_data: bool,
     /// Number of rounds, instead of the study's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) rounds: Option<u32>,
@@ -335,6 +342,9 @@ pub(crate) struct CleanArguments {
     /// Directory to look in [default: the system's directory for temporary files]
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
+    /// Remove the data that --keep-data has kept, and nothing else
+    #[arg(long, conflicts_with = "directory")]
+    pub(crate) data: bool,
 }
 
 /// `pgrig completions`
@@ -391,16 +401,19 @@ pub(crate) fn described() -> clap::Command {
 
 /// Reads a command line. A comparison's own options and pgbench's may stand in any order.
 pub(crate) fn parse(words: &[String]) -> Result<Arguments, clap::Error> {
-    let mut command = Arguments::command().mut_subcommand("compare", |compare| {
-        options::of_pgbench(compare).mut_args(options::hidden)
-    });
+    let with_pgbenchs =
+        |command: clap::Command| options::of_pgbench(command).mut_args(options::hidden);
+    let mut command = Arguments::command()
+        .mut_subcommand("compare", with_pgbenchs)
+        .mut_subcommand("bisect", with_pgbenchs);
     let matches = command.try_get_matches_from_mut(words)?;
     let mut arguments =
         Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
-    if let (Command::Compare(compare), Some(own)) =
-        (&mut arguments.command, matches.subcommand_matches("compare"))
-    {
-        compare.workload = options::words(own);
+    let own = matches.subcommand().map(|(_, own)| options::words(own));
+    match (&mut arguments.command, own) {
+        (Command::Compare(compare), Some(words)) => compare.workload = words,
+        (Command::Bisect(bisect), Some(words)) => bisect.workload = words,
+        _ => {}
     }
     Ok(arguments)
 }

@@ -1,5 +1,6 @@
 //! One module a command.
 
+pub(crate) mod bisect;
 pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod compare;

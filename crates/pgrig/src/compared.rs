@@ -1,12 +1,18 @@
 //! A comparison, as it is printed.
 
 use record::Comparison;
-use record::comparison::{Figure, Ratio, Verdict};
+use record::comparison::{Figure, Verdict};
 
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
 
-/// The answer, then what it rests on.
+/// What the sides are, the answer, then what it rests on.
 pub(crate) fn print(found: &Comparison) {
+    if let Some(name) = &found.name {
+        terminal::result(styled(STRONG, name));
+    }
+    for words in found.sides_words() {
+        terminal::result(styled(FAINT, words));
+    }
     let style = match found.verdict(found.headline()) {
         Verdict::Better | Verdict::Equal => GOOD,
         Verdict::Worse => BAD,
@@ -14,24 +20,28 @@ pub(crate) fn print(found: &Comparison) {
     };
     terminal::result(styled(style, &found.answer));
     terminal::result("");
-    let head = format!("  {:<40}{:>10}{:>10}   {}", "", "A", "B", "B ÷ A");
+    let head = format!("  {:<40}{:>12}{:>12}   {}", "", "A", "B", "B ÷ A");
     terminal::result(styled(STRONG, head.trim_end()));
     for figure in &found.figures {
         let [a, b] = [figure.a, figure.b].map(verdict::number);
-        let ratio = figure.b_over_a.as_ref().map_or("too few samples".to_owned(), Ratio::words);
+        let ratio = match (&figure.b_over_a, figure.is_of_nothing()) {
+            (Some(ratio), _) => ratio.words(),
+            (None, true) => "next to nothing".to_owned(),
+            (None, false) => "too few samples".to_owned(),
+        };
         let name = figure.title();
         let said = said(figure);
-        terminal::result(format_args!("  {name:<40}{a:>10}{b:>10}   {ratio}   {said}"));
+        terminal::result(format_args!("  {name:<40}{a:>12}{b:>12}   {ratio}   {said}"));
     }
     waits(found);
     plans(found);
     terminal::result("");
-    let (clients, block, rest) = (found.clients, found.block_ms, found.rest_ms);
+    let (clients, blocks, rest) = (found.clients, found.blocks(), found.rest_ms);
     let stop = found.stop.words();
     let load = found.point.as_ref().map(|point| format!("{}, ", point.words()));
     let load = load.unwrap_or_default();
     let how = format!(
-        "  {load}{clients} clients a side, blocks of {block} ms with {rest} ms of rest, seed {}; ended: {stop}",
+        "  {load}{clients} clients a side, {blocks} with {rest} ms of rest, seed {}; ended: {stop}",
         found.seed
     );
     terminal::result(styled(FAINT, how));
@@ -45,6 +55,9 @@ pub(crate) fn print(found: &Comparison) {
     }
     for words in found.instances.words(found.headline()) {
         terminal::result(styled(FAINT, format!("  {words}")));
+    }
+    for note in &found.notes {
+        terminal::result(styled(FAINT, format!("  {note}")));
     }
     for doubt in &found.doubts {
         terminal::result(format_args!("  {} {doubt}", styled(UNSURE, "doubt:")));
@@ -69,7 +82,7 @@ fn waits(found: &Comparison) {
     for wait in told.take(3) {
         let (a, b) = (wait.a * 100.0, wait.b * 100.0);
         let name = format!("time in {}, %", wait.event);
-        terminal::result(format_args!("  {name:<40}{a:>10.1}{b:>10.1}"));
+        terminal::result(format_args!("  {name:<40}{a:>12.1}{b:>12.1}"));
     }
 }
 

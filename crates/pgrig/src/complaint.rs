@@ -140,6 +140,32 @@ impl From<compare::Error> for Complaint {
     }
 }
 
+impl From<bisect::Error> for Complaint {
+    fn from(error: bisect::Error) -> Complaint {
+        let (what, hint) = (error.to_string(), error.hint());
+        let exit = match error {
+            bisect::Error::Compare { source, .. } => Complaint::from(*source).exit,
+            bisect::Error::Record(error) => return error.into(),
+            bisect::Error::NoGit(_) => Exit::DoesNotFit,
+            bisect::Error::NoEffect { .. } | bisect::Error::NotIdentical { .. } => Exit::CannotTell,
+            bisect::Error::Interrupted => Exit::Interrupted,
+            _ => Exit::CouldNotStart,
+        };
+        Complaint::new(what).hinted(hint).exit(exit)
+    }
+}
+
+impl From<import::Error> for Complaint {
+    fn from(error: import::Error) -> Complaint {
+        let exit = match &error {
+            import::Error::Part { .. } => Exit::DoesNotFit,
+            import::Error::Interrupted => Exit::Interrupted,
+            _ => Exit::CouldNotStart,
+        };
+        Complaint::new(&error).hinted(error.hint()).exit(exit)
+    }
+}
+
 impl From<study::Error> for Complaint {
     fn from(error: study::Error) -> Complaint {
         match error {

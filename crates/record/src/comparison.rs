@@ -12,6 +12,8 @@ mod background;
 mod files;
 mod instances;
 mod metric;
+mod ratio;
+mod sides;
 
 use std::collections::BTreeMap;
 
@@ -20,9 +22,10 @@ use serde::{Deserialize, Serialize};
 use crate::{Conditions, Doubt, Fact, Sort};
 
 pub use background::Background;
-pub use files::{COMPARISON, is_comparison};
+pub use files::{COMPARISON, is_comparison, make_directory};
 pub use instances::{Floor, Instances, Renewal, SPREAD_ASSUMED};
 pub use metric::Metric;
+pub use ratio::Ratio;
 
 /// The version of `comparison.json` that this pgrig writes and reads.
 pub const FORMAT: u32 = 2;
@@ -41,6 +44,12 @@ pub struct Comparison {
     pub command: String,
     /// The commit that was compared, where the environment names one.
     pub commit: Option<String>,
+    /// What the user calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// pgbench's options, which say what the load is; empty with a study, and in older records.
+    #[serde(default)]
+    pub workload: String,
     /// The answer, in a sentence or two.
     pub answer: String,
     /// Side A.
@@ -55,14 +64,21 @@ pub struct Comparison {
     pub is_self: bool,
     /// Origin of the data of both sides.
     pub data: DataOrigin,
+    /// The settings that pgrig gave both servers by itself.
+    #[serde(default)]
+    pub set: Vec<(String, String)>,
     /// Clients of each side.
     pub clients: u32,
     /// Transactions a second that each side is asked for; none where a client begins one as soon as
     /// the one before has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// Length of a block, rest included, in milliseconds.
+    /// Length of a block, rest included, in milliseconds; its usual length with `turn`.
     pub block_ms: u64,
+    /// Transactions of each client in a block, where transactions are too long for blocks of a fixed
+    /// length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u64>,
     /// The rest at its end, in milliseconds.
     pub rest_ms: u64,
     /// Pairs of neighbouring blocks that count.
@@ -77,8 +93,16 @@ pub struct Comparison {
     pub seed: u64,
     /// Reason why it ended.
     pub stop: Stop,
+    /// The figures that the answer rests on, the one that it begins with first. Older records do not
+    /// say.
+    #[serde(default)]
+    pub decides: Vec<Metric>,
     /// What was compared.
     pub figures: Vec<Figure>,
+    /// Throughput of one half of A's blocks ÷ that of the other half: what identical sides differed by
+    /// in this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identical: Option<Ratio>,
     /// How often the servers were made anew, and by how much that changes figures. Older records do
     /// not say.
     #[serde(default)]
@@ -96,6 +120,9 @@ pub struct Comparison {
     /// Observations of machine and generator. Older records do not say.
     #[serde(default)]
     pub conditions: Conditions,
+    /// What was out of reach, and what would do.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// What stands against the answer.
     pub doubts: Vec<String>,
     /// The machine and its system.
@@ -241,6 +268,12 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// What both sides show next to nothing of, and so no quotient: 0 and 0 are equal.
+    #[must_use]
+    pub fn is_of_nothing(&self) -> bool {
+        self.a.max(self.b) < self.metric.negligible()
+    }
+
     /// Whether B is worse by more than this share: not only by more than chance.
     #[must_use]
     pub fn is_worse_beyond(&self, threshold: f64) -> bool {
@@ -282,38 +315,6 @@ impl Figure {
             true => words.to_owned(),
             false => format!("{words}, {unit}"),
         }
-    }
-}
-
-/// A ratio with its interval.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Ratio {
-    /// The estimate.
-    pub value: f64,
-    /// The lower bound.
-    pub lower: f64,
-    /// The upper bound.
-    pub upper: f64,
-    /// The coverage that the method promises, 0..1.
-    pub confidence: f64,
-    /// Observations that it rests on.
-    pub n: usize,
-    /// How the bounds were found.
-    pub method: String,
-}
-
-impl Ratio {
-    /// Half the width of the interval, as a share of 1.
-    #[must_use]
-    pub fn half_width(&self) -> f64 {
-        (self.upper / self.lower).ln() / 2.0
-    }
-
-    /// `0.968× [0.957, 0.979]`
-    #[must_use]
-    pub fn words(&self) -> String {
-        format!("{:.3}× [{:.3}, {:.3}]", self.value, self.lower, self.upper)
     }
 }
 
@@ -408,8 +409,28 @@ impl Comparison {
 
     /// The figures that the answer rests on, the one that it begins with first.
     #[must_use]
-    pub fn deciding(&self) -> [Metric; 2] {
-        Metric::deciding(self.rate)
+    pub fn deciding(&self) -> Vec<Metric> {
+        match self.decides.is_empty() {
+            true => Metric::deciding(self.rate).to_vec(),
+            false => self.decides.clone(),
+        }
+    }
+
+    /// What the sides are, in sentences: `A: random_page_cost 4, B: 1.1`; what pgrig has set; what
+    /// identical sides differed by.
+    #[must_use]
+    pub fn sides_words(&self) -> Vec<String> {
+        sides::words(self)
+    }
+
+    /// `blocks of 350 ms`, `blocks of 1 transaction of each client`
+    #[must_use]
+    pub fn blocks(&self) -> String {
+        match self.turn {
+            None => format!("blocks of {} ms", self.block_ms),
+            Some(1) => "blocks of one transaction of each client".to_owned(),
+            Some(n) => format!("blocks of {n} transactions of each client"),
+        }
     }
 
     /// The figure that the answer begins with.

@@ -52,31 +52,37 @@ pub fn compared(found: &Comparison) -> String {
 fn answer(found: &Comparison) -> Answer {
     let mark = outcome(found.verdict(found.headline()));
     let percent = found.confidence * 100.0;
-    let [one, other] = found.deciding().map(Metric::words);
+    let deciding = deciding(found);
     let sure = vec![
         format!(
-            "{} pairs of blocks of {} ms, {} clients a side; {}{}.",
+            "{} pairs of {}, {} clients a side; {}{}.",
             found.pairs,
-            found.block_ms,
+            found.blocks(),
             found.clients,
             if found.stop == Stop::Running { "" } else { "ended: " },
             found.stop.words()
         ),
         format!(
-            "The intervals of {one} and {other} hold together at {percent} % at every moment; the \
+            "The intervals of {deciding} hold together at {percent} % at every moment; the \
              others hold at {percent} % each. Differences below {} % count as none.",
             found.threshold * 100.0
         ),
     ];
     let load = found.point.as_ref().map(|point| format!("The load is that of {}.", point.words()));
     let instances = found.instances.words(found.headline());
-    let sure = sure.into_iter().chain(instances).chain(load).collect();
+    let notes = found.notes.iter().cloned();
+    let sure =
+        found.sides_words().into_iter().chain(sure).chain(instances).chain(load).chain(notes);
+    let sure = sure.collect();
     Answer { mark, sentence: found.answer.clone(), sure, noise: None }
 }
 
 fn note(found: &Comparison) -> String {
-    let [one, other] = found.deciding().map(Metric::words);
-    format!("{one} and {other} decide; the others explain")
+    format!("{} decide; the others explain", deciding(found))
+}
+
+fn deciding(found: &Comparison) -> String {
+    found.deciding().into_iter().map(Metric::words).collect::<Vec<_>>().join(" and ")
 }
 
 fn outcome(verdict: Verdict) -> Outcome {

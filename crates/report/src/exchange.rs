@@ -79,7 +79,7 @@ impl Results {
     /// Of a comparison: the deciding figures are cases, each ratio B ÷ A is a figure.
     #[must_use]
     pub fn of_comparison(found: &Comparison) -> Results {
-        let cases = found.deciding().map(|metric| {
+        let cases = found.deciding().into_iter().map(|metric| {
             let verdict = found.verdict(metric);
             let figure = found.figure(metric);
             let ratio = figure.and_then(|figure| figure.b_over_a.as_ref());
@@ -125,13 +125,26 @@ impl Results {
             })
         });
         Results {
-            name: "compare".to_owned(),
+            name: name(found),
             started_at: found.started_at.clone(),
             answer: found.answer.clone(),
-            cases: cases.into_iter().chain([failed]).collect(),
+            cases: cases.chain([failed]).collect(),
             figures: figures.collect(),
             doubts: found.doubts.clone(),
         }
+    }
+}
+
+/// The name that a comparison was given; else the load that it compares under.
+fn name(found: &Comparison) -> String {
+    let load = match (&found.point, found.workload.as_str()) {
+        (Some(point), _) => point.words(),
+        (None, workload) => workload.to_owned(),
+    };
+    match (&found.name, load.as_str()) {
+        (Some(name), _) => name.clone(),
+        (None, "") => "compare".to_owned(),
+        (None, load) => format!("compare {load}"),
     }
 }
 

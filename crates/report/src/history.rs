@@ -74,6 +74,10 @@ pub fn history(series: &[Series]) -> String {
         .flat_map(|series| series.points.iter().map(|point| point.time.as_str()))
         .collect();
     let page = HistoryPage {
+        kind: "history",
+        note: "A line for each machine: results of different machines cannot be compared. Bands are the \
+               intervals of the results; one round has none."
+            .to_owned(),
         title: format!("{} figures of {} results", series.len(), results.len()),
         curves: (0..series.len()).collect(),
         tables: series.iter().map(table).collect(),
@@ -103,29 +107,48 @@ fn curve(series: &Series) -> Json {
         let bound = |index: usize| {
             move |point: &Point| point.bounds.map_or(point.value, |bounds| bounds[index])
         };
-        let empty = || Json::List(series.points.iter().map(|_| Json::List(Vec::new())).collect());
-        Json::Object(vec![
-            ("label", Json::text(*machine)),
-            ("colour", Json::Exact(colour)),
-            ("dashed", Json::Flag(false)),
-            ("values", of(&|point| point.value)),
-            ("low", of(&bound(0))),
-            ("high", of(&bound(1))),
-            ("rounds", empty()),
-            ("published", Json::series(series.points.iter().map(|_| None))),
-        ])
+        let values = [of(&|point| point.value), of(&bound(0)), of(&bound(1))];
+        curve_of(machine, colour, series.points.len(), values)
     });
     let positions = (1..=series.points.len()).map(|position| Some(position as f64));
     Json::Object(vec![
         ("title", Json::text(series.heading())),
         ("unit", Json::text("")),
         ("axis", Json::text("results, in the order of time (UTC)")),
-        ("log", Json::Flag(false)),
+        ("log", Json::Flag(is_log(series))),
         ("x", Json::series(positions)),
         ("names", Json::list(&series.points, |point| Json::text(minute(&point.time)))),
         ("lines", Json::List(lines.collect())),
     ])
 }
+
+/// A line of a curve: values, lower and upper bounds at so many places.
+pub(crate) fn curve_of(label: &str, colour: u64, places: usize, values: [Json; 3]) -> Json {
+    let [values, low, high] = values;
+    Json::Object(vec![
+        ("label", Json::text(label)),
+        ("colour", Json::Exact(colour)),
+        ("dashed", Json::Flag(false)),
+        ("values", values),
+        ("low", low),
+        ("high", high),
+        ("rounds", Json::List((0..places).map(|_| Json::List(Vec::new())).collect())),
+        ("published", Json::series((0..places).map(|_| None))),
+    ])
+}
+
+/// Ratios that differ by a factor are as far from each other above 1 as below.
+fn is_log(series: &Series) -> bool {
+    let bounds = series.points.iter().flat_map(|point| {
+        point.bounds.unwrap_or([point.value; 2]).into_iter().chain([point.value])
+    });
+    let (low, high) = bounds
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+    series.unit.is_empty() && low > 0.0 && high > LOG_FACTOR * low
+}
+
+/// Within this factor, a linear axis looks like a logarithmic one.
+const LOG_FACTOR: f64 = 3.0;
 
 /// `2026-11-25 03:09` of a time in RFC 3339.
 fn minute(time: &str) -> String {

@@ -9,6 +9,7 @@
 //! not in the report.
 
 mod bench;
+mod bisected;
 mod compared;
 mod report;
 
@@ -51,6 +52,7 @@ mod json;
 mod number;
 
 pub use bench::Bench;
+pub use bisected::{BisectedStep, bisected};
 pub use compared::compared;
 pub use csv_files::{TRIAL_COLUMNS, VERDICT_COLUMNS};
 pub use evidence::Evidence;

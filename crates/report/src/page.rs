@@ -209,12 +209,16 @@ pub(crate) struct ComparedPage {
     pub(crate) data: String,
 }
 
-/// The page of a history.
+/// The page of a history, or of a bisection.
 #[derive(Template)]
 #[template(path = "history.html")]
 pub(crate) struct HistoryPage {
-    /// How many figures and results.
+    /// `history` or `bisect`.
+    pub(crate) kind: &'static str,
+    /// How many figures and results; the answer.
     pub(crate) title: String,
+    /// How it is read.
+    pub(crate) note: String,
     /// Places of the curves.
     pub(crate) curves: Vec<usize>,
     /// The same as tables.

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use lab::{NodeConfig, Server, StopMode};
+use import::Cache;
+use lab::{Installation, NodeConfig, Server, StopMode};
 use load::{Control, Urgency};
 use spec::{Check, Reset, Study, Topology};
 
@@ -10,6 +11,7 @@ use crate::cluster;
 use crate::data::{self, DataError};
 use crate::error::Error;
 use crate::hosts::Hosts;
+use crate::kept;
 use crate::labs::Labs;
 use crate::node::{SiteNode, lab_settings};
 use crate::plan::{SitePlan, has_own_network, proxy};
@@ -97,7 +99,7 @@ impl Site {
         let has_data = |other: &&Site| other.plan.has_data_of(&site.plan) && other.is_as_built();
         // The addresses of its nodes are part of a cluster's data.
         let donor = others.iter().filter(|_| !site.is_sharded()).find(has_data);
-        site.fill(study, donor, control, tell)?;
+        site.fill(study, donor, place.labs.cache(), control, tell)?;
         if site.plan.data.reset == Reset::Clone {
             let nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
             let copies = nodes.map(|node| node.snapshot()).collect::<Result<_, _>>();
@@ -116,6 +118,7 @@ impl Site {
         &mut self,
         study: &Study,
         donor: Option<&Site>,
+        cache: Option<&Cache>,
         control: &Control,
         tell: data::Tell<'_>,
     ) -> Result<(), Error> {
@@ -135,12 +138,29 @@ impl Site {
             match donor.filter(|_| is_data_node) {
                 Some(donor) => self.copy_data_from(donor, index)?,
                 None => {
+                    let kept = cache.filter(|_| is_data_node).and_then(|cache| {
+                        Some((cache, kept::key(&self.plan, study, &self.nodes[index])?))
+                    });
+                    let named = || format!("{} (node {name})", self.plan.name(study));
+                    if let (Some((cache, key)), Some(node)) =
+                        (&kept, self.nodes[index].server.node())
+                        && cache
+                            .take(key, node)
+                            .map_err(DataError::from)
+                            .map_err(Error::data(named()))?
+                    {
+                        continue;
+                    }
                     if let Some(node) = self.nodes[index].server.node() {
                         node.init()?;
                     }
                     let filled = self.fill_node(study, index, control, tell);
                     let named = || format!("{} (node {name})", self.plan.name(study));
                     filled.map_err(|why| Error::data(named())(why))?;
+                    if let (Some((cache, key)), Some(node)) = (&kept, self.server(index)) {
+                        let kept = cache.keep(key, node).map_err(DataError::from);
+                        kept.map_err(|why| Error::data(named())(why))?;
+                    }
                 }
             }
         }
@@ -247,17 +267,11 @@ impl Site {
         let site_node = &mut self.nodes[index];
         let Some(topology_node) = plan.topology.node(&site_node.name) else { return Ok(()) };
         let holds_data = plan.data.node == topology_node.name;
-        let mut extensions = extensions(topology_node);
         let Some(node) = site_node.server.node() else { return Ok(()) };
-        if holds_data {
-            extensions.extend(warm::extensions(&plan.data, node.installation()));
-            // A standby cannot be given it when it is looked through; and sites copy each other.
-            let is_amcheck =
-                |check: &Check| matches!(check, Check::Amcheck { .. } | Check::Explore(_));
-            if study.points.iter().any(|point| point.checks.iter().any(is_amcheck)) {
-                extensions.push(AMCHECK.to_owned());
-            }
-        }
+        let extensions = match holds_data {
+            true => data_extensions(plan, study, topology_node, node.installation()),
+            false => extensions(topology_node),
+        };
         if !holds_data && extensions.is_empty() {
             return Ok(());
         }
@@ -298,6 +312,23 @@ fn extensions(node: &spec::Node) -> Vec<String> {
     let counts = preloaded.split(',').any(|name| name.trim() == STATEMENTS);
     if counts && !names.iter().any(|name| name == STATEMENTS) {
         names.push(STATEMENTS.to_owned());
+    }
+    names
+}
+
+/// The same for the node that holds the data, with what warming and checks need.
+pub(crate) fn data_extensions(
+    plan: &SitePlan,
+    study: &Study,
+    node: &spec::Node,
+    installation: &Installation,
+) -> Vec<String> {
+    let mut names = extensions(node);
+    names.extend(warm::extensions(&plan.data, installation));
+    // A standby cannot be given it when it is looked through; and sites copy each other.
+    let is_amcheck = |check: &Check| matches!(check, Check::Amcheck { .. } | Check::Explore(_));
+    if study.points.iter().any(|point| point.checks.iter().any(is_amcheck)) {
+        names.push(AMCHECK.to_owned());
     }
     names
 }

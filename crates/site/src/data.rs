@@ -2,6 +2,8 @@
 
 use std::io::sink;
 
+use import::{Source, Values};
+use lab::Server;
 use lab::guest::{self, Outlet};
 use load::{Control, Urgency};
 use pgbench::Console;
@@ -9,7 +11,7 @@ use pgbench::options::Invocation;
 use server::Client;
 use server::message::with_detail as server_words;
 use server::quote::identifier;
-use spec::{Data, PgbenchTables};
+use spec::{Data, PgbenchTables, ScriptText};
 
 use crate::node::SiteNode;
 use crate::sql::{self, ScriptError, SendError};
@@ -45,6 +47,9 @@ pub enum DataError {
     /// The tables of `pgbench -i`, in pgbench's words.
     #[error("{}", .0.message())]
     Pgbench(pgbench::Complaint),
+    /// psql, with its words, or the directory of kept data.
+    #[error(transparent)]
+    Import(Box<import::Error>),
     /// The PL/Proxy cluster.
     #[error(transparent)]
     Cluster(#[from] shard::Error),
@@ -61,6 +66,12 @@ pub enum DataError {
     Interrupted,
 }
 
+impl From<import::Error> for DataError {
+    fn from(error: import::Error) -> DataError {
+        DataError::Import(Box::new(error))
+    }
+}
+
 impl DataError {
     /// What to do next, where that can be said.
     #[must_use]
@@ -69,6 +80,7 @@ impl DataError {
             DataError::Lab(error) => error.hint(),
             DataError::Connect { source, .. } => source.hint(),
             DataError::Cluster(error) => error.hint(),
+            DataError::Import(error) => error.hint(),
             DataError::HostNotEmpty { .. } => {
                 Some("give it an empty database: dbname=…".to_owned())
             }
@@ -116,6 +128,8 @@ pub(crate) fn build(
         None => Ok(()),
     };
     let built = built.and_then(|()| match &data.script {
+        // What is on this machine is psql's: a script may copy rows from itself, and has conditions.
+        Some(script) if node.host().is_none() && is_ours(node) => psql(data, script, node, control),
         Some(script) => {
             let mut client = node.connect()?;
             sql::run_script(&node.server, &mut client, script, &data.variables, control)?;
@@ -127,6 +141,24 @@ pub(crate) fn build(
         Err(_) if control.urgency() != Urgency::None => Err(DataError::Interrupted),
         built => built,
     }
+}
+
+fn is_ours(node: &SiteNode) -> bool {
+    matches!(node.server, Server::Node(_))
+}
+
+fn psql(
+    data: &Data,
+    script: &ScriptText,
+    node: &SiteNode,
+    control: &Control,
+) -> Result<(), DataError> {
+    let Server::Node(server) = &node.server else { return Ok(()) };
+    let variables: Vec<(String, String)> = data.variables.clone().into_iter().collect();
+    let values = Values { variables: &variables, seed: None };
+    let source = Source::text(&script.name, &script.text)?;
+    source.fits(server.installation())?;
+    Ok(source.load(server, values, &|| control.urgency() != Urgency::None)?)
 }
 
 /// As `pgbench -i` makes them, from its options.

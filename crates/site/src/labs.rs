@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use import::Cache;
 use lab::{Lab, RemoteAccess};
 
 use crate::error::Error;
@@ -23,6 +24,8 @@ pub struct Labs {
     numbers: AtomicU32,
     /// The packages that are unpacked, and where; the versions are in the names of their files.
     unpacked: Box<Mutex<Unpacked>>,
+    /// Where built data are kept and looked for, if they are to be.
+    cache: Option<Cache>,
 }
 
 /// Packages in a lab's directory.
@@ -50,7 +53,19 @@ impl Labs {
         tls: bool,
     ) -> Labs {
         let (numbers, unpacked) = (AtomicU32::new(0), Box::default());
-        Labs { all, place, clients, tls, numbers, unpacked }
+        Labs { all, place, clients, tls, numbers, unpacked, cache: None }
+    }
+
+    /// The same, with data of earlier runs. Its lab has the password of those.
+    #[must_use]
+    pub fn with_cache(self, cache: Option<Cache>) -> Labs {
+        Labs { cache, ..self }
+    }
+
+    /// Where built data are kept, if they are.
+    #[must_use]
+    pub fn cache(&self) -> Option<&Cache> {
+        self.cache.as_ref()
     }
 
     /// All of them.

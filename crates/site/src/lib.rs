@@ -22,6 +22,7 @@ mod node;
 mod service;
 
 mod hosts;
+mod kept;
 mod labs;
 mod names;
 mod site;

@@ -108,12 +108,21 @@ pub enum Error {
     /// A comparison of two variants.
     #[error(transparent)]
     Compare(#[from] compare::Error),
+    /// A script of the user's, or the directory of kept data.
+    #[error(transparent)]
+    Import(Box<import::Error>),
     /// The run was interrupted before the first trial.
     #[error("interrupted while {doing}")]
     Interrupted {
         /// What was being done.
         doing: &'static str,
     },
+}
+
+impl From<import::Error> for Error {
+    fn from(error: import::Error) -> Error {
+        Error::Import(Box::new(error))
+    }
 }
 
 impl Error {
@@ -152,6 +161,7 @@ impl Error {
             ),
             Error::Address { .. } => Some("give a name or address that resolves here".to_owned()),
             Error::Site(error) => error.hint(),
+            Error::Import(error) => error.hint(),
             Error::Listing { source, .. } => source.hint(),
             Error::Statement { directory, .. } => Some(format!(
                 "correct the script; where failures are part of the question, say \

@@ -111,7 +111,8 @@ impl PairsOrder<'_> {
         }
         let pairs = self.pairing.pairs;
         let has_rate = points[0].workloads.iter().any(|workload| workload.pace.rate().is_some());
-        let deciding = if has_rate { Metric::DECIDING_AT_A_RATE } else { Metric::DECIDING };
+        let deciding =
+            if has_rate { Metric::DECIDING_AT_A_RATE } else { Metric::DECIDING }.to_vec();
         let workloads = [0, 1].map(|index| {
             let conninfos = sites[index].conninfos();
             // The study was checked: a point in pairs has one workload.
@@ -135,10 +136,11 @@ impl PairsOrder<'_> {
             lanes: load_plan::lanes(points[0]),
             seed: self.seed(),
             rule: Rule {
-                deciding,
+                deciding: deciding.clone(),
                 precision: pairs.precision,
                 threshold: pairs.precision,
                 by_threshold: false,
+                until: None,
             },
             // Verdicts are corrected for several claims when they are made.
             deciding: CONFIDENCE,
@@ -157,7 +159,7 @@ impl PairsOrder<'_> {
         let Contested {
             figures, series, conditions, waits, doubts, looks, lost, instances, ..
         } = contested;
-        let judged = figures.iter().map(|one| one.judged(pairs.precision, deciding, &instances));
+        let judged = figures.iter().map(|one| one.judged(pairs.precision, &deciding, &instances));
         paired.figures = judged.map(|figure| figure.under(&conditions)).collect();
         paired.instances = instances;
         (paired.series, paired.conditions) = (series, conditions);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use import::Cache;
 use lab::guest::OwnSchema;
 use lab::{Installation, Lab, LabConfig, Target};
 use load::Control;
@@ -17,7 +18,7 @@ use crate::request::{OnHosts, Request, Servers};
 
 /// What the study will run on.
 pub(crate) enum Found {
-    Installation(Installation, Hosts),
+    Installation(Installation, Hosts, Option<Cache>),
     OnHosts(Fleet, Labs),
     Target(Box<Target>),
 }
@@ -25,9 +26,10 @@ pub(crate) enum Found {
 impl Found {
     pub(crate) fn here(request: &Request, control: &Control) -> Result<Found, Error> {
         Ok(match &request.servers {
-            Servers::Built { pg_bin, hosts } => {
+            Servers::Built { pg_bin, hosts, cache } => {
                 let installation = lab::find::find(pg_bin.as_deref())?;
-                Found::Installation(installation, site::open_hosts(hosts, &request.study, control)?)
+                let hosts = site::open_hosts(hosts, &request.study, control)?;
+                Found::Installation(installation, hosts, cache.clone())
             }
             Servers::OnHosts(asked) => {
                 let fleet = Fleet::reach(asked, &request.study, control)?;
@@ -42,7 +44,7 @@ impl Found {
 
     pub(crate) fn has(&self, labs: &Path) -> Result<Has, Error> {
         Ok(match self {
-            Found::Installation(installation, hosts) => {
+            Found::Installation(installation, hosts, _) => {
                 Has::here(installation.clone(), labs)?.with_hosts(hosts)?
             }
             Found::OnHosts(_, built) => Has::on_hosts(built, labs)?,
@@ -68,12 +70,21 @@ pub(crate) enum Platform {
     Target { target: Box<Target>, schema: Box<OwnSchema> },
 }
 
+/// The lab of this machine; with kept data it has their password.
+fn open(installation: Installation, cache: Option<Cache>) -> Result<Labs, Error> {
+    let mut config = LabConfig::new(installation);
+    if let Some(cache) = &cache {
+        config.password = Some(cache.password()?);
+    }
+    Ok(Labs::here(Lab::open(config)?).with_cache(cache))
+}
+
 impl Platform {
     pub(crate) fn open(found: Found, run_id: &str) -> Result<Platform, Error> {
         Ok(match found {
-            Found::Installation(installation, hosts) => {
-                let lab = Lab::open(LabConfig::new(installation))?;
-                Platform::Labs { labs: Labs::here(lab), targets: hosts, fleet: None }
+            Found::Installation(installation, hosts, cache) => {
+                let labs = open(installation, cache)?;
+                Platform::Labs { labs, targets: hosts, fleet: None }
             }
             Found::OnHosts(fleet, labs) => {
                 Platform::Labs { labs, targets: Hosts::new(), fleet: Some(fleet) }
@@ -106,8 +117,7 @@ impl Platform {
     pub(crate) fn reopen(&mut self) -> Result<bool, Error> {
         let Platform::Labs { labs, fleet: None, .. } = self else { return Ok(false) };
         let Some(dead) = labs.iter().find(|lab| !lab.is_alive()) else { return Ok(false) };
-        let lab = Lab::open(LabConfig::new(dead.installation().clone()))?;
-        *labs = Labs::here(lab);
+        *labs = open(dead.installation().clone(), labs.cache().cloned())?;
         Ok(true)
     }
 

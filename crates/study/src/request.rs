@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use host::{Inventory, Program};
+use import::Cache;
 use load::OnHostLoss;
 use spec::{Folder, Planned, Study};
 
@@ -50,6 +51,8 @@ pub enum Servers {
         pg_bin: Option<PathBuf>,
         /// Hosts that stand for shards instead: conninfo by the node's name.
         hosts: BTreeMap<String, String>,
+        /// Where built data are kept and looked for, if they are to be.
+        cache: Option<Cache>,
     },
     /// Servers that the rig builds on hosts.
     OnHosts(OnHosts),

@@ -52,7 +52,7 @@ fn run(folder: Folder, place: &Path) -> (Vec<Trial>, PathBuf) {
         only: None,
         trial: None,
         place: Place::Below(place.join("runs")),
-        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new() },
+        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new(), cache: None },
         generator: PathBuf::new(),
         again: "pgrig run mine".to_owned(),
     };

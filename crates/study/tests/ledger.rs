@@ -64,7 +64,7 @@ impl Ran {
             only: None,
             trial: None,
             place: Place::Below(place.join("runs")),
-            servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new() },
+            servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new(), cache: None },
             generator: PathBuf::new(),
             again: "pgrig run mine".to_owned(),
         };

@@ -88,7 +88,7 @@ fn run(folder: &Folder, place: Place) -> (Ended, usize) {
         only: None,
         trial: None,
         place,
-        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new() },
+        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new(), cache: None },
         generator: PathBuf::new(),
         again: "pgrig run mine".to_owned(),
     };

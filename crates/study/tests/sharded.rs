@@ -103,7 +103,7 @@ fn request(study: &str, only: &str, record: &Path) -> Request {
         only: Some(only.to_owned()),
         trial: None,
         place: Place::Directory(record.to_owned()),
-        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new() },
+        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new(), cache: None },
         generator: PathBuf::new(),
         again: "pgrig run mine".to_owned(),
     }
@@ -112,7 +112,7 @@ fn request(study: &str, only: &str, record: &Path) -> Request {
 fn run(study: &str, hosts: &[(&str, String)], only: &str, record: &Path) {
     let mut request = request(study, only, record);
     let hosts = hosts.iter().map(|(name, conninfo)| ((*name).to_owned(), conninfo.clone()));
-    request.servers = Servers::Built { pg_bin: None, hosts: hosts.collect() };
+    request.servers = Servers::Built { pg_bin: None, hosts: hosts.collect(), cache: None };
     study::run(&request, &Control::new(), &mut |_| {}).unwrap_or_else(|error| {
         panic!("{error}, hint: {:?}, {error:?}", error.hint());
     });
@@ -172,7 +172,7 @@ fn a_cluster_grows_under_load_and_accounts_for_its_rows() {
 fn refused(hosts: &[(&str, String)]) -> String {
     let conninfos = hosts.iter().map(|(name, conninfo)| ((*name).to_owned(), conninfo.clone()));
     let mut request = request(STUDY, "spread/load", Path::new("/nowhere/record"));
-    request.servers = Servers::Built { pg_bin: None, hosts: conninfos.collect() };
+    request.servers = Servers::Built { pg_bin: None, hosts: conninfos.collect(), cache: None };
     study::run(&request, &Control::new(), &mut |_| {}).unwrap_err().to_string()
 }
 

@@ -1,14 +1,15 @@
 //! A node's data: copied, checked, restored, and on a disk whose power is cut.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fault::disk::{Cut, DiskConfig, Method, Recorded};
-
+use os::user::User;
 use terms::{DiskFault, DiskRequest};
 
 use crate::answer::Copied;
 use crate::checksums::Checksums;
+use crate::copy::copy_tree;
 use crate::error::Error;
 use crate::format::Format;
 use crate::lab::Lab;
@@ -47,6 +48,26 @@ impl Node {
         self.expect_stopped("cloning into")?;
         let data: PathBuf = from.ask(Verb::StoppedData)?;
         self.ask(Verb::InitFromCopy(data))
+    }
+
+    /// Makes its data directory from one that [`Node::copy_data`] has written on this machine, replacing
+    /// one that is there.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it runs; the file system's.
+    pub fn init_from_directory(&mut self, directory: &Path) -> Result<(), Error> {
+        self.ask(Verb::InitFromCopy(directory.to_owned()))
+    }
+
+    /// Copies the data directory of the stopped node to a new directory on this machine, which outlives
+    /// the lab. The servers' user must be able to make it.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it runs; the file system's.
+    pub fn copy_data(&self, to: &Path) -> Result<(), Error> {
+        let data: PathBuf = self.ask(Verb::StoppedData)?;
+        let user = User::unprivileged().unwrap_or_else(User::current);
+        copy_tree(&data, to, user).map(drop)
     }
 
     /// Exchanges its data directory with that of another node, which is stopped and on the same host.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use record::comparison::Metric;
 
 use crate::arguments::ProfileName;
 use crate::exchange::ExchangeArguments;
@@ -36,7 +37,8 @@ pub(crate) struct CompareArguments {
     /// A setting of both sides; can be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) both_set: Vec<(String, String)>,
-    /// A script that is run once on A after the data are there: an index, an extension
+    /// A script or dump that psql or pg_restore loads once on A after the data are there: an index, an
+    /// extension
     #[arg(long, value_name = "FILE")]
     pub(crate) a_sql: Option<PathBuf>,
     /// The same for B
@@ -44,12 +46,25 @@ pub(crate) struct CompareArguments {
     pub(crate) b_sql: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) study: StudyArguments,
+    /// What this comparison is called in its record and in a history
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub(crate) name: Option<String>,
     /// Compare A with a copy of itself: what identical servers differ by on this machine
     #[arg(long = "self")]
     pub(crate) is_self: bool,
-    /// A script that makes the data of both sides, instead of pgbench's tables
+    /// The data of both sides, instead of pgbench's tables: a script for psql, or a dump in custom, tar
+    /// or directory format for pg_restore
     #[arg(long, value_name = "FILE")]
     pub(crate) data: Option<PathBuf>,
+    /// Make sure that everything that is named is there and fits, and build nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Leave out the VACUUM (ANALYZE) after --data, --a-sql and --b-sql
+    #[arg(long)]
+    pub(crate) no_analyze: bool,
+    /// Keep the data that are built, and take those that an earlier run has kept; see pgrig clean --data
+    #[arg(long)]
+    pub(crate) keep_data: bool,
     /// Stop when the interval of the throughput ratio (with -R, of the median latency's) is this
     /// narrow on either side
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
@@ -78,9 +93,11 @@ pub(crate) struct CompareArguments {
     pub(crate) json: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) exchange: ExchangeArguments,
-    /// Exit with 4 if B is slower or its p99 is higher, with 5 if the comparison cannot tell
-    #[arg(long)]
-    pub(crate) gate: bool,
+    /// Exit with 4 if B is worse in a figure that decides, with 5 if the comparison cannot tell: in those
+    /// that are named, as in throughput,p50 [default: throughput,p99]
+    #[arg(long, value_name = "FIGURES", num_args = 0..=1,
+          default_missing_value = "", value_parser = figures)]
+    pub(crate) gate: Option<Figures>,
     /// pgbench's options: scripts, clients, protocol, scale
     #[arg(skip)]
     pub(crate) workload: Vec<String>,
@@ -113,15 +130,58 @@ pub(crate) struct StudyArguments {
 
 const COMPARE_HELP: &str = "\
 The workload is given by pgbench's options: -f, -b, -S, -N, -c, -j, -M, -R, -s, -D and others. Both sides hold the same data \
-(pgbench's tables at the scale of -s, or what --data makes) and are loaded in turn, in blocks of 0.2 to 2 seconds. With \
---study, servers, data and workload are those of the study, and none of pgbench's options can be given.
+(pgbench's tables at the scale of -s, or what --data makes) and are loaded in turn, in blocks of 0.2 to 2 seconds, or of whole \
+transactions where these are longer. With --study, servers, data and workload are those of the study, and none of pgbench's \
+options can be given.
 
 Examples:
-  pgrig compare --b-set jit=on -f report.sql -c 4 -s 50
+  pgrig compare --b-set jit=off -f report.sql -c 4 --data shop.dump
+  pgrig compare --b-sql index.sql -f orders.sql -c 16 --data schema.sql --gate throughput,p50
   pgrig compare --study replication --scenario login --a-variant C-async --b-variant C-on";
 
+/// Figures that decide; none for the usual ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Figures(pub(crate) Vec<Metric>);
+
+/// Names of figures, as in `throughput,p50`.
+pub(crate) fn figures(text: &str) -> Result<Figures, String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let metrics = names.map(|name| {
+        Metric::named(name).ok_or_else(|| {
+            let known = Metric::ALL.map(Metric::name).join(", ");
+            format!("{name} is no figure; there are {known}")
+        })
+    });
+    let mut metrics = metrics.collect::<Result<Vec<_>, String>>()?;
+    let mut seen = Vec::new();
+    metrics.retain(|metric| {
+        !seen.contains(metric) && {
+            seen.push(*metric);
+            true
+        }
+    });
+    Ok(Figures(metrics))
+}
+
+/// The name of a figure.
+pub(crate) fn metric(text: &str) -> Result<Metric, String> {
+    match figures(text)?.0[..] {
+        [metric] => Ok(metric),
+        _ => Err("expected one figure, as in throughput".to_owned()),
+    }
+}
+
+/// A name that fits a line.
+fn name(text: &str) -> Result<String, String> {
+    let is_fit = !text.trim().is_empty() && text.chars().count() <= 80;
+    match is_fit && !text.chars().any(char::is_control) {
+        true => Ok(text.trim().to_owned()),
+        false => Err("expected a name of one line with at most 80 characters".to_owned()),
+    }
+}
+
 /// A setting, as in `work_mem=64MB`; its value may be empty.
-fn setting(text: &str) -> Result<(String, String), String> {
+pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
@@ -131,7 +191,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 }
 
 /// A time, as in `10min`.
-fn time(text: &str) -> Result<Duration, String> {
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let ms = spec::duration_ms(text).map_err(|why| format!("{why}; expected 90s or 10min"))?;
     match ms {
         0 => Err("expected more than 0 s".to_owned()),
@@ -140,7 +200,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// A share, as in `1%`.
-fn percent(text: &str) -> Result<f64, String> {
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     match number {
         Ok(number) if number > 0.0 && number < 100.0 => Ok(number / 100.0),

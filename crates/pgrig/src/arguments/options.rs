@@ -28,9 +28,13 @@ pub(super) fn of_pgbench(command: Command) -> Command {
             None => argument.action(ArgAction::Append).num_args(0).default_missing_value(""),
         })
     });
-    command.arg(
-        Arg::new(DBNAME).action(ArgAction::Append).help("The database, or a connection string"),
-    )
+    // A bisection makes all servers itself, and has other operands.
+    match command.get_name() == "bisect" {
+        true => command,
+        false => command.arg(
+            Arg::new(DBNAME).action(ArgAction::Append).help("The database, or a connection string"),
+        ),
+    }
 }
 
 /// True if `-h` is help in this command.
@@ -69,7 +73,8 @@ pub(super) fn words(matches: &ArgMatches) -> Vec<String> {
         }
     }
     found.sort();
-    let operands = matches.get_many::<String>(DBNAME).into_iter().flatten().cloned();
+    let operands = matches.try_get_many::<String>(DBNAME).ok().flatten();
+    let operands = operands.into_iter().flatten().cloned();
     found.into_iter().map(|(_, word)| word).chain(operands).collect()
 }
 
@@ -91,6 +96,17 @@ mod tests {
         );
         check("pgrig compare -nSc8 --self", "--no-vacuum --select-only --client=8");
         check("pgrig compare mydb --json out.json", "mydb");
+        check(
+            "pgrig compare --gate throughput,p50 -S --gate -f x.sql",
+            "--select-only --file=x.sql",
+        );
         check("pgrig compare", "");
+        let typed = "pgrig bisect v1 main -c 4 --data x.sql -S -- make -C src";
+        let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
+        let arguments = parse(&words).unwrap_or_else(|error| panic!("{typed}: {error}"));
+        let Command::Bisect(bisect) = arguments.command else { panic!("{typed}") };
+        assert_eq!(bisect.workload.join(" "), "--client=4 --select-only");
+        assert_eq!((bisect.good.as_str(), bisect.bad.as_str()), ("v1", "main"));
+        assert_eq!(bisect.build.join(" "), "make -C src");
     }
 }

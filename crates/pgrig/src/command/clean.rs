@@ -2,12 +2,37 @@
 
 use std::path::Path;
 
+use import::Cache;
+
+use crate::arguments::CleanArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Removes the directories of labs that are no longer in use.
-pub(crate) fn clean(directory: Option<&Path>) -> Result<Exit, Complaint> {
+/// Removes the directories of labs that are no longer in use, or the data that were kept.
+pub(crate) fn clean(arguments: &CleanArguments) -> Result<Exit, Complaint> {
+    match arguments.data {
+        true => clean_data(),
+        false => clean_labs(arguments.directory.as_deref()),
+    }
+}
+
+/// Removes the data that were kept for later runs.
+fn clean_data() -> Result<Exit, Complaint> {
+    let cache = Cache::of_user()?;
+    let removed = cache.clean()?;
+    let place = cache.directory().display();
+    match removed.count {
+        0 => terminal::narrate(format_args!("no data are kept in {place}")),
+        n => {
+            let size = words::size(removed.bytes);
+            terminal::result(format_args!("removed {n} data directories ({size}) from {place}"));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn clean_labs(directory: Option<&Path>) -> Result<Exit, Complaint> {
     let place = directory.map_or_else(std::env::temp_dir, Path::to_owned);
     let cleaned = lab::clean(&place)?;
     for removed in &cleaned.removed {

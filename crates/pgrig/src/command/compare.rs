@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use compare::{Common, Data, Event, Request, SideOptions};
+use compare::{CONFIDENCE, Common, Data, Event, Request, SideOptions};
+use import::Cache;
 use pgbench::options::{Invocation, RunOptions};
 use record::Comparison;
 use record::comparison::{DataOrigin, Metric, Stop, Verdict};
@@ -23,6 +24,9 @@ use crate::{compared, floor, records, signals, studies, terminal};
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     arguments.exchange.check()?;
     let asked = asked(arguments)?;
+    if arguments.dry_run {
+        return checked(&asked);
+    }
     if let Some(path) = &arguments.json {
         record::check_file(path)?;
     }
@@ -69,14 +73,19 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
         std::fs::write(path, found.json() + "\n")
             .map_err(|source| compare::Error::Write { path: path.clone(), source })?;
     }
-    arguments.exchange.write(&Results::of_comparison(&found))?;
+    let results = Results::of_comparison(&found);
+    if arguments.exchange.is_asked() && results.figures.is_empty() {
+        terminal::narrate("  no figure has an interval: files for CI are not written");
+    } else {
+        arguments.exchange.write(&results)?;
+    }
     terminal::narrate(format_args!("  report          {}", written.display()));
     page.end(&found);
-    Ok(exit(&found, arguments.gate))
+    Ok(exit(&found, arguments.gate.is_some()))
 }
 
 /// Below it lie records that were given no other place.
-const RUNS: &str = "runs";
+pub(crate) const RUNS: &str = "runs";
 
 /// What is to be compared.
 enum Asked {
@@ -84,6 +93,20 @@ enum Asked {
     Servers(Box<Request>),
     /// Two variants of a study.
     Variants(Box<Versus>),
+}
+
+/// Says that a comparison could begin.
+fn checked(asked: &Asked) -> Result<Exit, Complaint> {
+    match asked {
+        Asked::Servers(request) => ::compare::check(request)?,
+        Asked::Variants(request) => {
+            let points = request.choice.points(&request.study).map_err(study::Error::from)?;
+            let [a, b] = points.map(|index| &request.study.points[index].name.variant);
+            terminal::narrate(format_args!("  A is variant {a}, B is variant {b}"));
+        }
+    }
+    terminal::result("everything that is named is there and fits; nothing was built");
+    Ok(Exit::Done)
 }
 
 fn asked(arguments: &CompareArguments) -> Result<Asked, Complaint> {
@@ -112,7 +135,7 @@ fn versus(arguments: &CompareArguments, name: &str) -> Result<Versus, Complaint>
             variants: [a_variant.clone(), b_variant.clone()],
         },
         sides: sides(arguments),
-        common: common(arguments),
+        common: common(arguments)?,
         program,
     })
 }
@@ -138,47 +161,59 @@ fn sides(arguments: &CompareArguments) -> [SideOptions; 2] {
 }
 
 fn request(arguments: &CompareArguments) -> Result<Request, Complaint> {
-    let workload = workload(&arguments.workload)?;
+    let workload = workload(&arguments.workload, "pgrig compare")?;
     let data = match &arguments.data {
-        _ if arguments.no_init => Data::Found,
-        Some(path) => Data::Script(path.clone()),
+        Some(path) => Data::File(path.clone()),
         None => Data::Pgbench(workload.scale.unwrap_or(1)),
     };
     Ok(Request {
         sides: sides(arguments),
         data,
+        no_init: arguments.no_init,
+        words: arguments.workload.join(" "),
         workload: Box::new(workload),
-        common: common(arguments),
+        common: common(arguments)?,
     })
 }
 
-fn common(arguments: &CompareArguments) -> Common {
-    Common {
+fn common(arguments: &CompareArguments) -> Result<Common, Complaint> {
+    Ok(Common {
+        name: arguments.name.clone(),
+        decides: arguments.gate.clone().map(|figures| figures.0).unwrap_or_default(),
+        analyzes: !arguments.no_analyze,
+        cache: arguments.keep_data.then(Cache::of_user).transpose()?,
         is_self: arguments.is_self,
         precision: arguments.precision,
         threshold: arguments.threshold.unwrap_or(THRESHOLD),
         by_threshold: arguments.threshold.is_some(),
         has_profile: arguments.profile,
+        until: None,
+        confidence: CONFIDENCE,
         max_time: arguments.max_time,
         floor: floor::on_this_machine(Path::new(RUNS)),
         seed: arguments.seed.unwrap_or_else(fresh_seed),
         command: std::env::args().collect::<Vec<_>>().join(" "),
-        started_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        started_at: now(),
         commit: std::env::var("GITHUB_SHA").ok().filter(|commit| !commit.is_empty()),
-    }
+    })
+}
+
+/// Wall clock, RFC 3339.
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// A difference that is too small to act on, as a share.
-const THRESHOLD: f64 = 0.03;
+pub(crate) const THRESHOLD: f64 = 0.03;
 
-fn fresh_seed() -> u64 {
+pub(crate) fn fresh_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.unwrap_or(Duration::ZERO).as_micros() as u64 % 1_000_000
 }
 
 /// pgbench's part of the command line.
-fn workload(words: &[String]) -> Result<RunOptions, Complaint> {
-    let invocation = Invocation { command: "pgrig compare", ..Invocation::of(words, None) };
+pub(crate) fn workload(words: &[String], command: &str) -> Result<RunOptions, Complaint> {
+    let invocation = Invocation { command, ..Invocation::of(words, None) };
     let unfit = || Complaint::new("a comparison needs pgbench options for a run, not for -i");
     match pgbench::options::Request::read(&invocation) {
         Ok(pgbench::options::Request::Run(options)) => Ok(*options),
@@ -191,7 +226,12 @@ fn workload(words: &[String]) -> Result<RunOptions, Complaint> {
 const LINE_S: f64 = 60.0;
 
 /// Says what happens, and returns it.
-fn show(event: &Event<'_>, precision: f64, live: &Live, next_line_s: &mut f64) -> String {
+pub(crate) fn show(
+    event: &Event<'_>,
+    precision: f64,
+    live: &Live,
+    next_line_s: &mut f64,
+) -> String {
     let line = line(event, precision);
     match event {
         Event::Progress(found) if !live.is_live() => {
@@ -209,10 +249,13 @@ fn show(event: &Event<'_>, precision: f64, live: &Live, next_line_s: &mut f64) -
 
 fn line(event: &Event<'_>, precision: f64) -> String {
     match event {
-        Event::Building { is_outside: false } => {
+        Event::Building { outside: 0 } => {
             "  building        two servers with the same data".to_owned()
         }
-        Event::Building { is_outside: true } => {
+        Event::Building { outside: 1 } => {
+            "  building        one server, and seeing that yours has the same data".to_owned()
+        }
+        Event::Building { .. } => {
             "  connecting      to both servers, and seeing that their data are the same".to_owned()
         }
         Event::Built { versions: [a, b], scale, data, seconds } => {
@@ -230,6 +273,16 @@ fn line(event: &Event<'_>, precision: f64) -> String {
             precision * 100.0,
             duration(max_time.as_secs_f64())
         ),
+        Event::Planned { blocks, forty_pairs_s, notes } => {
+            let takes = duration(*forty_pairs_s);
+            let mut line =
+                format!("  measuring       in {blocks}; 40 pairs take about {takes} here");
+            for note in *notes {
+                line.push_str("\n                  ");
+                line.push_str(note);
+            }
+            line
+        }
         Event::Progress(found) => {
             let mut line = format!("  comparing       {} pairs   B ÷ A ", found.pairs);
             let ratio = |metric| found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());
@@ -241,13 +294,17 @@ fn line(event: &Event<'_>, precision: f64) -> String {
                 }
             }
             let (took, stops) = (duration(found.seconds), precision * 100.0);
-            format!("{line} {took}, stops at ± {stops} %")
+            match precision > 0.0 {
+                true => format!("{line} {took}, stops at ± {stops} %"),
+                false => format!("{line} {took}"),
+            }
         }
     }
 }
 
 fn exit(found: &Comparison, gate: bool) -> Exit {
-    let verdicts = found.deciding().map(|metric| found.verdict(metric));
+    let verdicts: Vec<Verdict> =
+        found.deciding().into_iter().map(|metric| found.verdict(metric)).collect();
     let figures = found.figures.iter().filter(|figure| figure.deciding);
     let is_worse = || figures.clone().any(|figure| figure.is_worse_beyond(found.threshold));
     match found.stop {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
+use import::Cache;
 use load::OnHostLoss;
 use record::{Ending, RunState, Trial};
 use spec::{About, ClaimKind, Folder, Planned, Profile, Study};
@@ -154,7 +155,8 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
         }
         None => {
             let hosts = arguments.node.iter().cloned().collect();
-            Servers::Built { pg_bin: arguments.pg_bin.clone(), hosts }
+            let cache = arguments.keep_data.then(Cache::of_user).transpose()?;
+            Servers::Built { pg_bin: arguments.pg_bin.clone(), hosts, cache }
         }
     };
     if let Some(directory) = &arguments.resume {

@@ -6,6 +6,7 @@ mod choices;
 mod compare;
 mod controls;
 mod ending;
+mod examples;
 mod explore;
 mod heavy;
 mod history;

@@ -61,7 +61,7 @@ fn a_variant_is_compared_with_another() {
     let check = |sides: &[&str], verdict: &str, variants: [&str; 2]| {
         let rest = ["--max-time", "3min", "--json", "found.json"];
         let said = desk.pgrig(&[&READS[..], sides, &rest].concat()).ended(0);
-        assert!(said.out.starts_with(verdict), "{sides:?}: {}", said.out);
+        assert!(said.out.contains(&format!("\n{verdict}")), "{sides:?}: {}", said.out);
         let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
         let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         assert_eq!([&json["a"]["variant"], &json["b"]["variant"]], variants);

@@ -25,6 +25,23 @@ pub fn is_comparison(directory: &Path) -> bool {
     directory.join(COMPARISON).symlink_metadata().is_ok()
 }
 
+/// Makes the directory of a record: `out`, which must be new or empty, or one below `runs` that is named
+/// by the day and `kind`.
+///
+/// # Errors
+/// If the directory holds something, or cannot be made.
+pub fn make_directory(
+    runs: &Path,
+    out: Option<&Path>,
+    started_at: &str,
+    kind: &str,
+) -> Result<PathBuf, Error> {
+    match out {
+        Some(directory) => files::make_empty(directory),
+        None => files::make_numbered(runs, started_at, kind),
+    }
+}
+
 impl Comparison {
     /// Writes it into a directory of its own below `runs`, or into `out`, which must be new or
     /// empty; the directory.
@@ -32,10 +49,7 @@ impl Comparison {
     /// # Errors
     /// If the directory holds something, or cannot be made or written to.
     pub fn save(&self, runs: &Path, out: Option<&Path>) -> Result<PathBuf, Error> {
-        let directory = match out {
-            Some(directory) => files::make_empty(directory)?,
-            None => files::make_numbered(runs, &self.started_at, "compare")?,
-        };
+        let directory = make_directory(runs, out, &self.started_at, "compare")?;
         files::write(&directory.join(LOOKS), |out| finished::lines(out, &self.looks))?;
         if let Some(profile) = &self.profile {
             for (name, folded) in PROFILES.iter().zip(&profile.folded) {
@@ -139,6 +153,13 @@ mod tests {
             started_at: "2026-11-23T04:00:00Z".to_owned(),
             command: "pgrig compare --self -S".to_owned(),
             commit: None,
+            name: Some("selects".to_owned()),
+            workload: "-S".to_owned(),
+            set: vec![("shared_buffers".to_owned(), "1GB".to_owned())],
+            turn: None,
+            decides: Metric::DECIDING.to_vec(),
+            identical: None,
+            notes: Vec::new(),
             answer: "B is slower.".to_owned(),
             point: None,
             rate: None,

@@ -125,6 +125,30 @@ impl Metric {
         }
     }
 
+    /// What is less than this for a transaction is nothing: no transaction does it, and a server does
+    /// more by itself.
+    #[must_use]
+    pub fn negligible(self) -> f64 {
+        match self {
+            Metric::Wal => 16.0,
+            Metric::BuffersHit | Metric::BuffersRead => 0.01,
+            Metric::TempBytes => 1.0,
+            _ => 0.0,
+        }
+    }
+
+    /// True for what a server also does by itself, such as writing WAL when no client asks for it.
+    #[must_use]
+    pub fn has_background(self) -> bool {
+        matches!(self, Metric::Wal | Metric::BuffersHit | Metric::BuffersRead | Metric::TempBytes)
+    }
+
+    /// The figure of that name in files, with `tps` for throughput.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Metric> {
+        Metric::ALL.into_iter().find(|one| one.name() == name || one.label() == name)
+    }
+
     /// Whether more is better. Of a hit there is no better or worse: what was not hit was read.
     #[must_use]
     pub fn higher_is_better(self) -> bool {

@@ -16,6 +16,10 @@ pub fn commands(study: &Study) -> Vec<String> {
         found.extend(nodes.flat_map(|node| in_settings(&node.settings)));
         let data = &point.data;
         let buckets = data.buckets.iter().flat_map(|buckets| [&buckets.template, &buckets.fill]);
+        // psql runs this one.
+        if let Some(script) = &data.script {
+            found.extend(in_psql(&script.name, &script.text));
+        }
         for script in data.script.iter().chain(buckets) {
             found.extend(in_script(&script.name, &script.text, Syntax::Current));
         }
@@ -85,6 +89,22 @@ fn in_script(name: &str, text: &str, syntax: Syntax) -> Vec<String> {
     runs.map(|command| format!("{name}:{}", command.line)).collect()
 }
 
+/// The lines of a script for psql on which a command of psql's runs a program: `\!`, a text in backquotes,
+/// a pipe.
+fn in_psql(name: &str, text: &str) -> Vec<String> {
+    let runs = |line: &str| {
+        let Some(at) = line.find('\\') else { return false };
+        let command = &line[at..];
+        let lower = command.to_lowercase();
+        command.contains("\\!")
+            || command.contains('`')
+            || command.contains('|')
+            || (lower.contains("\\copy") && lower.contains("program"))
+    };
+    let lines = text.lines().zip(1..).filter(|(line, _)| runs(line));
+    lines.map(|(_, number): (_, u32)| format!("{name}:{number}")).collect()
+}
+
 /// Whether SQL runs a program (COPY … PROGRAM), makes a function in a language that may, loads a
 /// library, or changes a setting that is a command.
 fn in_sql(sql: &str) -> bool {
@@ -119,6 +139,17 @@ mod tests {
         check("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1';", &[]);
         check("LOAD 'x';\nALTER SYSTEM SET archive_command = 'id';", &["w.sql:1", "w.sql:2"]);
         check("DO $$ BEGIN COPY t TO PROGRAM 'id'; END $$;", &["w.sql:1"]);
+    }
+
+    #[test]
+    fn what_psql_would_run_is_named_by_its_line() {
+        let check = |text: &str, expected: &[&str]| {
+            assert_eq!(in_psql("i.sql", text), expected, "{text}");
+        };
+        check("\\if :{?x}\nSELECT 'a|b' || 'c';\n\\endif\n", &[]);
+        check("SELECT 1;\n\\! id\n", &["i.sql:2"]);
+        check("\\set who `id`\nSELECT 1 \\g |sh\n\\o | cat", &["i.sql:1", "i.sql:2", "i.sql:3"]);
+        check("\\copy t FROM PROGRAM 'id'", &["i.sql:1"]);
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! Servers that stand beside another point's, and are loaded in turn with them.
 
-use std::path::Path;
-
 use compare::{Arena, Ground};
+use import::{Source, Values};
 use lab::Server;
+use load::{Control, Urgency};
 use record::comparison::Renewal;
 use server::Client;
-use server::message::with_detail;
 use site::Site;
 use spec::Point;
 
@@ -95,13 +94,31 @@ impl Standing<'_> {
         Err(compare::Error::Renewal { side: self.name.to_owned(), why })
     }
 
-    /// Runs a script of the user's where the data are.
-    pub(crate) fn run_script(&self, path: &Path, text: &str) -> Result<(), compare::Error> {
-        let failed = |error: postgres::Error| {
-            let why = format!("{}: {}", path.display(), with_detail(&error));
-            compare::Error::Data { side: self.name.to_owned(), why }
-        };
-        self.connect()?.batch_execute(text).map_err(failed)
+    /// Has psql run a script of the user's where the data are.
+    pub(crate) fn run_script(
+        &self,
+        script: &Source,
+        analyzes: bool,
+        control: &Control,
+    ) -> Result<(), compare::Error> {
+        let Server::Node(node) = &self.site.data_node().server else { return Ok(()) };
+        let is_interrupted = || control.urgency() != Urgency::None;
+        match script.load(node, Values::default(), &is_interrupted) {
+            Ok(()) => {}
+            Err(import::Error::Interrupted) => {
+                return Err(compare::Error::Interrupted { doing: "running a script of a side" });
+            }
+            Err(source) => {
+                let (side, source) = (Some(self.name.to_owned()), Box::new(source));
+                return Err(compare::Error::Import { side, source });
+            }
+        }
+        if analyzes {
+            let statement = "VACUUM (ANALYZE)";
+            let ran = self.connect()?.heard_by(control, |client| client.batch_execute(statement));
+            ran.map_err(|source| compare::Error::failed(self.name, statement, source))?;
+        }
+        Ok(())
     }
 
     fn failed(&self, source: lab::Error) -> compare::Error {

@@ -8,6 +8,7 @@ use std::slice;
 use std::time::Instant;
 
 use compare::{Common, SIDES, SideOptions, Subject};
+use import::{Cache, Source};
 use lab::{Installation, Lab, LabConfig};
 use load::{Control, Workload};
 use record::Comparison;
@@ -56,16 +57,21 @@ pub fn versus(
     let [a, b] = &request.sides;
     request.common.check_difference(differs.or_else(|| a.difference(b)))?;
     request.common.check()?;
-    let scripts = [script(a)?, script(b)?];
-    let study = request.two_points(points);
     let installations = [lab::find::find(a.bin.as_deref())?, lab::find::find(b.bin.as_deref())?];
+    let scripts = [script(a, &installations[0])?, script(b, &installations[1])?];
+    let study = request.two_points(points);
     fit(&study, &installations)?;
 
     let began = Instant::now();
-    observe(compare::Event::Building { is_outside: false });
+    observe(compare::Event::Building { outside: 0 });
     // Servers go before the labs that they are in.
-    let password = lab::new_password()?;
-    let labs = [open(&installations[0], &password)?, open(&installations[1], &password)?];
+    let cache = request.common.cache.as_ref();
+    let password = match cache {
+        Some(cache) => cache.password()?,
+        None => lab::new_password()?,
+    };
+    let open = |side: usize| open(&installations[side], &password, cache);
+    let labs = [open(0)?, open(1)?];
     let builder = Builder { study: &study, labs: &labs, program: &request.program, control };
     let ([mut a, mut b], data) = builder.both(&installations)?;
     let is_comparable = is_comparable([&a, &b]);
@@ -76,9 +82,9 @@ pub fn versus(
     if data == DataOrigin::LoadedTwice && is_comparable {
         compare::check_same([&sides[0], &sides[1]], None)?;
     }
-    for ((side, text), options) in sides.iter().zip(&scripts).zip(&request.sides) {
-        if let (Some(text), Some(path)) = (text, &options.sql) {
-            side.run_script(path, text)?;
+    for (side, script) in sides.iter().zip(&scripts) {
+        if let Some(script) = script {
+            side.run_script(script, request.common.analyzes, control)?;
         }
     }
     let versions = installations.each_ref().map(|one| one.version().to_string());
@@ -143,7 +149,14 @@ impl Versus {
             axes: name.axes.iter().cloned().collect(),
         };
         let clients = points[0].clients();
-        Subject { sides: [facts(0), facts(1)], data, point: Some(point), clients }
+        Subject {
+            sides: [facts(0), facts(1)],
+            data,
+            point: Some(point),
+            workload: String::new(),
+            set: Vec::new(),
+            clients,
+        }
     }
 }
 
@@ -172,10 +185,10 @@ fn fit(study: &Study, installations: &[Installation; 2]) -> Result<(), Error> {
 }
 
 /// The password of both labs is one: a copy of A's files has A's.
-fn open(installation: &Installation, password: &str) -> Result<Labs, Error> {
+fn open(installation: &Installation, password: &str, cache: Option<&Cache>) -> Result<Labs, Error> {
     let password = Some(password.to_owned());
     let config = LabConfig { password, ..LabConfig::new(installation.clone()) };
-    Ok(Labs::here(Lab::open(config)?))
+    Ok(Labs::here(Lab::open(config)?).with_cache(cache.cloned()))
 }
 
 /// What makes the sides' servers.
@@ -244,6 +257,10 @@ fn is_comparable(sites: [&Site; 2]) -> bool {
     [a, b].iter().all(|plan| site::proxy(&plan.topology).is_none()) && a.data == b.data
 }
 
-fn script(options: &SideOptions) -> Result<Option<String>, Error> {
-    Ok(options.sql.as_deref().map(compare::read).transpose()?)
+/// The side's own script, held to the programs that will run it.
+fn script(options: &SideOptions, installation: &Installation) -> Result<Option<Source>, Error> {
+    let Some(path) = &options.sql else { return Ok(None) };
+    let source = Source::look(path)?;
+    source.fits(installation)?;
+    Ok(Some(source))
 }

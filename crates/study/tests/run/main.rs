@@ -29,7 +29,7 @@ fn request(folder: Folder, place: Place) -> Request {
         only: None,
         trial: None,
         place,
-        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new() },
+        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new(), cache: None },
         generator: PathBuf::new(),
         again: "pgrig run mine".to_owned(),
     }

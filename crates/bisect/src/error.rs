@@ -1,0 +1,142 @@
+//! Why a bisection could not be made.
+
+use std::path::PathBuf;
+
+/// Why a bisection could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// git could not be run.
+    #[error("running git: {0}")]
+    NoGit(std::io::Error),
+    /// What git said.
+    #[error("git {doing}: {why}")]
+    Git {
+        /// The command.
+        doing: String,
+        /// In its words.
+        why: String,
+    },
+    /// The good commit is no ancestor of the bad one.
+    #[error("{good} is not an ancestor of {bad}")]
+    NotAncestor {
+        /// As it was named.
+        good: String,
+        /// As it was named.
+        bad: String,
+    },
+    /// One commit is both.
+    #[error("{good} and {bad} are the same commit")]
+    SameCommit {
+        /// As it was named.
+        good: String,
+        /// As it was named.
+        bad: String,
+    },
+    /// A directory or file of a build.
+    #[error("{doing} {}: {source}", .path.display())]
+    File {
+        /// The step.
+        doing: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The command that builds failed.
+    #[error("building {commit}: {why}")]
+    Build {
+        /// The commit.
+        commit: String,
+        /// The end of what it said.
+        why: String,
+    },
+    /// The good or the bad commit could not be compared.
+    #[error("comparing {what}: {source}")]
+    Compare {
+        /// Which commits.
+        what: String,
+        /// Why.
+        #[source]
+        source: Box<compare::Error>,
+    },
+    /// The good and the bad commit do not differ.
+    #[error(
+        "the good commit and the bad one cannot be told apart in {minutes} min: {figure} {ratio}"
+    )]
+    NoEffect {
+        /// The time.
+        minutes: u64,
+        /// The figure.
+        figure: String,
+        /// Bad ÷ good.
+        ratio: String,
+    },
+    /// Identical servers differ as much as the good commit and the bad one.
+    #[error(
+        "the good commit and a copy of it cannot be told from the good commit and the bad one: \
+         {figure} {ratio}"
+    )]
+    NotIdentical {
+        /// The figure.
+        figure: String,
+        /// Good ÷ good.
+        ratio: String,
+    },
+    /// A directory that does not hold a bisection, or holds another one.
+    #[error("reading or writing {}: {why}", .path.display())]
+    State {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A bisection of other commits, or of another figure.
+    #[error("{} is a bisection of something else: {what}", .directory.display())]
+    Other {
+        /// Its directory.
+        directory: PathBuf,
+        /// What differs.
+        what: &'static str,
+    },
+    /// The record of a step.
+    #[error(transparent)]
+    Record(#[from] record::Error),
+    /// The user has interrupted it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// What to do next.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Error::NoGit(_) => "install git".to_owned(),
+            Error::Git { .. } => {
+                "name commits of this repository, or another one with --repository".to_owned()
+            }
+            Error::NotAncestor { .. } => {
+                "name the older commit first, on the line of the newer one".to_owned()
+            }
+            Error::SameCommit { .. } => "name two commits".to_owned(),
+            Error::Build { .. } => {
+                "try the command in a clone of that commit; its last line is the folder \
+                of PostgreSQL programs that it has made"
+                    .to_owned()
+            }
+            Error::Compare { source, .. } => return source.hint(),
+            Error::NoEffect { .. } => {
+                "give it more time for each step (--step-time), or choose a load or a \
+                --figure that shows the difference"
+                    .to_owned()
+            }
+            Error::NotIdentical { .. } => "use a quieter machine, or more --step-time".to_owned(),
+            Error::State { .. } => "name the directory of a bisection".to_owned(),
+            Error::Other { .. } => {
+                "leave out --resume, or repeat the command that began it".to_owned()
+            }
+            Error::Record(error) => return error.hint(),
+            Error::File { .. } | Error::Interrupted => return None,
+        })
+    }
+}

@@ -1,0 +1,242 @@
+//! The commits of a git repository, and each of them built in a clone of its own.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use os::command::{Command, Output};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::error::Error;
+
+/// A commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Commit {
+    /// Its hash.
+    pub hash: String,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+impl Commit {
+    /// `1a2b3c4d5e Faster sort`
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!("{} {}", self.short(), self.subject)
+    }
+
+    /// The first digits of its hash.
+    #[must_use]
+    pub fn short(&self) -> &str {
+        self.hash.get(..10).unwrap_or(&self.hash)
+    }
+}
+
+/// A repository of the user's. Nothing is changed in it.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    directory: PathBuf,
+}
+
+/// What builds a commit, and where builds are kept.
+#[derive(Clone, Debug)]
+pub struct Build {
+    /// The command's words: one is a line for the shell, several are a program and its arguments.
+    pub words: Vec<String>,
+    /// Builds are kept below this directory.
+    pub directory: PathBuf,
+}
+
+/// A commit that is built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// The clone of the repository in which it was built.
+    pub tree: PathBuf,
+    /// The folder of PostgreSQL programs that the command has named; none where it has named none.
+    pub bin: Option<PathBuf>,
+}
+
+impl Repository {
+    /// The repository that a directory is in.
+    ///
+    /// # Errors
+    /// [`Error::Git`].
+    pub fn open(directory: &Path) -> Result<Repository, Error> {
+        let top = git(directory, &["rev-parse", "--show-toplevel"])?;
+        Ok(Repository { directory: PathBuf::from(top.trim_end_matches('\n')) })
+    }
+
+    /// The good commit, those after it in the order of first parents, and at the end the bad one.
+    ///
+    /// # Errors
+    /// [`Error::Git`]; [`Error::NotAncestor`]; [`Error::SameCommit`].
+    pub fn commits(&self, good: &str, bad: &str) -> Result<Vec<Commit>, Error> {
+        let resolve = |name: &str| {
+            let commit = format!("{name}^{{commit}}");
+            git(&self.directory, &["rev-parse", "--verify", "--end-of-options", &commit])
+                .map(|hash| hash.trim().to_owned())
+        };
+        let (from, to) = (resolve(good)?, resolve(bad)?);
+        let names = || (good.to_owned(), bad.to_owned());
+        if from == to {
+            let (good, bad) = names();
+            return Err(Error::SameCommit { good, bad });
+        }
+        if git(&self.directory, &["merge-base", "--is-ancestor", &from, &to]).is_err() {
+            let (good, bad) = names();
+            return Err(Error::NotAncestor { good, bad });
+        }
+        let log = |range: &[&str]| {
+            let options = ["log", "--first-parent", "--reverse", "--format=%H%x09%s"];
+            git(&self.directory, &[&options[..], range].concat())
+        };
+        let between = format!("{from}..{to}");
+        let text = log(&["-1", &from])? + &log(&[&between])?;
+        let commits = text.lines().filter_map(|line| {
+            let (hash, subject) = line.split_once('\t')?;
+            Some(Commit { hash: hash.to_owned(), subject: subject.to_owned() })
+        });
+        Ok(commits.collect())
+    }
+
+    /// Builds a commit, unless it was built before by the same command.
+    ///
+    /// # Errors
+    /// [`Error::Build`] where the command fails; [`Error::File`]; [`Error::Interrupted`].
+    pub fn build(
+        &self,
+        commit: &Commit,
+        build: &Build,
+        is_interrupted: &dyn Fn() -> bool,
+    ) -> Result<Built, Error> {
+        let directory = build.directory.join(self.key(commit, build));
+        let (tree, said) = (directory.join("tree"), directory.join("bin"));
+        let built = |text: &str| {
+            let bin = Some(text.trim()).filter(|bin| !bin.is_empty());
+            Built { bin: bin.map(|bin| tree.join(bin)), tree: tree.clone() }
+        };
+        if let Ok(text) = fs::read_to_string(&said) {
+            return Ok(built(&text));
+        }
+        let failed = |doing: &'static str| {
+            let path = directory.clone();
+            move |source: io::Error| Error::File { doing, path: path.clone(), source }
+        };
+        // What an earlier attempt has left is half a build.
+        match fs::remove_dir_all(&directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("removing")(error));
+            }
+            _ => {}
+        }
+        fs::create_dir_all(&directory).map_err(failed("making"))?;
+        let (from, to) = (self.directory.display().to_string(), tree.display().to_string());
+        git(&self.directory, &["clone", "--quiet", "--shared", "--no-checkout", &from, &to])?;
+        git(&tree, &["checkout", "--quiet", "--detach", &commit.hash])?;
+        let line = run(&build.words, &tree, &directory.join("log"), commit, is_interrupted)?;
+        fs::write(&said, &line).map_err(failed("writing"))?;
+        Ok(built(&line))
+    }
+
+    fn key(&self, commit: &Commit, build: &Build) -> String {
+        let mut digest = Sha256::new();
+        let repository = self.directory.display().to_string();
+        for word in [&repository, &commit.hash].into_iter().chain(&build.words) {
+            digest.update((word.len() as u64).to_le_bytes());
+            digest.update(word.as_bytes());
+        }
+        let digits: String =
+            digest.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        format!("{}-{digits}", commit.short())
+    }
+}
+
+/// Runs the command in a tree, and returns the last line that it prints.
+fn run(
+    words: &[String],
+    tree: &Path,
+    log: &Path,
+    commit: &Commit,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<String, Error> {
+    let failed = |why: String| Error::Build { commit: commit.words(), why };
+    let command = match words {
+        [line] => Command::new("/bin/sh").arg("-c").arg(line),
+        [program, arguments @ ..] => Command::new(program).args(arguments),
+        [] => return Ok(String::new()),
+    };
+    let command = command
+        .inherit_env()
+        .env("PGRIG_COMMIT", &commit.hash)
+        .directory(tree)
+        .stdout(Output::Pipe)
+        .stderr(Output::File(log.to_owned()));
+    let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+    let stdout = child.stdout();
+    let reading = thread::spawn(move || {
+        let mut text = Vec::new();
+        if let Some(mut pipe) = stdout {
+            let _ = pipe.read_to_end(&mut text);
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let status = loop {
+        if is_interrupted() {
+            return Err(Error::Interrupted);
+        }
+        match child.try_wait().map_err(|error| failed(error.to_string()))? {
+            Some(status) => break status,
+            None => thread::sleep(POLL),
+        }
+    };
+    let said = reading.join().unwrap_or_default();
+    let last = |text: &str| text.trim_end().lines().next_back().unwrap_or_default().to_owned();
+    match status.success() {
+        true => Ok(last(&said)),
+        false => {
+            let log = fs::read_to_string(log).unwrap_or_default();
+            let why = last(if log.trim().is_empty() { &said } else { &log });
+            Err(failed(format!("{status}: {why}")))
+        }
+    }
+}
+
+/// What git prints.
+fn git(directory: &Path, arguments: &[&str]) -> Result<String, Error> {
+    let command = Command::new("git")
+        .args(arguments)
+        .inherit_env()
+        .env("LC_ALL", "C")
+        .directory(directory)
+        .stdout(Output::Pipe)
+        .stderr(Output::Pipe);
+    let mut child = command.spawn().map_err(Error::NoGit)?;
+    let mut stderr = child.stderr();
+    let errors = thread::spawn(move || {
+        let mut text = String::new();
+        if let Some(pipe) = &mut stderr {
+            let _ = pipe.read_to_string(&mut text);
+        }
+        text
+    });
+    let mut text = Vec::new();
+    if let Some(mut pipe) = child.stdout() {
+        pipe.read_to_end(&mut text).map_err(Error::NoGit)?;
+    }
+    let status = child.wait().map_err(Error::NoGit)?;
+    let errors = errors.join().unwrap_or_default();
+    match status.success() {
+        true => Ok(String::from_utf8_lossy(&text).into_owned()),
+        false => {
+            let doing = arguments.first().copied().unwrap_or_default().to_owned();
+            let why = errors.trim().trim_start_matches("fatal: ").to_owned();
+            Err(Error::Git { doing, why })
+        }
+    }
+}
+
+const POLL: Duration = Duration::from_millis(50);

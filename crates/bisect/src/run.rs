@@ -1,0 +1,377 @@
+//! A bisection, step by step.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use compare::{Common, Data, SideOptions, Until};
+use load::{Control, Urgency};
+use record::comparison::Metric;
+
+use crate::error::Error;
+use crate::repository::{Build, Built, Commit, Repository};
+use crate::rule::{Said, Threshold, error_per_step};
+use crate::search::{Answer, Search, Verdict};
+use crate::state::{Kind, State, Step};
+
+/// What is asked for.
+pub struct Request {
+    /// The repository, and the commits of its state.
+    pub repository: Repository,
+    /// What builds a commit.
+    pub build: Build,
+    /// The data of every server. `{}` in its path, and in `sql`, is the tree of the commit.
+    pub data: Data,
+    /// A script that is run on every server after its data are there.
+    pub sql: Option<PathBuf>,
+    /// Settings of every server.
+    pub settings: Vec<(String, String)>,
+    /// pgbench's options, and the same as they were typed.
+    pub workload: pgbench::options::RunOptions,
+    /// See `workload`.
+    pub words: String,
+    /// The figure that decides.
+    pub figure: Metric,
+    /// What holds for every comparison; its time is that of a step.
+    pub common: Common,
+    /// The whole of it takes this long at most.
+    pub max_time: Option<Duration>,
+}
+
+/// What a comparison of a commit with the good one has shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compared {
+    /// Commit ÷ good: value, lower and upper bound of the figure that decides.
+    pub ratio: Option<[f64; 3]>,
+    /// What keeps it from being judged.
+    pub refusal: Option<String>,
+}
+
+/// What compares: it is given the name of the step's record as well.
+pub type Comparer<'a> = dyn Fn(
+        &compare::Request,
+        &str,
+        &mut dyn FnMut(compare::Event<'_>),
+    ) -> Result<Compared, compare::Error>
+    + 'a;
+
+/// Compares two servers, and keeps the record below a directory.
+///
+/// # Errors
+/// As [`compare::compare`] has them.
+pub fn compare_servers(
+    request: &compare::Request,
+    directory: &Path,
+    control: &Control,
+    observe: &mut dyn FnMut(compare::Event<'_>),
+) -> Result<Compared, compare::Error> {
+    let found = compare::compare(request, control, observe)?;
+    let failed = |error: record::Error| compare::Error::Write {
+        path: directory.to_owned(),
+        source: std::io::Error::other(error.to_string()),
+    };
+    found.save(directory, Some(directory)).map_err(failed)?;
+    let figure = found.headline();
+    let ratio = found.figure(figure).and_then(|one| one.b_over_a.as_ref());
+    let ratio = ratio.map(|ratio| [ratio.value, ratio.lower, ratio.upper]);
+    Ok(Compared { ratio, refusal: found.refusal(figure).map(|doubt| doubt.words()) })
+}
+
+/// What happens.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A commit is built.
+    Building(&'a Commit),
+    /// A step begins.
+    Step {
+        /// What it is for.
+        kind: Kind,
+        /// The commit that is compared with the good one.
+        commit: &'a Commit,
+        /// Steps so far, and how many there are at most.
+        number: [usize; 2],
+    },
+    /// What happens in it.
+    Comparing(compare::Event<'a>),
+    /// A step is over.
+    Over(&'a Step, &'a Commit),
+}
+
+/// A bisection that is over, or was interrupted.
+#[derive(Debug)]
+pub struct Bisection {
+    /// Everything that is known.
+    pub state: State,
+    /// It was interrupted, or its time was over, before the answer was there.
+    pub is_interrupted: bool,
+}
+
+/// Goes on from a state until the answer is there. Every step is written into the directory.
+///
+/// # Errors
+/// Where the good and the bad commit cannot be built or told apart.
+pub fn bisect(
+    request: &Request,
+    mut state: State,
+    directory: &Path,
+    control: &Control,
+    comparer: &Comparer<'_>,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Bisection, Error> {
+    let began = Instant::now();
+    state.write(directory)?;
+    let mut course = Course { request, control, comparer, observe };
+    let last = state.commits.len() - 1;
+    let steps = Search::steps_max(last) + PREFLIGHT;
+    let error = error_per_step(state.error, steps);
+    let is_over = |control: &Control| {
+        control.urgency() != Urgency::None
+            || request.max_time.is_some_and(|max_time| began.elapsed() >= max_time)
+    };
+    for (kind, commit) in [(Kind::Effect, last), (Kind::Identical, 0)] {
+        if state.step(kind).is_some() {
+            continue;
+        }
+        let until = match kind {
+            Kind::Effect => Until::Resolved,
+            _ => Until::Excludes(course.threshold(&state)?.ratio()),
+        };
+        match course.step(&state, kind, commit, until, error) {
+            Ok(step) => state.steps.push(step),
+            Err(Error::Interrupted) => return ended(state, directory, true),
+            Err(error) => return Err(error),
+        }
+        state.write(directory)?;
+        course.preflight(&state, kind)?;
+    }
+    let threshold = course.threshold(&state)?;
+    let mut search = Search::new(last);
+    for step in state.steps.iter().filter(|step| step.kind == Kind::Search) {
+        search.note(step.commit, step.verdict);
+    }
+    while let Some(commit) = search.next() {
+        if is_over(control) {
+            return ended(settled(state, &search, error), directory, true);
+        }
+        let until = Until::Excludes(threshold.ratio());
+        match course.step(&state, Kind::Search, commit, until, error) {
+            Ok(step) => {
+                search.note(commit, step.verdict);
+                state.steps.push(step);
+            }
+            Err(Error::Interrupted) => {
+                return ended(settled(state, &search, error), directory, true);
+            }
+            Err(error) => return Err(error),
+        }
+        state = settled(state, &search, error);
+        state.write(directory)?;
+    }
+    ended(settled(state, &search, error), directory, false)
+}
+
+/// The good commit against the bad one, and against itself.
+const PREFLIGHT: u32 = 2;
+
+fn ended(state: State, directory: &Path, is_interrupted: bool) -> Result<Bisection, Error> {
+    state.write(directory)?;
+    Ok(Bisection { state, is_interrupted })
+}
+
+/// The state with the answer as far as it is known.
+fn settled(mut state: State, search: &Search, error: f64) -> State {
+    let decided = state.steps.iter().filter(|step| step.verdict != Verdict::Skip).count();
+    // A verdict is wrong half as often as its interval.
+    state.error_used = error / 2.0 * decided as f64;
+    let percent = words_of_share(state.error_used);
+    let effect = state.step(Kind::Effect).and_then(|step| step.ratio);
+    let effect = effect.map_or(String::new(), |[value, low, high]| {
+        format!(
+            " The bad commit has {value:.3}× [{low:.3}, {high:.3}] of the good one's {}.",
+            state.figure
+        )
+    });
+    let (first, last, said) = match search.answer() {
+        Answer::Commit(commit) => {
+            let words = state.commits[commit].words();
+            (commit, commit, format!("The first bad commit is {words}."))
+        }
+        Answer::Range { good, bad } => {
+            let (from, to) = (state.commits[good + 1].words(), state.commits[bad].words());
+            let n = bad - good;
+            (good + 1, bad, format!("The first bad commit is one of {n}, from {from} to {to}."))
+        }
+    };
+    state.first_bad = Some([first, last]);
+    state.answer = format!("{said} That is wrong with a probability of at most {percent}.{effect}");
+    state
+}
+
+fn words_of_share(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+struct Course<'a, 'o> {
+    request: &'a Request,
+    control: &'a Control,
+    comparer: &'a Comparer<'a>,
+    observe: &'o mut dyn FnMut(Event<'_>),
+}
+
+impl Course<'_, '_> {
+    /// What the good and the bad commit differ by decides where the middle is.
+    fn threshold(&self, state: &State) -> Result<Threshold, Error> {
+        let ratio = state.step(Kind::Effect).and_then(|step| step.ratio);
+        ratio.map(|[value, ..]| Threshold::of_effect(value)).ok_or(Error::NoEffect {
+            minutes: self.request.common.max_time.as_secs() / 60,
+            figure: self.request.figure.words().to_owned(),
+            ratio: "has no interval".to_owned(),
+        })
+    }
+
+    /// Whether the preflight's step has shown what it must.
+    fn preflight(&self, state: &State, kind: Kind) -> Result<(), Error> {
+        let figure = self.request.figure.words().to_owned();
+        let Some(step) = state.step(kind) else { return Ok(()) };
+        let Some([value, low, high]) = step.ratio else { return self.threshold(state).map(drop) };
+        let ratio = format!("{value:.3}× [{low:.3}, {high:.3}]");
+        match kind {
+            Kind::Effect if low <= 1.0 && 1.0 <= high => {
+                let minutes = self.request.common.max_time.as_secs() / 60;
+                Err(Error::NoEffect { minutes, figure, ratio })
+            }
+            Kind::Identical => match self.threshold(state)?.judge(low, high) {
+                Said::Decided(Verdict::Good) => Ok(()),
+                _ => Err(Error::NotIdentical { figure, ratio }),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// One comparison with the good commit.
+    fn step(
+        &mut self,
+        state: &State,
+        kind: Kind,
+        commit: usize,
+        until: Until,
+        error: f64,
+    ) -> Result<Step, Error> {
+        let began = Instant::now();
+        let most = Search::steps_max(state.commits.len() - 1) + PREFLIGHT;
+        let number = [state.steps.len() + 1, most as usize];
+        let (good, candidate) = (&state.commits[0], &state.commits[commit]);
+        (self.observe)(Event::Step { kind, commit: candidate, number });
+        let blank = Step {
+            commit,
+            kind,
+            verdict: Verdict::Skip,
+            ratio: None,
+            seconds: 0.0,
+            why: None,
+            record: None,
+        };
+        let is_search = kind == Kind::Search;
+        let skipped = |why: String, began: Instant| Step {
+            why: Some(why),
+            seconds: began.elapsed().as_secs_f64(),
+            ..blank.clone()
+        };
+        let of_good = self.built(good)?;
+        let of_candidate = match self.built(candidate) {
+            Err(error @ Error::Build { .. }) if is_search => {
+                return Ok(self.over(skipped(error.to_string(), began), candidate));
+            }
+            built => built?,
+        };
+        let sides = [self.side(&of_good), self.side(&of_candidate)];
+        let record = format!("step-{}-{}", number[0], candidate.short());
+        let request = self.comparison(sides, &of_candidate, kind, until, error);
+        let observe = &mut *self.observe;
+        let found = match (self.comparer)(&request, &record, &mut |event| {
+            observe(Event::Comparing(event));
+        }) {
+            Ok(found) => found,
+            Err(compare::Error::Interrupted { .. }) => return Err(Error::Interrupted),
+            Err(error) if is_search => {
+                return Ok(self.over(skipped(error.to_string(), began), candidate));
+            }
+            Err(source) => {
+                let what = format!("{} and {}", good.short(), candidate.short());
+                return Err(Error::Compare { what, source: Box::new(source) });
+            }
+        };
+        if self.control.urgency() != Urgency::None {
+            return Err(Error::Interrupted);
+        }
+        let Compared { ratio, refusal } = found;
+        let said = match (kind, ratio) {
+            (Kind::Effect, _) => Said::Decided(Verdict::Bad),
+            (_, None) => Said::Open,
+            (_, Some([_, low, high])) => self.threshold(state)?.judge(low, high),
+        };
+        // What a doubt keeps from being judged says nothing of a commit either.
+        let (verdict, why) = match (said, refusal) {
+            (_, Some(doubt)) if is_search => (Verdict::Skip, Some(doubt)),
+            (Said::Decided(verdict), _) => (verdict, None),
+            (Said::Open, _) => (Verdict::Skip, Some("it cannot be told in its time".to_owned())),
+        };
+        let record = Some(record);
+        let seconds = began.elapsed().as_secs_f64();
+        Ok(self.over(Step { verdict, why, ratio, record, seconds, ..blank }, candidate))
+    }
+
+    fn over(&mut self, step: Step, commit: &Commit) -> Step {
+        (self.observe)(Event::Over(&step, commit));
+        step
+    }
+
+    fn built(&mut self, commit: &Commit) -> Result<Built, Error> {
+        (self.observe)(Event::Building(commit));
+        let is_interrupted = || self.control.urgency() != Urgency::None;
+        self.request.repository.build(commit, &self.request.build, &is_interrupted)
+    }
+
+    fn side(&self, built: &Built) -> SideOptions {
+        SideOptions {
+            conninfo: None,
+            bin: built.bin.clone(),
+            settings: self.request.settings.clone(),
+            sql: self.request.sql.as_deref().map(|path| in_tree(path, built)),
+        }
+    }
+
+    fn comparison(
+        &self,
+        sides: [SideOptions; 2],
+        candidate: &Built,
+        kind: Kind,
+        until: Until,
+        error: f64,
+    ) -> compare::Request {
+        let data = match &self.request.data {
+            Data::File(path) => Data::File(in_tree(path, candidate)),
+            Data::Pgbench(scale) => Data::Pgbench(*scale),
+        };
+        let common = Common {
+            is_self: kind == Kind::Identical,
+            decides: vec![self.request.figure],
+            until: Some(until),
+            confidence: 1.0 - error,
+            ..self.request.common.clone()
+        };
+        compare::Request {
+            sides,
+            data,
+            no_init: false,
+            words: self.request.words.clone(),
+            workload: Box::new(self.request.workload.clone()),
+            common,
+        }
+    }
+}
+
+/// A path with the tree of a commit in the place of `{}`.
+fn in_tree(path: &Path, built: &Built) -> PathBuf {
+    let tree = built.tree.display().to_string();
+    PathBuf::from(path.to_string_lossy().replace("{}", &tree))
+}

@@ -1,0 +1,140 @@
+//! What a bisection knows, as it is kept in its directory: `bisect.json` and a record for each step.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::repository::Commit;
+use crate::search::Verdict;
+
+/// The version of `bisect.json` that this pgrig writes and reads.
+const FORMAT: u32 = 1;
+
+/// What a bisection knows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// Version of the format.
+    pub format: u32,
+    /// The command that was run.
+    pub command: String,
+    /// Wall clock when it began, RFC 3339.
+    pub started_at: String,
+    /// The figure that decides.
+    pub figure: String,
+    /// The error that all steps together may have.
+    pub error: f64,
+    /// The good commit, those after it, the bad one.
+    pub commits: Vec<Commit>,
+    /// What was measured, in this order.
+    pub steps: Vec<Step>,
+    /// The answer, in sentences.
+    pub answer: String,
+    /// The first commit that may be the first bad one, and the last: one and the same where it is known.
+    pub first_bad: Option<[usize; 2]>,
+    /// How probable it is at most that the answer is wrong.
+    pub error_used: f64,
+}
+
+/// A comparison of a commit with the good one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// The commit, by its place.
+    pub commit: usize,
+    /// What the step is for.
+    pub kind: Kind,
+    /// What it says; none where it was interrupted.
+    pub verdict: Verdict,
+    /// Commit ÷ good: value, lower and upper bound.
+    pub ratio: Option<[f64; 3]>,
+    /// How long it took, building included, in seconds.
+    pub seconds: f64,
+    /// Why it was skipped.
+    pub why: Option<String>,
+    /// Its record, below the directory of the bisection.
+    pub record: Option<String>,
+}
+
+/// What a step is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The good commit against the bad one.
+    Effect,
+    /// The good commit against itself.
+    Identical,
+    /// A commit between.
+    Search,
+}
+
+/// The file of a state.
+const FILE: &str = "bisect.json";
+
+impl State {
+    /// Of a bisection that begins.
+    #[must_use]
+    pub fn new(
+        command: &str,
+        started_at: &str,
+        figure: &str,
+        error: f64,
+        commits: Vec<Commit>,
+    ) -> State {
+        State {
+            format: FORMAT,
+            command: command.to_owned(),
+            started_at: started_at.to_owned(),
+            figure: figure.to_owned(),
+            error,
+            commits,
+            steps: Vec::new(),
+            answer: String::new(),
+            first_bad: None,
+            error_used: 0.0,
+        }
+    }
+
+    /// Reads it from its directory.
+    ///
+    /// # Errors
+    /// [`Error::State`].
+    pub fn read(directory: &Path) -> Result<State, Error> {
+        let path = directory.join(FILE);
+        let failed = |why: String| Error::State { path: path.clone(), why };
+        let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+        let state: State =
+            serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        match state.format == FORMAT && !state.commits.is_empty() {
+            true => Ok(state),
+            false => Err(failed(format!("it has format {}", state.format))),
+        }
+    }
+
+    /// Writes it as a whole.
+    ///
+    /// # Errors
+    /// [`Error::State`].
+    pub fn write(&self, directory: &Path) -> Result<(), Error> {
+        let path = directory.join(FILE);
+        let failed = |why: String| Error::State { path: path.clone(), why };
+        let text = self.json();
+        let new = directory.join(".bisect.json.new");
+        std::fs::write(&new, text + "\n")
+            .and_then(|()| std::fs::rename(&new, &path))
+            .map_err(|error| failed(error.to_string()))
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// The step of a kind.
+    #[must_use]
+    pub fn step(&self, kind: Kind) -> Option<&Step> {
+        self.steps.iter().find(|step| step.kind == kind)
+    }
+}

@@ -1,0 +1,191 @@
+//! Bisections of a real git repository: its commits are built, and what a comparison would say of them is
+//! known.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use bisect::{Build, Compared, Error, Kind, Repository, Request, State, Verdict, bisect};
+use compare::{Common, Data};
+use load::Control;
+use pgbench::options::Invocation;
+use record::comparison::{Floor, Metric};
+
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"])
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .expect("git runs");
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// A repository with ten commits after the tag v1. The sixth makes it slower, and the fourth and the
+/// eighth cannot be built.
+fn repository(directory: &Path) {
+    std::fs::create_dir_all(directory).expect("a directory");
+    git(directory, &["init", "--quiet", "--initial-branch=main"]);
+    let commit = |name: &str, speed: &str| {
+        std::fs::write(directory.join("speed"), speed).expect("a file");
+        git(directory, &["add", "speed"]);
+        git(directory, &["commit", "--quiet", "--allow-empty", "--message", name]);
+    };
+    commit("the first", "1.0");
+    git(directory, &["tag", "v1"]);
+    for number in 1..=10 {
+        let speed = match number {
+            4 | 8 => "broken",
+            ..6 => "1.0",
+            _ => "0.9",
+        };
+        commit(&format!("change {number}"), speed);
+    }
+}
+
+/// The build writes down what it was called for, and fails where it finds no number.
+const BUILD: &str =
+    "echo $PGRIG_COMMIT >> $COUNTED; grep -q broken speed && { echo no >&2; exit 1; }; true";
+
+fn request(repository: &Path, builds: &Path, counted: &Path) -> Request {
+    let words = ["-S", "-c", "2"].map(str::to_owned);
+    let invocation = Invocation { command: "pgrig bisect", ..Invocation::of(&words, None) };
+    let Ok(pgbench::options::Request::Run(workload)) = pgbench::options::Request::read(&invocation)
+    else {
+        panic!("options of a run");
+    };
+    let line = BUILD.replace("$COUNTED", &counted.display().to_string());
+    Request {
+        repository: Repository::open(repository).expect("a repository"),
+        build: Build { words: vec![line], directory: builds.to_owned() },
+        data: Data::Pgbench(1),
+        sql: Some(PathBuf::from("{}/speed")),
+        settings: Vec::new(),
+        workload: *workload,
+        words: words.join(" "),
+        figure: Metric::Throughput,
+        common: Common {
+            name: None,
+            is_self: false,
+            decides: Vec::new(),
+            analyzes: true,
+            cache: None,
+            precision: 0.01,
+            threshold: 0.03,
+            by_threshold: false,
+            until: None,
+            confidence: 0.95,
+            max_time: Duration::from_secs(60),
+            has_profile: false,
+            floor: Floor::default(),
+            seed: 1,
+            command: String::new(),
+            started_at: String::new(),
+            commit: None,
+        },
+        max_time: None,
+    }
+}
+
+/// What a comparison of two commits would show: their speeds are in their trees.
+fn compared(request: &compare::Request) -> Compared {
+    let speed = |side: usize| -> f64 {
+        let path = request.sides[side].sql.as_ref().expect("a file of the commit");
+        std::fs::read_to_string(path).expect("the file").parse().expect("a number")
+    };
+    let ratio = speed(1) / speed(0);
+    Compared { ratio: Some([ratio, ratio * 0.99, ratio * 1.01]), refusal: None }
+}
+
+#[test]
+fn the_first_bad_commit_is_found_around_commits_that_cannot_be_built_and_after_an_interruption() {
+    let desk = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| desk.path().join(name);
+    repository(&at("repository"));
+    let before = git(&at("repository"), &["status", "--porcelain", "--branch"]);
+    let request = request(&at("repository"), &at("builds"), &at("counted"));
+    let commits = request.repository.commits("v1", "main").expect("commits");
+    assert_eq!(commits.len(), 11);
+    assert_eq!(commits[6].subject, "change 6");
+    std::fs::create_dir(at("out")).expect("a directory");
+
+    // Interrupted in its third comparison.
+    let control = Control::new();
+    let count = Cell::new(0);
+    let state = State::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
+    let mut ignore = |_: bisect::Event<'_>| {};
+    let compare = |request: &compare::Request, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+        count.set(count.get() + 1);
+        if count.get() == 3 {
+            control.interrupt();
+            return Err(compare::Error::Interrupted { doing: "loading the servers" });
+        }
+        Ok(compared(request))
+    };
+    let found = bisect(&request, state, &at("out"), &control, &compare, &mut ignore);
+    let found = found.expect("what is known so far");
+    assert!(found.is_interrupted && found.state.steps.len() == 2, "{:?}", found.state.steps);
+
+    // It goes on where it was.
+    let state = State::read(&at("out")).expect("the state");
+    assert_eq!(state, found.state);
+    let control = Control::new();
+    let compare = |request: &compare::Request, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+        Ok(compared(request))
+    };
+    let found = bisect(&request, state, &at("out"), &control, &compare, &mut ignore);
+    let state = found.expect("an answer").state;
+    assert_eq!(state.first_bad, Some([6, 6]), "{:?}", state.steps);
+    assert!(
+        state.answer.contains("change 6") && state.answer.contains("at most"),
+        "{}",
+        state.answer
+    );
+    assert!(state.error_used <= 0.05, "{}", state.error_used);
+    let skipped = state.steps.iter().filter(|step| step.verdict == Verdict::Skip);
+    assert!(skipped.clone().all(|step| step.why.as_ref().is_some_and(|why| why.contains("no"))));
+    assert!(skipped.count() <= 2);
+    assert_eq!(state.step(Kind::Identical).map(|step| step.commit), Some(0));
+
+    // Each commit was built once, and the repository is as it was.
+    let counted = std::fs::read_to_string(at("counted")).expect("builds");
+    let mut hashes: Vec<&str> = counted.lines().collect();
+    let n = hashes.len();
+    hashes.sort_unstable();
+    hashes.dedup();
+    let broken = state.steps.iter().filter(|step| step.verdict == Verdict::Skip).count();
+    assert!(n <= hashes.len() + broken, "{counted}");
+    assert_eq!(git(&at("repository"), &["status", "--porcelain", "--branch"]), before);
+    assert_eq!(git(&at("repository"), &["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn commits_that_do_not_fit_are_refused_before_anything_is_built() {
+    let desk = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| desk.path().join(name);
+    repository(&at("repository"));
+    let open = || Repository::open(&at("repository")).expect("a repository");
+    let check = |good: &str, bad: &str, expected: fn(&Error) -> bool| {
+        let error = open().commits(good, bad).expect_err("no commits");
+        assert!(expected(&error) && error.hint().is_some(), "{good}..{bad}: {error:?}");
+    };
+    check("main", "v1", |error| matches!(error, Error::NotAncestor { .. }));
+    check("v1", "v1", |error| matches!(error, Error::SameCommit { .. }));
+    check("v1", "no-such", |error| matches!(error, Error::Git { .. }));
+    check("--help", "v1", |error| matches!(error, Error::Git { .. }));
+    assert!(Repository::open(Path::new("/")).is_err());
+
+    // A bad commit that is as fast as the good one.
+    let request = request(&at("repository"), &at("builds"), &at("counted"));
+    let commits = request.repository.commits("v1", "main~5").expect("commits");
+    let state = State::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
+    std::fs::create_dir(at("out")).expect("a directory");
+    let compare = |request: &compare::Request, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+        Ok(compared(request))
+    };
+    let found = bisect(&request, state, &at("out"), &Control::new(), &compare, &mut |_| {});
+    let error = found.expect_err("no difference");
+    assert!(matches!(error, Error::NoEffect { .. }), "{error}");
+}

@@ -1,0 +1,152 @@
+//! Bisections of 64 commits whose truth is known: the rule for a step and the search, held against a
+//! machine whose servers differ from restart to restart.
+//!
+//! `PGRIG_SIMULATIONS=1000 cargo test --release -p bisect --test simulation -- --nocapture` prints the
+//! table of docs/compare.md.
+
+#![expect(clippy::print_stdout, reason = "the table of the big run")]
+
+use bisect::{Answer, Said, Search, Threshold, Verdict, error_per_step};
+use stats::{Prng, sequence};
+
+const COMMITS: usize = 64;
+
+/// The error of a whole bisection.
+const ERROR: f64 = 0.05;
+
+/// Instances of the reference machine differ by 1.5 %, octets by 7.5 %; eight octets between restarts.
+const PER_RESTART: f64 = 0.0305;
+
+/// Commits that mean no harm change throughput by this, as a standard deviation.
+const NOISE: f64 = 0.001;
+
+/// Restarts of 19 s for which a step has time: 30 minutes, and 90.
+const RESTARTS: [usize; 2] = [95, 285];
+
+struct Machine {
+    prng: Prng,
+    /// The logarithm of each commit's throughput ÷ that of the good one.
+    truth: Vec<f64>,
+    /// Restarts so far.
+    restarts: usize,
+}
+
+impl Machine {
+    fn new(effect: f64, first_bad: usize, seed: u64) -> Machine {
+        let mut machine = Machine { prng: Prng::new(seed), truth: vec![0.0], restarts: 0 };
+        let mut level = 0.0;
+        for commit in 1..=COMMITS {
+            level += if commit == first_bad { effect.ln() } else { NOISE * machine.normal() };
+            machine.truth.push(level);
+        }
+        machine
+    }
+
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.prng.unit().max(1e-300).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.prng.unit()).cos()
+    }
+
+    /// Compares a commit with the good one until the rule is met, or there is no time left.
+    fn compare(
+        &mut self,
+        commit: usize,
+        restarts: usize,
+        error: f64,
+        is_enough: impl Fn(f64, f64, f64) -> bool,
+    ) -> Option<[f64; 3]> {
+        let (mut good, mut own) = (Vec::new(), Vec::new());
+        let mut last = None;
+        for _ in 0..restarts {
+            self.restarts += 1;
+            let both = 0.05 * self.normal();
+            let between = PER_RESTART * self.normal();
+            good.push((both - between / 2.0).exp());
+            own.push((both + between / 2.0 + self.truth[commit]).exp());
+            let Ok(ratio) = sequence::ratio(&own, &good, 1.0 - error) else { continue };
+            last = Some([ratio.point, ratio.low, ratio.high]);
+            if is_enough(ratio.point, ratio.low, ratio.high) {
+                break;
+            }
+        }
+        last
+    }
+}
+
+/// What a bisection came to, none where its preflight ended it; and the restarts that it took.
+fn bisect(effect: f64, first_bad: usize, restarts: usize, seed: u64) -> (Option<Answer>, usize) {
+    let mut machine = Machine::new(effect, first_bad, seed);
+    let answer = answer(&mut machine, restarts);
+    (answer, machine.restarts)
+}
+
+fn answer(machine: &mut Machine, restarts: usize) -> Option<Answer> {
+    let error = error_per_step(ERROR, Search::steps_max(COMMITS) + 2);
+    // As `compare::Until::Resolved` has it.
+    let is_resolved =
+        |point: f64, low: f64, high: f64| (high / low).ln() / 2.0 <= point.ln().abs() / 3.0;
+    let [point, low, high] = machine.compare(COMMITS, restarts, error, is_resolved)?;
+    if low <= 1.0 && 1.0 <= high {
+        return None;
+    }
+    let threshold = Threshold::of_effect(point);
+    let is_told = |_, low: f64, high: f64| threshold.judge(low, high) != Said::Open;
+    let mut judge = |commit: usize| {
+        let seen = machine.compare(commit, restarts, error, is_told);
+        match seen.map(|[_, low, high]| threshold.judge(low, high)) {
+            Some(Said::Decided(verdict)) => verdict,
+            _ => Verdict::Skip,
+        }
+    };
+    // The good commit against itself.
+    if judge(0) != Verdict::Good {
+        return None;
+    }
+    let mut search = Search::new(COMMITS);
+    while let Some(commit) = search.next() {
+        search.note(commit, judge(commit));
+    }
+    Some(search.answer())
+}
+
+#[test]
+fn a_planted_commit_is_found_among_those_that_mean_no_harm() {
+    let asked = std::env::var("PGRIG_SIMULATIONS").ok().and_then(|text| text.parse().ok());
+    let n: u64 = asked.unwrap_or(60);
+    println!(
+        "{n} bisections each: right commit, wrong commit, range with it, range without, refused"
+    );
+    for restarts in RESTARTS {
+        for effect in [0.95, 0.97, 0.98] {
+            let (mut right, mut wrong, mut within, mut without, mut refused) = (0, 0, 0, 0, 0);
+            let mut taken = 0;
+            for seed in 0..n {
+                let mut prng = Prng::new(seed ^ 0x5eed);
+                let first_bad = 1 + (prng.unit() * COMMITS as f64) as usize;
+                let (answer, took) = bisect(effect, first_bad, restarts, seed);
+                taken += took;
+                match answer {
+                    Some(Answer::Commit(commit)) if commit == first_bad => right += 1,
+                    Some(Answer::Commit(_)) => wrong += 1,
+                    Some(Answer::Range { good, bad }) if (good + 1..=bad).contains(&first_bad) => {
+                        within += 1;
+                    }
+                    Some(Answer::Range { .. }) => without += 1,
+                    None => refused += 1,
+                }
+            }
+            let hours = taken as f64 / n as f64 * 19.0 / 3600.0;
+            println!(
+                "{restarts} restarts, {effect}: {right} {wrong} {within} {without} {refused}, {hours:.1} h"
+            );
+            let share = |count: i32| f64::from(count) / n as f64;
+            // Five in a hundred may be wrong; the rest is chance.
+            let most = ERROR + 4.0 * (ERROR / n as f64).sqrt();
+            assert!(share(wrong + without) <= most, "{effect}: {wrong} wrong, {without} without");
+            match (restarts, effect) {
+                (95, 0.95) | (285, 0.97) => assert!(share(right) >= 0.85, "{effect}: {right}"),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What can be known in the time: said before it is measured.
+
+use record::comparison::Metric;
+
+use crate::common::Common;
+use crate::contest::Contest;
+use crate::pilot::Shape;
+
+/// Says which deciding figures are out of reach, and which time would do. Where the user has not named the
+/// figures, one that is out of reach gives its place to the next one below that is not.
+pub(crate) fn settle(contest: &mut Contest<'_>, shape: Shape, common: &Common) -> Vec<String> {
+    let max_s = common.max_time.as_secs_f64();
+    let mut notes = Vec::new();
+    let mut deciding = Vec::new();
+    for metric in contest.rule.deciding.clone() {
+        let needs_s = contest.needs_s(metric, shape);
+        if needs_s <= max_s {
+            deciding.push(metric);
+            continue;
+        }
+        let needs = words::duration(needs_s);
+        let is_asked = !common.decides.is_empty();
+        // The median takes as few transactions as there can be.
+        let below = [Metric::P95, Metric::P50].into_iter().find(|one| {
+            let is_within = *one == Metric::P50 || contest.needs_s(*one, shape) <= max_s;
+            one.quantile() < metric.quantile() && is_within
+        });
+        match below.filter(|_| !is_asked) {
+            Some(below) => {
+                notes.push(format!(
+                    "The {} takes about {needs} here, more than --max-time: the {} decides in its place.",
+                    metric.words(),
+                    below.words()
+                ));
+                if !deciding.contains(&below) {
+                    deciding.push(below);
+                }
+            }
+            None => {
+                notes.push(format!(
+                    "The {} takes about {needs} here, more than --max-time: it will hardly have an \
+                     interval.",
+                    metric.words()
+                ));
+                deciding.push(metric);
+            }
+        }
+    }
+    contest.rule.deciding = deciding;
+    notes
+}

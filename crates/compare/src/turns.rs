@@ -1,0 +1,96 @@
+//! Transactions that are too long for blocks: each block is a turn of one side, which ends when every
+//! client has done its transactions. Quads ABBA or BAAB take the place of octets.
+
+use load::{Limit, Plan};
+use record::comparison::Stop;
+
+use crate::course::Course;
+use crate::design::QUAD;
+use crate::error::Error;
+use crate::meter::Meter;
+use crate::observation::Octet;
+use crate::waits::{self, Watch};
+
+/// Turns that are shorter are led in by one of each side that does not count.
+const WARM_BELOW_S: f64 = 5.0;
+
+impl Course<'_, '_> {
+    /// So many quads of turns with so many transactions of each client.
+    pub(crate) fn turns(
+        &mut self,
+        number: u64,
+        quads: usize,
+        transactions: u64,
+    ) -> Result<Option<Stop>, Error> {
+        if self.shape.length_ms as f64 / 1e3 < WARM_BELOW_S {
+            for side in [0, 1] {
+                self.turn(side, number, transactions, None)?;
+            }
+        }
+        for quad in 0..quads as u64 {
+            let draws = number.wrapping_mul(1 << 20).wrapping_add(quad);
+            let drawn = stats::mix(self.contest.seed.wrapping_add(draws));
+            let first = (drawn % 2) as usize;
+            let sides = self.contest.arena.sides();
+            let (mut meter, watch) = (Meter::new(sides), Watch::new(sides, drawn));
+            meter.reset();
+            watch.count(true);
+            let mut octet = Octet::default();
+            for block in 0..QUAD {
+                if self.left().as_secs_f64() * 1e3 < self.shape.length_ms as f64 {
+                    return Ok(Some(Stop::Time));
+                }
+                let side = if matches!(block, 0 | 3) { first } else { 1 - first };
+                // Both sides of a pair draw the same numbers.
+                let seed = (drawn & !1) | (block as u64 / 2);
+                if let Err(error) = self.turn(side, seed, transactions, Some(&mut octet)) {
+                    return match error {
+                        Error::Interrupted { .. } => Ok(Some(Stop::Interrupted)),
+                        error => Err(error),
+                    };
+                }
+            }
+            meter.read(&mut octet.sides);
+            for (sum, counts) in self.waits.iter_mut().zip(watch.end()) {
+                waits::add(sum, &counts);
+            }
+            self.under_way.add(&octet, QUAD / 2);
+            self.octets.push(octet);
+        }
+        Ok(None)
+    }
+
+    /// One turn of a side, noted in a quad.
+    fn turn(
+        &self,
+        side: usize,
+        seed: u64,
+        transactions: u64,
+        octet: Option<&mut Octet>,
+    ) -> Result<(), Error> {
+        let workload = self.contest.workloads[side].clone();
+        let plan = Plan {
+            limit: Limit::Transactions(transactions),
+            seed,
+            ..self.contest.plan(vec![workload], 1_000)
+        };
+        let (outcome, first) = self.contest.load_alone(side, &plan)?;
+        let result = &outcome.workloads[0];
+        if result.counts_total.aborted_clients > 0 || result.counts_total.transactions == 0 {
+            let (side, why) = (self.contest.arena.sides()[side].name(), first.unwrap_or_default());
+            return Err(Error::Died { side: side.to_owned(), why });
+        }
+        let Some(octet) = octet else { return Ok(()) };
+        let half = &mut octet.sides[side];
+        let seconds =
+            outcome.window.map_or(0.0, |window| (window.close.0 - window.open.0) as f64 / 1e9);
+        // Which of a side's two turns is which part is drawn: the first one may be slower.
+        let part = (half.turns + usize::from(seed & 2 != 0)) % 2;
+        half.turns += 1;
+        half.add_block(result.counts.transactions, seconds, part);
+        half.transactions += result.counts.transactions;
+        half.failures += result.counts.failed();
+        half.latency.merge(&result.latency);
+        Ok(())
+    }
+}

@@ -1,0 +1,222 @@
+//! Built data that are kept: a data directory for each [`Key`].
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, lchown};
+use std::path::{Path, PathBuf};
+
+use lab::Node;
+use os::user::User;
+
+use crate::error::Error;
+use crate::key::Key;
+
+/// The directory of built data.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    directory: PathBuf,
+}
+
+/// What [`Cache::clean`] has removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Data directories, and builds.
+    pub count: usize,
+    /// Bytes in them.
+    pub bytes: u64,
+}
+
+/// Root's, where servers of an unprivileged user may not enter root's home.
+const OF_ROOT: &str = "/var/cache";
+
+/// The file that holds the superuser's password.
+const PASSWORD: &str = "password";
+
+impl Cache {
+    /// The user's: below `XDG_CACHE_HOME`, or else `~/.cache`; of root `/var/cache`.
+    ///
+    /// # Errors
+    /// [`Error::Cache`] where no home is known.
+    pub fn of_user() -> Result<Cache, Error> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let parent = match variable("XDG_CACHE_HOME").map(PathBuf::from) {
+            Some(path) if path.is_absolute() => path,
+            _ if User::current().is_root() => PathBuf::from(OF_ROOT),
+            _ => match variable("HOME") {
+                Some(home) => Path::new(&home).join(".cache"),
+                None => {
+                    let source = io::Error::new(ErrorKind::NotFound, "HOME is not set");
+                    let path = PathBuf::from("~/.cache");
+                    return Err(Error::Cache { doing: "finding", path, source });
+                }
+            },
+        };
+        Ok(Cache { directory: parent.join("pgrig/data") })
+    }
+
+    /// Where programs that were built from commits are kept.
+    #[must_use]
+    pub fn builds(&self) -> PathBuf {
+        self.directory.with_file_name("builds")
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// One in this directory, which its first use makes.
+    #[must_use]
+    pub fn at(directory: PathBuf) -> Cache {
+        Cache { directory }
+    }
+
+    /// The superuser's password in all data that are kept: labs that take or keep some need it.
+    ///
+    /// # Errors
+    /// [`Error::Cache`].
+    pub fn password(&self) -> Result<String, Error> {
+        self.make()?;
+        let path = self.directory.join(PASSWORD);
+        let failed = |source| self.failed("reading the password in", source);
+        match servers_user().access(|| fs::read_to_string(&path)) {
+            Ok(text) if !text.is_empty() => return Ok(text),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let password = lab::new_password()?;
+        // Of two that make it at the same time the first one's holds.
+        let new = self.directory.join(format!(".password.{}", std::process::id()));
+        let write = || {
+            let mut options = fs::OpenOptions::new();
+            options
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&new)?
+                .write_all(password.as_bytes())?;
+            let linked = fs::hard_link(&new, &path);
+            fs::remove_file(&new)?;
+            match linked {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+                _ => fs::read_to_string(&path),
+            }
+        };
+        servers_user().access(write).map_err(|source| self.failed("writing a password in", source))
+    }
+
+    /// Gives a node without data those of this key; false where there are none. The server is stopped
+    /// before and afterwards.
+    ///
+    /// # Errors
+    /// The lab's.
+    pub fn take(&self, key: &Key, node: &mut Node) -> Result<bool, Error> {
+        let kept = self.directory.join(key.name());
+        if !servers_user().access(|| kept.join("PG_VERSION").metadata()).is_ok_and(|f| f.is_file())
+        {
+            return Ok(false);
+        }
+        node.init_from_directory(&kept)?;
+        Ok(true)
+    }
+
+    /// Keeps the data of a stopped node under this key, unless some are there.
+    ///
+    /// # Errors
+    /// The lab's; [`Error::Cache`].
+    pub fn keep(&self, key: &Key, node: &Node) -> Result<(), Error> {
+        self.make()?;
+        let (kept, name) = (self.directory.join(key.name()), key.name());
+        if servers_user().access(|| fs::symlink_metadata(&kept)).is_ok() {
+            return Ok(());
+        }
+        // Half a copy is never found under the name of a whole one.
+        let new = self.directory.join(format!(".{name}.{}", std::process::id()));
+        node.copy_data(&new)?;
+        let renamed = servers_user().access(|| fs::rename(&new, &kept));
+        renamed.or_else(|source| {
+            // Another pgrig may have kept the same meanwhile.
+            let _ = servers_user().access(|| fs::remove_dir_all(&new));
+            match servers_user().access(|| fs::symlink_metadata(&kept)) {
+                Ok(_) => Ok(()),
+                Err(_) => Err(self.failed("keeping data in", source)),
+            }
+        })
+    }
+
+    /// Removes everything that is kept.
+    ///
+    /// # Errors
+    /// [`Error::Cache`].
+    pub fn clean(&self) -> Result<Removed, Error> {
+        let mut removed = Removed::default();
+        let user = servers_user();
+        let builds = self.builds();
+        for build in fs::read_dir(&builds).into_iter().flatten().flatten() {
+            removed.count += 1;
+            removed.bytes += bytes_below(&build.path());
+        }
+        match fs::remove_dir_all(&builds) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(self.failed("removing builds beside", error));
+            }
+            _ => {}
+        }
+        let entries =
+            match user.access(|| fs::read_dir(&self.directory)?.collect::<io::Result<Vec<_>>>()) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(removed),
+                Err(source) => return Err(self.failed("reading", source)),
+            };
+        for entry in entries {
+            let path = entry.path();
+            let bytes = user.access(|| Ok(bytes_below(&path))).unwrap_or(0);
+            let is_data = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let remove =
+                || if is_data { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            user.access(remove).map_err(|source| self.failed("removing data in", source))?;
+            removed.count += usize::from(is_data);
+            removed.bytes += bytes;
+        }
+        Ok(removed)
+    }
+
+    fn failed(&self, doing: &'static str, source: io::Error) -> Error {
+        Error::Cache { doing, path: self.directory.clone(), source }
+    }
+
+    /// Makes the directory, which is the servers' user's.
+    fn make(&self) -> Result<(), Error> {
+        let make = || {
+            if let Some(parent) = self.directory.parent() {
+                fs::DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
+            }
+            match fs::DirBuilder::new().mode(0o700).create(&self.directory) {
+                Ok(()) if servers_user() == User::current() => Ok(()),
+                Ok(()) => {
+                    let User { uid, gid } = servers_user();
+                    lchown(&self.directory, Some(uid), Some(gid))
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+                Err(error) => Err(error),
+            }
+        };
+        make().map_err(|source| self.failed("making", source))
+    }
+}
+
+fn servers_user() -> User {
+    User::unprivileged().unwrap_or_else(User::current)
+}
+
+fn bytes_below(path: &Path) -> u64 {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.metadata() {
+        Ok(file) if file.is_dir() => bytes_below(&entry.path()),
+        Ok(file) => file.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}

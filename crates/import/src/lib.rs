@@ -1,0 +1,20 @@
+//! A user's data: what a file of data is, how it comes into a server, and where built data are kept.
+//!
+//! [`Source::look`] reads a file before anything is built, [`Source::fits`] holds it to an
+//! installation, and [`Source::load`] has psql or pg_restore of that installation load it. A
+//! [`Cache`] keeps the data directory that came out of it, under a [`Key`] of everything that it was
+//! made from.
+//!
+//! Limits: it loads into servers of this machine's lab. It reads no study.
+
+mod cache;
+mod error;
+mod key;
+mod list;
+mod program;
+mod source;
+
+pub use cache::{Cache, Removed};
+pub use error::Error;
+pub use key::Key;
+pub use source::{Source, Values};

@@ -1,0 +1,92 @@
+//! What a dump says of itself: a script in its comments, an archive in the list of pg_restore.
+
+use std::collections::BTreeSet;
+
+/// What a dump says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// The version of the server that it was made from.
+    pub(crate) dumped: Option<String>,
+    /// The extensions that it creates.
+    pub(crate) extensions: BTreeSet<String>,
+    /// It is one of all databases.
+    pub(crate) is_of_cluster: bool,
+    /// It goes on in another database.
+    pub(crate) connects: bool,
+}
+
+impl Said {
+    /// Of the beginning of a script.
+    pub(crate) fn by_script(text: &str) -> Said {
+        let mut said = Said::default();
+        for line in text.lines() {
+            let line = line.trim_start();
+            if let Some(version) = line.strip_prefix("-- Dumped from database version ") {
+                said.dumped.get_or_insert_with(|| version.trim().to_owned());
+            }
+            said.is_of_cluster |= line.starts_with("-- PostgreSQL database cluster dump");
+            said.connects |= line.starts_with("\\connect ") || line.starts_with("\\c ");
+            said.extensions.extend(created(line));
+        }
+        said
+    }
+
+    /// Of what `pg_restore --list` prints.
+    pub(crate) fn by_archive(list: &str) -> Said {
+        let mut said = Said::default();
+        for line in list.lines() {
+            if let Some(version) = line.strip_prefix(";     Dumped from database version: ") {
+                said.dumped.get_or_insert_with(|| version.trim().to_owned());
+            }
+            let entry = line.split_once(" EXTENSION - ").filter(|_| !line.starts_with(';'));
+            let name = entry.and_then(|(_, rest)| rest.split_whitespace().next());
+            said.extensions.extend(name.map(str::to_owned));
+        }
+        said
+    }
+
+    /// The major version that it was dumped from.
+    pub(crate) fn major(&self) -> Option<u32> {
+        let digits: &str = self.dumped.as_deref()?;
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        digits[..end].parse().ok()
+    }
+}
+
+/// The extension that a line creates for certain.
+fn created(line: &str) -> Option<String> {
+    let mut words = line.split_whitespace();
+    let mut next = || words.next().map(str::to_ascii_lowercase);
+    if next()? != "create" || next()? != "extension" {
+        return None;
+    }
+    let mut name = line.split_whitespace().nth(2)?;
+    if name.eq_ignore_ascii_case("if") {
+        name = line.split_whitespace().nth(5)?;
+    }
+    let name = name.trim_end_matches(';').trim_matches('"');
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    (!name.is_empty() && name.chars().all(is_name)).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dumps_say_their_version_and_their_extensions() {
+        let script = "--\n-- PostgreSQL database dump\n--\n\\restrict aB3\n\
+            -- Dumped from database version 17.2 (Debian 17.2-1)\n\
+            CREATE EXTENSION IF NOT EXISTS \"uuid-ossp\" WITH SCHEMA public;\n\
+            create extension pg_trgm;\nCREATE EXTENSION :x;\n";
+        let said = Said::by_script(script);
+        assert_eq!(said.major(), Some(17));
+        assert_eq!(Vec::from_iter(&said.extensions), ["pg_trgm", "uuid-ossp"]);
+        assert!(!said.is_of_cluster && !said.connects);
+        assert!(Said::by_script("\\connect shop\n").connects);
+        let list = ";     Dumped from database version: 19beta1\n;\n; EXTENSION - no\n\
+            2; 3079 16395 EXTENSION - pg_trgm \n3; 0 0 COMMENT - EXTENSION pg_trgm \n";
+        let said = Said::by_archive(list);
+        assert_eq!((said.major(), said.extensions.len()), (Some(19), 1));
+    }
+}

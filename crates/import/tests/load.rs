@@ -1,0 +1,164 @@
+//! Files of data, loaded into one server by its own psql and pg_restore.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Instant;
+
+use import::{Cache, Error, Key, Source, Values};
+use lab::{Lab, LabConfig, Node, NodeConfig, Settings, StopMode};
+use tempfile::TempDir;
+
+fn server() -> (Node, Lab) {
+    let installation = lab::find::find(None).expect("PostgreSQL is installed");
+    let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");
+    let settings: Settings = [("fsync", "off"), ("shared_buffers", "16MB")].into_iter().collect();
+    let mut node = lab.node("server", NodeConfig::new(settings)).expect("a node is made");
+    node.init().expect("initdb works");
+    node.start().expect("the server starts");
+    (node, lab)
+}
+
+/// A directory into which the servers' user may look.
+fn open_directory() -> TempDir {
+    let permissions = Permissions::from_mode(0o755);
+    tempfile::Builder::new().permissions(permissions).tempdir_in("/var/tmp").expect("a directory")
+}
+
+const SCRIPT: &str = "\
+\\if :{?rows}
+\\else
+  \\set rows 7
+\\endif
+CREATE TABLE copied (id int PRIMARY KEY, name text);
+COPY copied FROM stdin;
+1\tAnn
+2\tBob; 'x'
+\\.
+CREATE TABLE made AS SELECT i, random() AS x FROM generate_series(1, :rows) i;
+CREATE INDEX CONCURRENTLY ON made (i);
+VACUUM (ANALYZE) made;
+";
+
+fn load(node: &Node, source: &Source, values: Values<'_>) -> Result<(), Error> {
+    source.fits(node.installation())?;
+    source.load(node, values, &|| false)
+}
+
+fn count(node: &Node, table: &str) -> String {
+    let text = node.value(&format!("SELECT count(*) FROM {table}")).expect("rows");
+    text.expect("a count")
+}
+
+#[test]
+fn scripts_and_dumps_are_loaded_kept_and_taken_again() {
+    let (mut node, _lab) = server();
+    // Where this is root's, the servers' user may not read it.
+    let desk = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| desk.path().join(name);
+    fs::write(at("script.sql"), SCRIPT).expect("a file");
+    let look = |name: &str| Source::look(&at(name)).expect("it is looked at");
+
+    let seeded = Values { seed: Some(0.5), ..Values::default() };
+    load(&node, &look("script.sql"), seeded).expect("loaded");
+    assert_eq!([count(&node, "copied"), count(&node, "made")], ["2", "7"]);
+    let sum = |node: &Node| node.value("SELECT sum(x)::text FROM made").expect("a sum");
+    let first = sum(&node);
+    node.value("DROP TABLE copied, made").expect("dropped");
+    load(&node, &look("script.sql"), seeded).expect("loaded");
+    assert_eq!(sum(&node), first, "random() is seeded");
+    node.value("DROP TABLE copied, made").expect("dropped");
+    let variables = [("rows".to_owned(), "9".to_owned())];
+    let text = Source::text("study.sql", SCRIPT).expect("a script");
+    load(&node, &text, Values { variables: &variables, seed: None }).expect("loaded");
+    assert_eq!(count(&node, "made"), "9");
+
+    // The formats of pg_dump, one of them through a pipe where its user may not open the file.
+    let dumps = open_directory();
+    let formats = [("custom", "custom.dump"), ("tar", "tar.dump"), ("directory", "directory")];
+    for (format, name) in formats {
+        let path = dumps.path().join(name);
+        let file = path.display().to_string();
+        let arguments = ["--format", format, "--file", &file];
+        let (code, _, stderr) = node.run_client("pg_dump", &arguments, &[]).expect("pg_dump runs");
+        assert_eq!(code, Some(0), "{stderr}");
+        if format == "directory" {
+            fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
+            for entry in fs::read_dir(&path).expect("a directory").flatten() {
+                fs::set_permissions(entry.path(), Permissions::from_mode(0o644)).expect("ours");
+            }
+        }
+        node.value("DROP TABLE copied, made").expect("dropped");
+        let source = Source::look(&path).expect("a dump");
+        load(&node, &source, Values::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!([count(&node, "copied"), count(&node, "made")], ["2", "9"], "{name}");
+    }
+
+    // It stops at the first error, and says where that is.
+    let check = |script: &str, expected: &[&str]| {
+        fs::write(at("bad.sql"), script).expect("a file");
+        let error = load(&node, &look("bad.sql"), Values::default()).expect_err(script);
+        let said = format!("{error} {}", error.hint().unwrap_or_default());
+        for part in expected {
+            assert!(said.contains(part), "{script}: {said}");
+        }
+        let after = node.value("SELECT 1 FROM pg_class WHERE relname = 'after'").expect("asked");
+        assert_eq!(after, None, "{script}");
+    };
+    check("SELECT 1;\n\nSELEC 2;\nCREATE TABLE after ();", &["bad.sql:3: ERROR:", "first error"]);
+    check("ALTER TABLE copied OWNER TO app;", &["bad.sql:1:", "role \"app\"", "--no-owner"]);
+    check("SET no_such = 1;", &["bad.sql:1:", "no_such", "of the older side"]);
+    check("\\i missing.sql\nCREATE TABLE after ();", &["missing.sql: No such file"]);
+    check("CREATE EXTENSION no_such;", &["no_such is not installed"]);
+    check("-- Dumped from database version 99.1\nSELECT 1;", &["PostgreSQL 99.1", "as new"]);
+
+    // A load that is interrupted ends.
+    fs::write(at("long.sql"), "SELECT pg_sleep(60);").expect("a file");
+    let began = Instant::now();
+    let is_late = || began.elapsed().as_millis() > 300;
+    let ended = look("long.sql").load(&node, Values::default(), &is_late);
+    assert!(matches!(ended, Err(Error::Interrupted)) && began.elapsed().as_secs() < 10);
+
+    // Kept data are those of their key, and of no other.
+    let kept = open_directory();
+    let cache = Cache::at(kept.path().join("data"));
+    assert_eq!(cache.password().expect("a password"), cache.password().expect("the same"));
+    let key = |more: &str| {
+        let mut key = Key::new(node.installation());
+        key.add_source(&look("script.sql")).expect("a file");
+        key.add(more);
+        key
+    };
+    let (own, other) = (key("1"), key("2"));
+    node.stop(StopMode::Fast).expect("stopped");
+    cache.keep(&own, &node).expect("kept");
+    cache.keep(&own, &node).expect("kept already");
+    assert!(!cache.take(&other, &mut node).expect("none"));
+    node.init().expect("an empty server");
+    assert!(cache.take(&own, &mut node).expect("taken"));
+    node.start().expect("started");
+    assert_eq!(count(&node, "made"), "9");
+    let removed = cache.clean().expect("removed");
+    assert!(removed.count == 1 && removed.bytes > 1 << 20, "{removed:?}");
+    assert!(fs::read_dir(cache.directory()).expect("a directory").next().is_none());
+}
+
+#[test]
+fn what_is_no_data_is_refused_when_it_is_looked_at() {
+    let desk = tempfile::tempdir().expect("a directory");
+    let check = |content: &[u8], why: &str| {
+        let path = desk.path().join("file");
+        fs::write(&path, content).expect("a file");
+        let error = Source::look(&path).expect_err(why);
+        assert!(error.to_string().contains(why) && error.hint().is_some(), "{error}");
+    };
+    check(b"", "it is empty");
+    check(b" \n", "it is empty");
+    check(b"\x1f\x8b\x08x", "compressed with gzip");
+    check(b"\x7fELF\0\0", "neither a script nor a dump");
+    check(b"--\n-- PostgreSQL database cluster dump\n--\n", "a dump of all databases");
+    check(b"\\connect shop\nSELECT 1;\n", "connects to another database");
+    assert!(matches!(Source::look(Path::new("/nowhere/x")), Err(Error::Read { .. })));
+    let error = Source::look(desk.path()).expect_err("a directory");
+    assert!(error.to_string().contains("without toc.dat"), "{error}");
+}

@@ -1,0 +1,236 @@
+//! `pgrig bisect`: which commit made it slower?
+
+use std::path::{Path, PathBuf};
+
+use ::compare::{Common, Data};
+use bisect::{Bisection, Build, Event, Kind, Repository, Request, State, Step, Threshold, Verdict};
+use import::Cache;
+use report::BisectedStep;
+use words::duration;
+
+use crate::arguments::BisectArguments;
+use crate::command::compare;
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::live::Live;
+use crate::{floor, signals, terminal};
+
+/// Bisects.
+pub(crate) fn bisect(arguments: &BisectArguments) -> Result<Exit, Complaint> {
+    if let Some(path) = &arguments.json {
+        record::check_file(path)?;
+    }
+    let request = request(arguments)?;
+    let commits = request.repository.commits(&arguments.good, &arguments.bad)?;
+    let (state, directory) = match &arguments.resume {
+        Some(directory) => (resumed(directory, arguments, &commits)?, directory.clone()),
+        None => {
+            let command = std::env::args().collect::<Vec<_>>().join(" ");
+            let now = compare::now();
+            let figure = arguments.figure.name();
+            let state = State::new(&command, &now, figure, arguments.error, commits);
+            let runs = Path::new(compare::RUNS);
+            (
+                state,
+                record::comparison::make_directory(runs, arguments.out.as_deref(), &now, "bisect")?,
+            )
+        }
+    };
+    let between = state.commits.len().saturating_sub(2);
+    terminal::narrate(format_args!(
+        "  commits         {between} between {} and {}",
+        state.commits[0].words(),
+        state.commits.last().map(bisect::Commit::words).unwrap_or_default()
+    ));
+    let control = signals::control();
+    let live = Live::new();
+    let mut next_line_s = 0.0;
+    let mut observe = |event: Event<'_>| match event {
+        Event::Comparing(event) => {
+            if let ::compare::Event::Progress(_) = event {
+                compare::show(&event, request.common.precision, &live, &mut next_line_s);
+            }
+        }
+        event => {
+            next_line_s = 0.0;
+            live.say(&line(&event));
+        }
+    };
+    let compare = |request: &::compare::Request,
+                   name: &str,
+                   observe: &mut dyn FnMut(::compare::Event<'_>)| {
+        bisect::compare_servers(request, &directory.join(name), &control, observe)
+    };
+    let found = bisect::bisect(&request, state, &directory, &control, &compare, &mut observe);
+    live.end();
+    let Bisection { state, is_interrupted } = match found {
+        Ok(found) => found,
+        Err(error) => {
+            // What was measured is kept, and is gone on with.
+            if let Ok(state) = State::read(&directory) {
+                write_page(&state, &directory)?;
+                if state.steps.is_empty() && arguments.out.is_none() && arguments.resume.is_none() {
+                    let _ = std::fs::remove_dir_all(&directory);
+                }
+            }
+            return Err(error.into());
+        }
+    };
+    let page = write_page(&state, &directory)?;
+    if let Some(path) = &arguments.json {
+        std::fs::write(path, state.json() + "\n")
+            .map_err(|source| ::compare::Error::Write { path: path.clone(), source })?;
+    }
+    print(&state);
+    terminal::narrate(format_args!("  report          {}", page.display()));
+    if is_interrupted {
+        let directory = directory.display();
+        terminal::narrate(format_args!(
+            "interrupted; go on with the same command and --resume {directory}"
+        ));
+    }
+    let is_found = state.first_bad.is_some_and(|[first, last]| first == last);
+    Ok(match (is_interrupted, is_found) {
+        (true, _) if control.urgency() != load::Urgency::None => Exit::Interrupted,
+        (true, _) => Exit::Incomplete,
+        (false, true) => Exit::Done,
+        (false, false) => Exit::CannotTell,
+    })
+}
+
+fn request(arguments: &BisectArguments) -> Result<Request, Complaint> {
+    if arguments.build.is_empty() {
+        return Err(Complaint::new("no command is given that builds a commit").hinted(Some(
+            "give it behind --, as in: pgrig bisect GOOD BAD -S -c 8 -- ./build.sh",
+        )));
+    }
+    let repository = Repository::open(&arguments.repository)?;
+    let workload = compare::workload(&arguments.workload, "pgrig bisect")?;
+    let cache = Cache::of_user()?;
+    let data = match &arguments.data {
+        Some(path) => Data::File(path.clone()),
+        None => Data::Pgbench(workload.scale.unwrap_or(1)),
+    };
+    let build = Build { words: arguments.build.clone(), directory: cache.builds() };
+    Ok(Request {
+        repository,
+        build,
+        data,
+        sql: arguments.sql.clone(),
+        settings: arguments.set.clone(),
+        words: arguments.workload.join(" "),
+        workload,
+        figure: arguments.figure,
+        common: Common {
+            name: None,
+            is_self: false,
+            decides: vec![arguments.figure],
+            analyzes: !arguments.no_analyze,
+            // Commits are many, and their data are not used again.
+            cache: None,
+            precision: 0.0,
+            threshold: compare::THRESHOLD,
+            by_threshold: false,
+            until: None,
+            confidence: 1.0 - arguments.error,
+            max_time: arguments.step_time,
+            has_profile: false,
+            floor: floor::on_this_machine(Path::new(compare::RUNS)),
+            seed: arguments.seed.unwrap_or_else(compare::fresh_seed),
+            command: std::env::args().collect::<Vec<_>>().join(" "),
+            started_at: compare::now(),
+            commit: None,
+        },
+        max_time: arguments.max_time,
+    })
+}
+
+/// The state of a bisection that goes on, which must be one of the same commits.
+fn resumed(
+    directory: &Path,
+    arguments: &BisectArguments,
+    commits: &[bisect::Commit],
+) -> Result<State, Complaint> {
+    let state = State::read(directory)?;
+    let differs = match () {
+        () if state.commits != commits => Some("its commits are others"),
+        () if state.figure != arguments.figure.name() => Some("its figure is another"),
+        () if state.error != arguments.error => Some("its error is another"),
+        () => None,
+    };
+    match differs {
+        Some(what) => Err(bisect::Error::Other { directory: directory.to_owned(), what }.into()),
+        None => Ok(state),
+    }
+}
+
+fn line(event: &Event<'_>) -> String {
+    match event {
+        Event::Building(commit) => format!("  building        {}", commit.words()),
+        Event::Step { kind, commit, number: [number, most] } => {
+            let what = match kind {
+                Kind::Effect => "the bad commit".to_owned(),
+                Kind::Identical => "the good commit against itself".to_owned(),
+                Kind::Search => commit.words(),
+            };
+            format!("  step {number} of {most:<4}  {what}")
+        }
+        Event::Over(step, commit) => {
+            let took = duration(step.seconds);
+            format!("  {:<14}  {}{}  {took}", said(step), commit.words(), ratio(step))
+        }
+        Event::Comparing(_) => String::new(),
+    }
+}
+
+fn said(step: &Step) -> &'static str {
+    match (step.kind, step.verdict) {
+        (Kind::Effect, _) => "differs",
+        (Kind::Identical, Verdict::Good) => "does not differ",
+        (_, Verdict::Good) => "good",
+        (_, Verdict::Bad) => "bad",
+        (_, Verdict::Skip) => "skipped",
+    }
+}
+
+fn ratio(step: &Step) -> String {
+    let ratio = step.ratio.map(|[value, low, high]| format!("  {value:.3}× [{low:.3}, {high:.3}]"));
+    let why = step.why.as_ref().map(|why| format!(": {why}"));
+    ratio.unwrap_or_default() + &why.unwrap_or_default()
+}
+
+fn print(state: &State) {
+    terminal::result(&state.answer);
+    terminal::result("");
+    for step in &state.steps {
+        let commit = state.commits[step.commit].words();
+        terminal::result(format_args!("  {:<16}{commit}{}", said(step), ratio(step)));
+    }
+}
+
+fn write_page(state: &State, directory: &Path) -> Result<PathBuf, Complaint> {
+    let commits: Vec<String> = state.commits.iter().map(bisect::Commit::words).collect();
+    let kind = |kind| match kind {
+        Kind::Effect => "good against bad",
+        Kind::Identical => "good against itself",
+        Kind::Search => "search",
+    };
+    let steps = state.steps.iter().map(|step| BisectedStep {
+        commit: step.commit,
+        kind: kind(step.kind).to_owned(),
+        verdict: said(step).to_owned(),
+        ratio: step.ratio.filter(|_| step.kind != Kind::Identical),
+        seconds: step.seconds,
+        record: step.record.clone().unwrap_or_default(),
+    });
+    let steps: Vec<BisectedStep> = steps.collect();
+    let effect = state.step(Kind::Effect).and_then(|step| step.ratio);
+    let threshold = effect.map(|[value, ..]| Threshold::of_effect(value).ratio());
+    let answer =
+        if state.answer.is_empty() { "The bisection has not ended" } else { &state.answer };
+    let html = report::bisected(answer, &state.figure, &commits, &steps, threshold);
+    let path = directory.join("report.html");
+    std::fs::write(&path, html)
+        .map_err(|source| ::compare::Error::Write { path: path.clone(), source })?;
+    Ok(path)
+}

@@ -1,0 +1,71 @@
+//! What the sides of a comparison are, in sentences.
+
+use super::{Comparison, Side};
+
+pub(super) fn words(found: &Comparison) -> Vec<String> {
+    let mut words = Vec::new();
+    let [a, b] = [&found.a, &found.b].map(|side| described(side, &found.a, &found.b));
+    if !a.is_empty() || !b.is_empty() {
+        let said = |text: Vec<String>| match text.is_empty() {
+            true => "as it is".to_owned(),
+            false => text.join(", "),
+        };
+        words.push(format!("A: {}. B: {}.", said(a), said(b)));
+    }
+    if !found.set.is_empty() {
+        let set = found.set.iter().map(|(name, value)| format!("{name} = {value}"));
+        let set = set.collect::<Vec<_>>().join(", ");
+        words.push(format!(
+            "pgrig has set on both: {set}. Everything else is the server's default."
+        ));
+    }
+    if let Some(identical) = &found.identical {
+        words.push(format!(
+            "One half of A's blocks against the other half: throughput {}.",
+            identical.words()
+        ));
+    }
+    words
+}
+
+/// What a side has of its own.
+fn described(side: &Side, a: &Side, b: &Side) -> Vec<String> {
+    let mut words = Vec::new();
+    if a.variant != b.variant {
+        words.extend(side.variant.clone());
+    }
+    if a.server != b.server {
+        words.push(side.server.clone().unwrap_or_else(|| "a server of pgrig's".to_owned()));
+    }
+    if a.version != b.version {
+        words.push(format!("PostgreSQL {}", side.version));
+    } else if a.bin != b.bin {
+        words.extend(side.bin.clone());
+    }
+    let is_own = |one: &&(String, String)| !(a.settings.contains(one) && b.settings.contains(one));
+    let settings = side.settings.iter().filter(is_own);
+    words.extend(settings.map(|(name, value)| format!("{name} {value}")));
+    if a.sql != b.sql {
+        words.extend(side.sql.clone());
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_is_what_it_has_of_its_own() {
+        let side = |settings: &[(&str, &str)], sql: Option<&str>| Side {
+            version: "15.20".to_owned(),
+            settings: settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
+            sql: sql.map(str::to_owned),
+            ..Side::default()
+        };
+        let both = ("work_mem", "64MB");
+        let (a, b) = (side(&[both, ("jit", "off")], None), side(&[both], Some("index.sql")));
+        assert_eq!(described(&a, &a, &b), ["jit off"]);
+        assert_eq!(described(&b, &a, &b), ["index.sql"]);
+    }
+}

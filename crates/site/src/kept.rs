@@ -1,0 +1,32 @@
+//! Built data that are kept for another run: what they are made from.
+
+use import::Key;
+use lab::Server;
+use spec::Study;
+
+use crate::build;
+use crate::node::SiteNode;
+use crate::plan::{SitePlan, proxy};
+
+/// What the data of the node that holds them are made from; none where they cannot be kept: those of a
+/// cluster have addresses in them, those on another host are there.
+pub(crate) fn key(plan: &SitePlan, study: &Study, node: &SiteNode) -> Option<Key> {
+    let Server::Node(server) = &node.server else { return None };
+    if proxy(&plan.topology).is_some() || node.host().is_some() || server.has_disk() {
+        return None;
+    }
+    let topology_node = plan.topology.node(&node.name)?;
+    let mut key = Key::new(server.installation());
+    key.add(if topology_node.has_checksums { "checksums" } else { "plain" });
+    for name in build::data_extensions(plan, study, topology_node, server.installation()) {
+        key.add(&name);
+    }
+    key.add("settings");
+    for (name, value) in &topology_node.settings {
+        key.add(name);
+        key.add(value);
+    }
+    // Everything that a study says of its data, the texts of its scripts included.
+    key.add(&format!("{:?}", plan.data));
+    Some(key)
+}

@@ -1,0 +1,1 @@
+CREATE TABLE events (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, customer int NOT NULL, amount int NOT NULL);

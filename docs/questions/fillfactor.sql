@@ -1,0 +1,2 @@
+ALTER TABLE orders SET (fillfactor = 80);
+VACUUM FULL orders;

@@ -1,0 +1,1 @@
+INSERT INTO keys VALUES (new_key(), repeat('y', 60));

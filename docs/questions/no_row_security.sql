@@ -1,0 +1,2 @@
+CREATE ROLE app;
+GRANT SELECT ON orders TO app;

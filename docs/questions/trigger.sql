@@ -1,0 +1,4 @@
+CREATE TABLE audit (at timestamptz NOT NULL, row_id bigint NOT NULL);
+CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO audit VALUES (now(), NEW.id); RETURN NULL; END $$;
+CREATE TRIGGER note AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION note();
