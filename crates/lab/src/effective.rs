@@ -7,10 +7,9 @@ use std::process::ExitStatus;
 use os::command::{Command, Output};
 use os::user::User;
 
-use crate::error::Error;
+use crate::error::{Error, RefusedSetting};
 use crate::find::Installation;
 use crate::settings::{self, Settings};
-use crate::version::Version;
 
 /// The values that a server of this installation on this machine would have of `names`, in the server's
 /// own form: `on` for `true`, `65536` for `64MB`. A name that is not in `settings` has its default;
@@ -71,14 +70,4 @@ fn ask(installation: &Installation, settings: &Settings, name: &str) -> Result<S
     let lines = err.lines().filter_map(|line| line.split_once("FATAL:  "));
     let told: Vec<&str> = lines.map(|(_, why)| why).collect();
     Err(failed(if told.is_empty() { err.trim().to_owned() } else { told.join("; ") }))
-}
-
-/// A name or value that a server does not take.
-#[derive(Debug, thiserror::Error)]
-#[error("PostgreSQL {version} does not take a setting: {why}")]
-pub struct RefusedSetting {
-    /// Its version.
-    pub version: Version,
-    /// In its words.
-    pub why: String,
 }

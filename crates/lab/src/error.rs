@@ -10,17 +10,18 @@ use server::ConnectError;
 use terms::StopMode;
 
 use crate::advice;
-use crate::effective::RefusedSetting;
 use crate::target_name::TARGET;
 use crate::version::{MAJOR_MIN, Version};
 
 mod guest;
 mod hint;
 mod host;
+mod setting;
 mod streaming;
 
 pub use guest::GuestError;
 pub use host::{HostError, HostErrorKind};
+pub use setting::{RefusedSetting, SettingFault};
 pub use streaming::{Behind, NotStreaming};
 
 /// A failure of the lab. The message says what and why, [`Error::hint`] what to do next.
@@ -383,23 +384,6 @@ pub enum Error {
     /// A lab on another host.
     #[error(transparent)]
     Host(HostError),
-}
-
-/// The fault of a setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SettingFault {
-    /// No setting can be called that.
-    #[error("is not the name of a setting")]
-    NotAName,
-    /// It would tear the node out of its lab.
-    #[error("is managed by the lab")]
-    OfTheLab,
-    /// No configuration file can hold its value.
-    #[error("has a zero byte in its value")]
-    ZeroByte,
-    /// Its value would be more than one line of a file that has one line for each.
-    #[error("has a line break in its value")]
-    LineBreak,
 }
 
 impl Error {

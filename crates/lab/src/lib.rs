@@ -72,10 +72,12 @@ mod wait;
 pub use checksums::Checksums;
 pub use clean::{Cleaned, clean};
 pub use console::ConsoleRow;
-pub use effective::{RefusedSetting, effective};
+pub use effective::effective;
 pub use ending::{end_labs, kill_servers};
 pub use endpoint::{Encryption, Endpoint, Host};
-pub use error::{Behind, Error, GuestError, HostError, HostErrorKind, NotStreaming, SettingFault};
+pub use error::{
+    Behind, Error, GuestError, HostError, HostErrorKind, NotStreaming, RefusedSetting, SettingFault,
+};
 pub use fault::link::{Counters, RoundTrips, Shape};
 pub use find::Installation;
 pub use flush::Flush;

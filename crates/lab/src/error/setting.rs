@@ -1,0 +1,30 @@
+//! Errors of a setting.
+
+use crate::version::Version;
+
+/// The fault of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SettingFault {
+    /// No setting can be called that.
+    #[error("is not the name of a setting")]
+    NotAName,
+    /// It would tear the node out of its lab.
+    #[error("is managed by the lab")]
+    OfTheLab,
+    /// No configuration file can hold its value.
+    #[error("has a zero byte in its value")]
+    ZeroByte,
+    /// Its value would be more than one line of a file that has one line for each.
+    #[error("has a line break in its value")]
+    LineBreak,
+}
+
+/// A name or value that a server does not take.
+#[derive(Debug, thiserror::Error)]
+#[error("PostgreSQL {version} does not take a setting: {why}")]
+pub struct RefusedSetting {
+    /// Its version.
+    pub version: Version,
+    /// In its words.
+    pub why: String,
+}
