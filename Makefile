@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test setup-bench test check bench extension dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-states soak-isolation soak-failover soak-kills attack clean
+.PHONY: demo build setup setup-test setup-bench test test-fast check bench extension dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-states soak-isolation soak-failover soak-kills attack clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -27,6 +27,13 @@ test: setup-test
 extension:
 	@scripts/setup extension
 	@extension/pg_governor/test/run install
+
+# The tests that need no server of their own, for the loop of a change: what is pure, the engine in virtual
+# time, the report's text, and the map of the code.
+test-fast:
+	@cargo test --workspace --locked --lib --bins --test architecture --test virtual_time --test language --test study \
+	    --test shipped --test coverage --test figures --test record --test strangers --test endings --test html --test text \
+	    --test verdicts --test evidence --test controls --test sources --test histories
 
 # The archive and the packages of a release, into dist/.
 dist:

@@ -2,6 +2,7 @@
 //! them.
 
 mod circles;
+mod pages;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,0 +1,120 @@
+//! What pages and comments hold to: links that lead somewhere, files that are there, doc comments that begin
+//! with a noun or a verb.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{files, root};
+
+/// At most this share of the doc comments may begin with one of [`OPENINGS`].
+const SHARE_MAX: f64 = 0.05;
+
+const OPENINGS: [&str; 12] = [
+    "What",
+    "Whether",
+    "How",
+    "Where",
+    "Who",
+    "Whose",
+    "Which",
+    "When",
+    "Why",
+    "Whoever",
+    "Whatever",
+    "Whichever",
+];
+
+#[test]
+fn doc_comments_begin_with_a_noun_or_a_verb() {
+    let (mut all, mut found) = (0_u32, Vec::new());
+    for path in files(&root().join("crates")) {
+        let is_source = path.components().any(|part| part.as_os_str() == "src");
+        if !is_source {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let mut before = "";
+        for line in text.lines().map(str::trim_start) {
+            let kind = ["///", "//!"].into_iter().find(|kind| line.starts_with(kind));
+            let kind = kind.unwrap_or("");
+            if !kind.is_empty() && kind != before {
+                all += 1;
+                let first = line[3..].split_whitespace().next().unwrap_or("");
+                let first = first.trim_end_matches(|c: char| !c.is_alphanumeric());
+                if OPENINGS.contains(&first) {
+                    found.push(format!("{}: {line}", path.display()));
+                }
+            }
+            before = kind;
+        }
+    }
+    let share = found.len() as f64 / f64::from(all);
+    assert!(share <= SHARE_MAX, "{share:.3} of {all}, the first:\n{}", found[..20].join("\n"));
+}
+
+/// The pages that people read.
+fn pages() -> Vec<PathBuf> {
+    let root = root();
+    let mut pages: Vec<PathBuf> = Vec::new();
+    for folder in ["", "docs", "docs/studies", "studies", "python", "extension/pg_governor"] {
+        let entries = fs::read_dir(root.join(folder)).unwrap();
+        pages.extend(
+            entries
+                .map(|entry| entry.unwrap().path())
+                .filter(|path| path.extension().is_some_and(|extension| extension == "md")),
+        );
+    }
+    pages
+}
+
+/// The name that a heading has in an address.
+fn anchor(heading: &str) -> String {
+    let heading = heading.trim().to_lowercase();
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn anchors(page: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(page).unwrap_or_default();
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.map(|line| anchor(line.trim_start_matches('#'))).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => page.clone(),
+                file => page.parent().unwrap().join(file),
+            };
+            let is_there =
+                target.exists() && (heading.is_empty() || anchors(&target).contains(heading));
+            if !is_there {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn the_files_of_typical_changes_are_there() {
+    let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    assert!(page.lines().count() <= 80, "it is read before a first change");
+    let table = page.split("\n## Typical changes").nth(1).expect("a section on changes");
+    let table = table.split("\n## ").next().unwrap();
+    let mut n = 0;
+    for name in table.split('`').skip(1).step_by(2).filter(|name| name.contains('.')) {
+        assert!(root().join(name).exists(), "{name}");
+        n += 1;
+    }
+    assert!(n >= 12, "{n} files");
+}
