@@ -351,8 +351,9 @@ fn a_script_of_data_that_is_wrong_is_pointed_at() {
         let error = run(&request(folder(&files), place)).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
-    check("SELECT 1;\nCREATE TALBE x (a int);\n", "init.sql:2: syntax error at or near \"TALBE\"");
-    check("\\set a 1\nSELECT 1;\n", "init.sql:1: \\set has no place");
+    let wrong = "init.sql:2: ERROR:  syntax error at or near \"TALBE\"";
+    check("\\set a 1\nCREATE TALBE x (a int);\n", wrong);
+    check("\\nosuch\n", "invalid command \\nosuch");
 }
 
 #[test]
