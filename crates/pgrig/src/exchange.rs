@@ -10,6 +10,7 @@ use report::{Measure, Results};
 use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
+use crate::terminal;
 
 /// Where results are written for other programs.
 #[derive(Clone, Debug, Default, Args)]
@@ -48,7 +49,8 @@ impl ExchangeArguments {
         }
     }
 
-    /// Writes what is asked for.
+    /// Writes what is asked for. Files of measures are not written without a measure: a service would take
+    /// an empty one for a result.
     pub(crate) fn write(&self, results: &Results) -> Result<(), Complaint> {
         if let Some(path) = &self.junit {
             put(path, &results.junit())?;
@@ -58,6 +60,12 @@ impl ExchangeArguments {
             let file = OpenOptions::new().create(true).append(true).open(&path);
             file.and_then(|mut file| file.write_all(results.summary().as_bytes()))
                 .map_err(|error| failed(&path, &error))?;
+        }
+        if results.figures.is_empty() {
+            if self.benchmark_action.is_some() || self.bencher.is_some() {
+                terminal::narrate("  no figure has an interval: no file of measures is written");
+            }
+            return Ok(());
         }
         if let Some(directory) = &self.benchmark_action {
             std::fs::create_dir_all(directory).map_err(|error| failed(directory, &error))?;

@@ -73,12 +73,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
         std::fs::write(path, found.json() + "\n")
             .map_err(|source| compare::Error::Write { path: path.clone(), source })?;
     }
-    let results = Results::of_comparison(&found);
-    if arguments.exchange.is_asked() && results.figures.is_empty() {
-        terminal::narrate("  no figure has an interval: files for CI are not written");
-    } else {
-        arguments.exchange.write(&results)?;
-    }
+    arguments.exchange.write(&Results::of_comparison(&found))?;
     terminal::narrate(format_args!("  report          {}", written.display()));
     page.end(&found);
     Ok(exit(&found, arguments.gate.is_some()))

@@ -100,7 +100,7 @@ fn the_steps_build_compare_and_leave_a_summary() {
     assert_eq!((step.as_str(), code), ("Compare", Some(0)), "{said}");
     let summary = std::fs::read_to_string(desk.path("summary.md")).expect("a summary");
     assert!(summary.starts_with("### pgrig compare\n"), "{summary}");
-    for name in ["junit.xml", "bencher.json", "record/report.html", "record/comparison.json"] {
+    for name in ["junit.xml", "record/report.html", "record/comparison.json"] {
         assert!(desk.path("pgrig-compare").join(name).is_file(), "{name}");
     }
     let record =
