@@ -82,7 +82,7 @@ fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)
             format!(
                 "a claim in pairs has as many clients on both sides, and not {one} and {other}"
             ),
-            shape,
+            "give both workloads as many clients, or leave out pairs",
         ));
     }
     let simple = "measure it in whole trials: leave out pairs";
