@@ -85,7 +85,7 @@ pub enum Error {
         node: String,
         /// The time that it was waited for.
         within: String,
-        /// The last thing that was missing.
+        /// The last obstacle.
         said: String,
         /// The end of the machine's logs.
         log: String,
