@@ -121,6 +121,6 @@ const WAYS: &[(&str, Way)] = &[("filesystem", Way::Filesystem), ("block", Way::B
 /// A small cluster with its WAL.
 const SIZE_DEFAULT: u64 = 2 << 30;
 const SIZE_MIN: u64 = 256 << 20;
-/// Units that disks write whole: from 512 bytes on old disks to a page of PostgreSQL's.
+/// Bounds of the unit that disks write whole: 512 bytes on old disks, a page of PostgreSQL's.
 const SECTOR_MIN: u32 = 512;
 const SECTOR_MAX: u32 = 8192;
