@@ -23,7 +23,7 @@ pub enum Error {
     /// The log of a disk, or what is made of it.
     #[error("{doing} {}: {source}", .path.display())]
     File {
-        /// The step, as in "reading".
+        /// The step, as in "opening".
         doing: &'static str,
         /// To which file.
         path: PathBuf,

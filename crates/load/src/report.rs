@@ -38,7 +38,6 @@ pub(crate) enum Report {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Loss {
     pub(crate) why: String,
-    /// The advice on what to do next.
     pub(crate) hint: Option<String>,
 }
 
@@ -53,7 +52,6 @@ impl From<String> for Loss {
 pub(crate) struct ConnectFailure {
     /// In libpq's words.
     pub(crate) message: String,
-    /// The SQLSTATE, where the server gave one.
     pub(crate) sqlstate: Option<String>,
     pub(crate) hint: Option<String>,
     /// The limit on connections that was reached, if it is known.

@@ -51,7 +51,7 @@ pub enum Error {
     GuardEnded {
         /// Its name in the lab.
         name: String,
-        /// The way in which it ended.
+        /// Its exit status.
         exit: Exit,
         /// The end of its log.
         log: String,
@@ -61,7 +61,7 @@ pub enum Error {
     GuardNotInCharge {
         /// Its name in the lab.
         name: String,
-        /// The time that it was waited for.
+        /// The time that it was given.
         seconds: u64,
         /// The end of its log.
         log: String,
@@ -83,7 +83,7 @@ pub enum Error {
     NotReady {
         /// The program and its machine.
         node: String,
-        /// The time that it was waited for.
+        /// The time that it was given.
         within: String,
         /// The last obstacle.
         said: String,

@@ -25,7 +25,7 @@ pub enum PowerError {
     /// A server that goes on with a disk that fails.
     #[error("its disk fails, and it has not ended within {seconds} s")]
     GoesOn {
-        /// The time that it was waited for.
+        /// The time that it was given.
         seconds: u64,
     },
     /// Everything had been flushed.

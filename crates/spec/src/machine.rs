@@ -72,7 +72,7 @@ pub struct ManagedServer {
 pub struct Ready {
     /// The condition.
     pub when: ReadyWhen,
-    /// Time for which it is waited for, in milliseconds.
+    /// Time limit of the wait for it, in milliseconds.
     pub within_ms: u64,
 }
 

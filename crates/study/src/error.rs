@@ -93,7 +93,7 @@ pub enum Error {
     HostLost {
         /// Its name in the inventory.
         host: String,
-        /// The reason of the loss.
+        /// The reason for the loss.
         why: String,
     },
     /// A fault that does no harm where it must: the rest of the study would prove nothing.

@@ -89,7 +89,7 @@ pub(crate) enum ActError {
     /// A server that was started or resumed does not answer.
     #[error("it does not answer within {seconds} s")]
     NoAnswer {
-        /// The time that it was waited for.
+        /// The time that it was given.
         seconds: u64,
     },
 }
