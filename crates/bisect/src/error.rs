@@ -1,14 +1,14 @@
-//! Why a bisection could not be made.
+//! Errors of a bisection.
 
 use std::path::PathBuf;
 
-/// Why a bisection could not be made.
+/// The reason why a bisection could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// git could not be run.
     #[error("running git: {0}")]
     NoGit(std::io::Error),
-    /// What git said.
+    /// A git command that failed.
     #[error("git {doing}: {why}")]
     Git {
         /// The command.
@@ -37,9 +37,9 @@ pub enum Error {
     File {
         /// The step.
         doing: &'static str,
-        /// Which.
+        /// The directory or file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The command that builds failed.
@@ -53,9 +53,9 @@ pub enum Error {
     /// The good or the bad commit could not be compared.
     #[error("comparing {what}: {source}")]
     Compare {
-        /// Which commits.
+        /// The commits.
         what: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<compare::Error>,
     },
@@ -87,7 +87,7 @@ pub enum Error {
     State {
         /// Its file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A bisection of other commits, or of another figure.
@@ -95,7 +95,7 @@ pub enum Error {
     Other {
         /// Its directory.
         directory: PathBuf,
-        /// What differs.
+        /// The difference.
         what: &'static str,
     },
     /// The record of a step.
@@ -107,7 +107,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What to do next.
+    /// Says what to do next.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {

@@ -42,7 +42,7 @@ pub struct Repository {
     directory: PathBuf,
 }
 
-/// What builds a commit, and where builds are kept.
+/// The command that builds a commit, and the directory in which builds are kept.
 #[derive(Clone, Debug)]
 pub struct Build {
     /// The command's words: one is a line for the shell, several are a program and its arguments.
@@ -205,7 +205,7 @@ fn run(
     }
 }
 
-/// What git prints.
+/// Runs git and returns its output.
 fn git(directory: &Path, arguments: &[&str]) -> Result<String, Error> {
     let command = Command::new("git")
         .args(arguments)

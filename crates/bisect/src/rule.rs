@@ -1,4 +1,4 @@
-//! What a comparison of a commit with the good one says of it.
+//! The judgement of a commit by its comparison with the good one.
 
 use crate::search::Verdict;
 
@@ -9,7 +9,7 @@ pub struct Threshold {
     effect: f64,
 }
 
-/// Where an interval lies.
+/// Position of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
     /// On one side of the threshold.
@@ -32,7 +32,7 @@ impl Threshold {
         self.effect.sqrt()
     }
 
-    /// What an interval of commit ÷ good says.
+    /// Judges a commit by the interval of commit ÷ good.
     #[must_use]
     pub fn judge(self, low: f64, high: f64) -> Said {
         let ratio = self.ratio();

@@ -13,11 +13,11 @@ use crate::rule::{Said, Threshold, error_per_step};
 use crate::search::{Answer, Search, Verdict};
 use crate::state::{Kind, State, Step};
 
-/// What is asked for.
+/// The user's request.
 pub struct Request {
     /// The repository, and the commits of its state.
     pub repository: Repository,
-    /// What builds a commit.
+    /// The command that builds a commit.
     pub build: Build,
     /// The data of every server. `{}` in its path, and in `sql`, is the tree of the commit.
     pub data: Data,
@@ -31,22 +31,22 @@ pub struct Request {
     pub words: String,
     /// The figure that decides.
     pub figure: Metric,
-    /// What holds for every comparison; its time is that of a step.
+    /// Options of every comparison; its time is that of a step.
     pub common: Common,
     /// The whole of it takes this long at most.
     pub max_time: Option<Duration>,
 }
 
-/// What a comparison of a commit with the good one has shown.
+/// The result of comparing a commit with the good one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compared {
     /// Commit ÷ good: value, lower and upper bound of the figure that decides.
     pub ratio: Option<[f64; 3]>,
-    /// What keeps it from being judged.
+    /// The reason why it cannot be judged.
     pub refusal: Option<String>,
 }
 
-/// What compares: it is given the name of the step's record as well.
+/// A function that compares: it is given the name of the step's record as well.
 pub type Comparer<'a> = dyn Fn(
         &compare::Request,
         &str,
@@ -76,21 +76,21 @@ pub fn compare_servers(
     Ok(Compared { ratio, refusal: found.refusal(figure).map(|doubt| doubt.words()) })
 }
 
-/// What happens.
+/// An event of a bisection.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A commit is built.
     Building(&'a Commit),
     /// A step begins.
     Step {
-        /// What it is for.
+        /// The kind of the step.
         kind: Kind,
         /// The commit that is compared with the good one.
         commit: &'a Commit,
         /// Steps so far, and how many there are at most.
         number: [usize; 2],
     },
-    /// What happens in it.
+    /// An event of its comparison.
     Comparing(compare::Event<'a>),
     /// A step is over.
     Over(&'a Step, &'a Commit),
@@ -218,7 +218,7 @@ struct Course<'a, 'o> {
 }
 
 impl Course<'_, '_> {
-    /// What the good and the bad commit differ by decides where the middle is.
+    /// The threshold between good and bad: the middle of what the good and the bad commit differ by.
     fn threshold(&self, state: &State) -> Result<Threshold, Error> {
         let ratio = state.step(Kind::Effect).and_then(|step| step.ratio);
         ratio.map(|[value, ..]| Threshold::of_effect(value)).ok_or(Error::NoEffect {
@@ -228,7 +228,7 @@ impl Course<'_, '_> {
         })
     }
 
-    /// Whether the preflight's step has shown what it must.
+    /// Checks that the preflight's step has shown what it must.
     fn preflight(&self, state: &State, kind: Kind) -> Result<(), Error> {
         let figure = self.request.figure.words().to_owned();
         let Some(step) = state.step(kind) else { return Ok(()) };

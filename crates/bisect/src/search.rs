@@ -1,6 +1,6 @@
-//! Which commit is measured next, and what is known of the first bad one.
+//! The choice of the commit to measure next, and what is known of the first bad one.
 
-/// What is said of a commit.
+/// The verdict on a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -18,7 +18,7 @@ pub struct Search {
     verdicts: Vec<Option<Verdict>>,
 }
 
-/// What is left when no commit would say more.
+/// The answer when no commit would say more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The first bad commit.

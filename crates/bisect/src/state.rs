@@ -1,4 +1,4 @@
-//! What a bisection knows, as it is kept in its directory: `bisect.json` and a record for each step.
+//! The state of a bisection, as it is kept in its directory: `bisect.json` and a record for each step.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::search::Verdict;
 /// The version of `bisect.json` that this pgrig writes and reads.
 const FORMAT: u32 = 1;
 
-/// What a bisection knows.
+/// The state of a bisection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
@@ -27,13 +27,13 @@ pub struct State {
     pub error: f64,
     /// The good commit, those after it, the bad one.
     pub commits: Vec<Commit>,
-    /// What was measured, in this order.
+    /// The steps that were measured, in this order.
     pub steps: Vec<Step>,
     /// The answer, in sentences.
     pub answer: String,
     /// The first commit that may be the first bad one, and the last: one and the same where it is known.
     pub first_bad: Option<[usize; 2]>,
-    /// How probable it is at most that the answer is wrong.
+    /// Upper bound of the probability that the answer is wrong.
     pub error_used: f64,
 }
 
@@ -43,21 +43,21 @@ pub struct State {
 pub struct Step {
     /// The commit, by its place.
     pub commit: usize,
-    /// What the step is for.
+    /// The kind of the step.
     pub kind: Kind,
-    /// What it says; none where it was interrupted.
+    /// Its verdict; none where it was interrupted.
     pub verdict: Verdict,
     /// Commit ÷ good: value, lower and upper bound.
     pub ratio: Option<[f64; 3]>,
-    /// How long it took, building included, in seconds.
+    /// Its duration, building included, in seconds.
     pub seconds: f64,
-    /// Why it was skipped.
+    /// The reason why it was skipped.
     pub why: Option<String>,
     /// Its record, below the directory of the bisection.
     pub record: Option<String>,
 }
 
-/// What a step is for.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {

@@ -23,11 +23,11 @@ pub enum Error {
     /// The log of a disk, or what is made of it.
     #[error("{doing} {}: {source}", .path.display())]
     File {
-        /// What was being done.
+        /// The step, as in "opening".
         doing: &'static str,
         /// To which file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// A log that cannot be read.
@@ -38,7 +38,7 @@ pub enum Error {
     NoState {
         /// The number that was asked for.
         number: usize,
-        /// How many there are.
+        /// Number of states that there are.
         states: usize,
         /// The list.
         list: PathBuf,

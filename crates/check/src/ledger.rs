@@ -122,7 +122,7 @@ fn check_all(site: &Site, before: &Before<'_>) -> Result<Checked, Error> {
     Ok(checked)
 }
 
-/// What the rows of one server say of a ledger: all workloads together, and whether a table could not
+/// Findings in the rows of one server on a ledger: all workloads together, and whether a table could not
 /// be read.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use spec::{Metric, Point};
 
 use crate::queries::Values;
 
-/// What is known of a trial when its checks begin.
+/// The facts that are known of a trial when its checks begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Before<'a> {
     /// The point that was run.
@@ -30,11 +30,11 @@ pub struct Before<'a> {
     pub paused: &'a [String],
     /// The servers of whose data a power cut has left nothing.
     pub lost: &'a [String],
-    /// What the clients measured.
+    /// The measurements of the clients.
     pub workloads: &'a [WorkloadResult],
-    /// What the study's queries gave before the load, where they are compared with that.
+    /// The values of the study's queries before the load, where they are compared with later ones.
     pub values: &'a Values,
-    /// What each server counted from before the first client came until after the last one left.
+    /// The counts of each server from before the first client came until after the last one left.
     pub deltas: &'a BTreeMap<String, Delta>,
 }
 

@@ -1,4 +1,4 @@
-//! What the figures say, and when they say enough.
+//! The answer that the figures give, and the rule for stopping.
 
 use record::Doubt;
 use record::comparison::{Comparison, Instances, Metric, Ratio, Stop, Verdict};
@@ -110,7 +110,7 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// When to stop.
+/// The rule for stopping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// The figures that decide.
@@ -121,11 +121,11 @@ pub struct Rule {
     pub threshold: f64,
     /// Stop as soon as the threshold is decided.
     pub by_threshold: bool,
-    /// When the first figure that decides says enough, in the place of precision and threshold.
+    /// The condition on the first figure that decides, in the place of precision and threshold.
     pub until: Option<Until>,
 }
 
-/// When a figure says enough of what is asked.
+/// A condition under which a figure answers the question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Until {
     /// Its interval is narrow beside its distance from 1.
@@ -147,8 +147,8 @@ impl Until {
 }
 
 impl Rule {
-    /// Whether these figures are enough. Valid at every look: the intervals are confidence
-    /// sequences.
+    /// The reason to stop; none while these figures are not enough. Valid at every look: the intervals
+    /// are confidence sequences.
     ///
     /// `are_others_due` says whether the other deciding figures, where they have no interval yet, will have
     /// one within the time: the precision of the first one then waits for them.

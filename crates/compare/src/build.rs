@@ -153,7 +153,7 @@ fn fill(side: &mut Draft, request: &Request, control: &load::Control) -> Result<
     room::copy(side.node.directory(), bytes.and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
-/// What a side's data are made from.
+/// The key of a side's data, which stands for everything that they are made from.
 fn key(installation: &Installation, request: &Request) -> Result<Key, import::Error> {
     let mut key = Key::new(installation);
     match &request.data {
@@ -203,8 +203,8 @@ fn imported(side: &'static str) -> impl Fn(import::Error) -> Error {
     move |source| Error::Import { side: Some(side.to_owned()), source: Box::new(source) }
 }
 
-/// Whether B's programs can read the files of A, which is stopped: those that they make themselves
-/// have the same format.
+/// True if B's programs can read the files of A, which is stopped: those that they make themselves have
+/// the same format.
 fn can_read(b: &mut Draft, a: &Draft) -> Result<bool, Error> {
     if a.node.installation() == b.node.installation() {
         return Ok(true);

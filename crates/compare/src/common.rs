@@ -1,4 +1,4 @@
-//! What a comparison is asked for, whatever its sides are.
+//! The part of a request for a comparison that does not depend on the sides.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::design::SIDES;
 use crate::error::Error;
 use crate::profile::Profiler;
 
-/// What a comparison is asked for, whatever its sides are.
+/// The part of a request for a comparison that does not depend on the sides.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// What the user calls the comparison.
+    /// The user's name for the comparison.
     pub name: Option<String>,
     /// Compare A with a copy of itself.
     pub is_self: bool,
@@ -21,7 +21,7 @@ pub struct Common {
     pub decides: Vec<Metric>,
     /// Run VACUUM (ANALYZE) after a script or dump of the user's.
     pub analyzes: bool,
-    /// Where built data are kept and looked for, if they are to be.
+    /// The cache of built data; none where they are not kept.
     pub cache: Option<Cache>,
     /// Stop when the interval of the first figure that decides is as narrow as this on either side,
     /// as a share.
@@ -30,7 +30,7 @@ pub struct Common {
     pub threshold: f64,
     /// Stop as soon as the threshold is decided.
     pub by_threshold: bool,
-    /// When the first figure that decides says enough, in the place of precision and threshold.
+    /// The condition on the first figure that decides, in the place of precision and threshold.
     pub until: Option<Until>,
     /// The confidence of the figures that decide, together.
     pub confidence: f64,
@@ -38,7 +38,7 @@ pub struct Common {
     pub max_time: Duration,
     /// Sample where the servers' CPU time goes.
     pub has_profile: bool,
-    /// What is known of identical servers on this machine.
+    /// The known difference between identical servers on this machine.
     pub floor: Floor,
     /// Of the order of blocks and of the keys.
     pub seed: u64,
@@ -51,7 +51,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// Whether this machine can do what is asked, seen before anything is built.
+    /// Checks that this machine can do what is asked, before anything is built.
     ///
     /// # Errors
     /// [`Error::Profile`] where perf cannot sample.
@@ -59,7 +59,7 @@ impl Common {
         if self.has_profile { Profiler::check() } else { Ok(()) }
     }
 
-    /// Whether sides that differ by that, or by nothing, can be compared.
+    /// Checks that sides that differ in this option, or in none, can be compared.
     ///
     /// # Errors
     /// [`Error::SameSides`]; [`Error::NotSelf`] where A is to be compared with itself.

@@ -21,7 +21,7 @@ use crate::pilot::{self, SLICE_MS, Shape};
 
 /// The servers of a side, as far as a contest has to do with them.
 pub trait Ground: Sync {
-    /// What the side is called in messages.
+    /// The name of the side in messages.
     fn name(&self) -> &str;
 
     /// A connection for administration to the server that has the data.
@@ -43,12 +43,12 @@ pub trait Ground: Sync {
     fn tidy(&self) -> Result<(), Error>;
 }
 
-/// What both sides stand on.
+/// The ground that both sides stand on.
 pub trait Arena {
     /// A's servers, then B's.
     fn sides(&self) -> [&dyn Ground; 2];
 
-    /// What [`Arena::renew`] does.
+    /// The kind of renewal that [`Arena::renew`] makes.
     fn renewal(&self) -> Renewal;
 
     /// Makes new instances of both sides' servers, as [`Arena::renewal`] says. `is_exchanged` says
@@ -65,13 +65,13 @@ pub struct Contest<'a> {
     pub arena: &'a mut dyn Arena,
     /// The load of A, then of B. A rate is that of the blocks in which a side has its turn.
     pub workloads: [Workload; 2],
-    /// What is known of identical servers on this machine.
+    /// The known difference between identical servers on this machine.
     pub floor: Floor,
     /// Threads of the generator.
     pub lanes: u32,
     /// Of the order of blocks and of the keys.
     pub seed: u64,
-    /// When an interval is narrow enough.
+    /// The rule for stopping.
     pub rule: Rule,
     /// The confidence of each figure that decides ([`Rule::deciding`]); of the others it is
     /// [`CONFIDENCE`].
@@ -84,45 +84,45 @@ pub struct Contest<'a> {
     pub control: &'a Control,
 }
 
-/// What was measured.
+/// The result of a contest.
 #[derive(Debug, Default)]
 pub struct Contested {
-    /// What was measured from one restart to the next, warm-up left out.
+    /// The segments, each measured from one restart to the next, warm-up left out.
     pub segments: Vec<Segment>,
-    /// What all segments together give.
+    /// The figures of all segments together.
     pub figures: Vec<Figure>,
     /// Throughput of one half of A's blocks ÷ that of the other half.
     pub identical: Option<Ratio>,
-    /// What they gave after each segment.
+    /// The figures after each segment.
     pub looks: Vec<Look>,
-    /// How the servers' instances differ.
+    /// The differences between the servers' instances.
     pub instances: Instances,
-    /// What the servers of each side did besides the load.
+    /// The activity of each side's servers besides the load.
     pub background: [Background; 2],
-    /// What the clients waited for.
+    /// The clients' waits.
     pub waits: Vec<Wait>,
-    /// What the ratios of throughput and latency are computed from.
+    /// The series from which the ratios of throughput and latency are computed.
     pub series: Vec<Series>,
-    /// What was seen of machine and generator.
+    /// The observed conditions of machine and generator.
     pub conditions: Conditions,
-    /// Where the servers' CPU time went, where that was asked for.
+    /// The profile of the servers' CPU time, where that was asked for.
     pub profile: Option<Profile>,
-    /// What stands against the figures, in sentences.
+    /// The reasons to doubt the figures, in sentences.
     pub doubts: Vec<String>,
-    /// Whose client failed, and why.
+    /// The side whose client failed, and the reason.
     pub lost: Option<String>,
 }
 
-/// How far a contest is.
+/// The progress of a contest.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// Pairs of neighbouring blocks so far.
     pub pairs: usize,
-    /// What they give.
+    /// The figures of these pairs.
     pub figures: &'a [Figure],
     /// The ratios so far, the last segment's included.
     pub looks: &'a [Look],
-    /// How the servers' instances differ.
+    /// The differences between the servers' instances.
     pub instances: &'a Instances,
     /// Since measuring began.
     pub seconds: f64,
@@ -139,24 +139,24 @@ impl Contested {
 /// The confidence of an interval, or of several together.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// How long the pilot loads each side: this share of the time that a contest may take, within
-/// bounds. Below the lower one it could not judge any length of a block.
+/// Share of a contest's time for which the pilot loads each side, within bounds. Below the lower one it
+/// could not judge any length of a block.
 const PILOT_SHARE: f64 = 0.05;
 const PILOT_MS: RangeInclusive<u64> = 4_000..=12_000;
 
-/// How long it loads each side where only the rest of a block is to be found.
+/// Time for which the pilot loads each side where only the rest of a block is to be found.
 const REST_PILOT_MS: u64 = 1_000;
 
 /// With no more transactions than this in a pilot, one is waited for.
 const FEW: u64 = 2;
 
-/// What a restart is taken to cost before there was one, its warm-up and the work before it included.
+/// Assumed duration of a restart before there was one, its warm-up and the work before it included.
 const RESTART_S: f64 = 5.0;
 
 /// At the start of each pilot, and of each segment: caches fill, connections warm up.
 pub(crate) const WARM_MS: u64 = 2_000;
 
-/// What a short load of one side alone has shown.
+/// The result of a short load of one side alone.
 struct Pilot {
     /// Transactions, one count each [`SLICE_MS`].
     slices: Vec<u64>,

@@ -64,7 +64,7 @@ impl Contest<'_> {
         Ok((found, stop))
     }
 
-    /// Which sides did not do what was due.
+    /// The sides that did not do what was due.
     fn missed_rates(&self, figures: &[Figure]) -> Vec<String> {
         let throughput = figures.iter().find(|figure| figure.metric == Metric::Throughput);
         let missed = throughput.into_iter().flat_map(|figure| {
@@ -166,14 +166,14 @@ impl<'c, 'a> Course<'c, 'a> {
         Ok(Stop::Time)
     }
 
-    /// How many octets of a segment fit into so many seconds.
+    /// Number of octets of a segment that fit into so many seconds.
     fn octets_in(&self, seconds: f64) -> usize {
         let octet_s = self.shape.octet_s();
         let segment_s = segment_s(self.contest.max_time, octet_s);
         (seconds.min(segment_s) / octet_s + 1e-9).floor().max(0.0) as usize
     }
 
-    /// Whether the sides have exchanged their files in this segment: in one of two, at random.
+    /// True if the sides have exchanged their files in this segment: in one of two, at random.
     fn is_exchanged(&self, number: u64) -> bool {
         let pair = stats::mix(self.contest.seed.wrapping_add(number / 2));
         self.contest.arena.renewal() == Renewal::Exchanged && (number + pair) % 2 == 1
@@ -192,7 +192,8 @@ impl<'c, 'a> Course<'c, 'a> {
         Ok(())
     }
 
-    /// What was measured until a client failed counts, if there is an interval.
+    /// The way in which the contest stops at an error. The measurements until then count if there is an
+    /// interval.
     fn stopped(&mut self, error: Error) -> Result<Stop, Error> {
         // What ends because the user asked for it has not failed.
         if self.contest.control.urgency() != Urgency::None {
@@ -328,7 +329,7 @@ impl<'c, 'a> Course<'c, 'a> {
         }
     }
 
-    /// What the segments say, and whether that is enough.
+    /// Evaluates the segments so far; returns the reason to stop if they are enough.
     fn look(&mut self, observe: &mut dyn FnMut(Progress<'_>)) -> Option<Stop> {
         // One that was interrupted in its first octet has shown nothing.
         if self.under_way.octets == 0 {

@@ -4,7 +4,7 @@ use load::Turn;
 use record::comparison::OCTET_PAIRS;
 use stats::Prng;
 
-/// What the sides are called: A is side 0, B is side 1.
+/// Names of the sides: A is side 0, B is side 1.
 pub const SIDES: [&str; 2] = ["A", "B"];
 
 /// Blocks of an octet.

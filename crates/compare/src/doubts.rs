@@ -1,4 +1,4 @@
-//! What stands against an answer.
+//! Reasons to doubt an answer.
 
 use record::comparison::Ratio;
 use record::{Conditions, Doubt};
@@ -78,7 +78,7 @@ pub(crate) fn of_identical(identical: &Ratio) -> Option<String> {
 const TIDY_FACTOR: f64 = 1.5;
 const TIDY_S: f64 = 0.25;
 
-/// What one side does between segments more than the other.
+/// The doubt that arises where one side does more between segments than the other.
 pub(crate) fn of_tidying(names: [&str; 2], [a, b]: [f64; 2]) -> Option<String> {
     let (least, most) = (a.min(b), a.max(b));
     (most > TIDY_FACTOR * least && most - least > TIDY_S).then(|| {

@@ -1,10 +1,10 @@
-//! Why a comparison could not be made.
+//! Errors of a comparison.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a comparison could not be made.
+/// The reason why a comparison could not be made.
 #[derive(Debug, Error)]
 pub enum Error {
     /// A server, its programs or its directory.
@@ -15,7 +15,7 @@ pub enum Error {
     Server {
         /// The side.
         side: String,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: lab::Error,
     },
@@ -43,7 +43,7 @@ pub enum Error {
     Import {
         /// The side; none where it was only looked at.
         side: Option<String>,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<import::Error>,
     },
@@ -61,7 +61,7 @@ pub enum Error {
         "two servers need about {} MiB of {what}, and {} MiB are free", .needs >> 20, .has >> 20
     )]
     TooLittle {
-        /// What is too little.
+        /// The resource that is scarce.
         what: &'static str,
         /// Bytes that both servers need.
         needs: u64,
@@ -71,13 +71,13 @@ pub enum Error {
     /// The load could not begin.
     #[error("loading side {side}: {source}")]
     Load {
-        /// Which side, or both.
+        /// The side, or both.
         side: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<load::LoadError>,
     },
-    /// What pgbench's options ask for.
+    /// pgbench's options that are wrong.
     #[error("{}", .0.message())]
     Workload(pgbench::Complaint),
     /// An option of pgbench's that a comparison cannot follow.
@@ -85,7 +85,7 @@ pub enum Error {
     Option {
         /// As it is typed.
         option: String,
-        /// Why it does not fit.
+        /// The reason why it does not fit.
         why: &'static str,
     },
     /// Both sides are the same, and nothing says that this is meant.
@@ -104,18 +104,18 @@ pub enum Error {
     /// A file could not be read.
     #[error("reading {path}: {source}")]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
     /// A file could not be written.
     #[error("writing {path}: {source}")]
     Write {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -168,7 +168,7 @@ pub enum Error {
     /// The user interrupted it before there was anything to say.
     #[error("interrupted while {doing}")]
     Interrupted {
-        /// What was being done.
+        /// The step that was interrupted.
         doing: &'static str,
     },
 }
@@ -182,7 +182,7 @@ impl Error {
         Error::Server { side: side.to_owned(), source }
     }
 
-    /// What to do next.
+    /// Says what to do next.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {

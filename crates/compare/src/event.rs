@@ -1,11 +1,11 @@
-//! What happens while a comparison runs.
+//! Events of a comparison.
 
 use std::time::Duration;
 
 use record::Comparison;
 use record::comparison::DataOrigin;
 
-/// What happens while a comparison runs.
+/// An event of a comparison.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The servers are being built, or servers of the user's are given data.
@@ -19,9 +19,9 @@ pub enum Event<'a> {
         versions: [&'a str; 2],
         /// The scale of pgbench's tables, where these are the data that were made.
         scale: Option<u32>,
-        /// How the data of both came to be the same.
+        /// The origin of the data of both sides.
         data: DataOrigin,
-        /// How long it took.
+        /// The time that it took.
         seconds: f64,
     },
     /// A short load finds the length of a block.
@@ -31,13 +31,13 @@ pub enum Event<'a> {
         /// It stops after this time at the latest.
         max_time: Duration,
     },
-    /// What is measured, now that the length of a block is known.
+    /// The plan of the measurement, now that the length of a block is known.
     Planned {
         /// In words.
         blocks: String,
         /// About how long forty pairs take, in seconds.
         forty_pairs_s: f64,
-        /// What is out of reach in the time.
+        /// The goals that are out of reach in the time.
         notes: &'a [String],
     },
     /// There is more to say: the comparison as it would be if it ended now.

@@ -8,12 +8,12 @@ use stats::{Interval, NoInterval};
 use crate::answer;
 use crate::observation::{Half, Octet};
 
-/// How certain an interval of a figure is.
+/// The confidence of a figure's intervals.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Confidence {
     /// Of each figure that decides.
     pub(crate) deciding: f64,
-    /// Which ones decide.
+    /// The metrics that decide.
     pub(crate) metrics: Vec<Metric>,
     /// Of the others.
     pub(crate) other: f64,
@@ -22,14 +22,14 @@ pub(crate) struct Confidence {
 /// One figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// What it is.
+    /// The metric.
     pub metric: Metric,
     /// Of side A and of side B, in the metric's unit.
     pub sides: [f64; 2],
     /// B ÷ A; none where there is too little to compute an interval from.
     pub ratio: Option<Interval>,
-    /// What a server also does by itself was the same on both in the same time: of transactions it says
-    /// nothing.
+    /// True if the server also does this by itself and did as much on both sides in the same time: the
+    /// figure says nothing of transactions.
     pub is_background: bool,
 }
 
@@ -226,7 +226,7 @@ fn quantiles(segments: &[Octet], metric: Metric, quantile: f64) -> Option<Series
     (!below.is_empty()).then(|| Series::new(metric, above, below))
 }
 
-/// What the ratios of throughput and of latencies are computed from.
+/// The series from which the ratios of throughput and of latencies are computed.
 pub(crate) fn series(segments: &[Octet]) -> Vec<Series> {
     let of = |metric: Metric| match (metric, metric.quantile()) {
         (Metric::Throughput, _) => Some(counted(segments)),

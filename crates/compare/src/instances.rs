@@ -1,5 +1,5 @@
-//! How the servers' instances differ: from one restart to the next, and the copy of the data from the
-//! original.
+//! The differences between the servers' instances: from one restart to the next, and between the copy of
+//! the data and the original.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use crate::observation::{Half, Octet, Segment};
 /// Segments from which on their spread is told.
 const SEGMENTS_MIN: usize = 5;
 
-/// What restarts and the work before them took.
+/// The cost of restarts and of the work before them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
     /// Seconds of all restarts, warming up included.
     pub(crate) restart_s: f64,
     /// Seconds of VACUUM and CHECKPOINT of A and of B.
     pub(crate) tidy_s: [f64; 2],
-    /// How many there were.
+    /// Number of restarts.
     pub(crate) times: usize,
 }
 
-/// What these segments have shown.
+/// The differences that these segments have shown.
 pub(crate) fn instances(
     segments: &[Segment],
     renewal: Renewal,

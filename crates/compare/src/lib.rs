@@ -48,7 +48,7 @@ mod side;
 mod turns;
 mod waits;
 
-/// What a server says of a plan, for fuzz targets.
+/// Reads what a server says of a plan, for fuzz targets.
 #[cfg(fuzzing)]
 pub fn fuzz_plan(json: &str) {
     let _ = plans::read(json);

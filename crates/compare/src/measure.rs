@@ -15,12 +15,12 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::{plans, presets, reach};
 
-/// What a record says of the sides.
+/// The description of the sides for a record.
 #[derive(Clone, Debug)]
 pub struct Subject {
     /// A, then B.
     pub sides: [Side; 2],
-    /// How the data of both came to be the same.
+    /// The origin of the data of both sides.
     pub data: DataOrigin,
     /// The point of a study whose load it is; none where pgbench's options say what the load is.
     pub point: Option<Point>,

@@ -1,11 +1,11 @@
-//! What blocks have shown of both sides: octet by octet, and from one restart to the next.
+//! Observations of both sides: octet by octet, and from one restart to the next.
 
 use std::collections::BTreeMap;
 
 use record::comparison::{Background, Metric, OCTET_PAIRS};
 use stats::Latency;
 
-/// What one side did in one octet: four blocks of its own.
+/// Observations of one side in one octet: four blocks of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Half {
     /// Transactions that ended well.
@@ -18,16 +18,16 @@ pub struct Half {
     pub lead_failures: u64,
     /// Their latency.
     pub latency: Latency,
-    /// How long it began transactions, in seconds.
+    /// Time during which it began transactions, in seconds.
     pub seconds: f64,
     /// Turns so far, where blocks are turns.
     pub turns: usize,
     /// Transactions and seconds of its first and last block, and of the two between.
     pub split: [(f64, f64); 2],
-    /// What its server used over the whole octet, in the unit of the metric; nothing where it cannot
-    /// be read.
+    /// The use of resources by its server over the whole octet, in the unit of the metric; nothing where
+    /// it cannot be read.
     pub used: BTreeMap<Metric, f64>,
-    /// What its servers did besides the load.
+    /// The activity of its servers besides the load.
     pub background: Background,
 }
 
@@ -82,16 +82,16 @@ pub struct Octet {
     pub sides: [Half; 2],
 }
 
-/// What was measured from one restart to the next: the unit of observation.
+/// Observations from one restart to the next: the unit of observation.
 #[derive(Clone, Debug, Default)]
 pub struct Segment {
     /// Its first octet, its third and so on, and the others: what both have in common is lasting.
     pub parts: [Octet; 2],
-    /// How many octets it has, or quads of single turns.
+    /// Number of octets, or of quads of single turns.
     pub octets: usize,
-    /// How many pairs of neighbouring blocks.
+    /// Number of pairs of neighbouring blocks.
     pub pairs: usize,
-    /// Whether the sides had exchanged their files.
+    /// True if the sides had exchanged their files.
     pub is_exchanged: bool,
 }
 
@@ -150,7 +150,7 @@ impl Octet {
         }
     }
 
-    /// What the servers of each side did besides the load.
+    /// The activity of each side's servers besides the load.
     pub(crate) fn background(&self) -> [Background; 2] {
         self.sides.each_ref().map(|half| half.background)
     }
@@ -169,7 +169,7 @@ pub(crate) fn transactions_min(octets: &[Octet]) -> u64 {
     of(0).min(of(1))
 }
 
-/// What the servers of each side did besides the load.
+/// The activity of each side's servers besides the load.
 pub(crate) fn background(octets: &[Octet]) -> [Background; 2] {
     [0, 1].map(|side| Background::of(octets.iter().map(|octet| octet.sides[side].background)))
 }

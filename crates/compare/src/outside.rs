@@ -114,7 +114,7 @@ fn connect(request: &Request, index: usize, control: &load::Control) -> Result<S
     })
 }
 
-/// Which database of which server a side is.
+/// The identity of a side's server and database.
 fn identity(side: &Side) -> Result<String, Error> {
     let mut client = side.connect()?;
     let row = client.query_one(IDENTITY, &[]).map_err(|source| side.failed(IDENTITY, source))?;

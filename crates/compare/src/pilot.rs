@@ -1,4 +1,4 @@
-//! How long a block should be: what a short load of one side alone says.
+//! The length of a block, chosen by a short load of one side alone.
 //!
 //! One side against itself is a true A/A comparison. Its throughput, counted in small slices, is
 //! cut into octets of blocks of each candidate length, as if every other block belonged to another
@@ -40,7 +40,7 @@ const SEGMENT_S: f64 = 15.0;
 /// Segments that a contest has time for if it is short: a segment has an octet at least.
 const SEGMENTS: f64 = 40.0;
 
-/// How long a segment is, restart and warm-up left out.
+/// Length of a segment, restart and warm-up left out.
 pub(crate) fn segment_s(max_time: Duration, octet_s: f64) -> f64 {
     SEGMENT_S.min(max_time.as_secs_f64() / SEGMENTS).max(octet_s)
 }
@@ -67,7 +67,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// How long an octet of blocks takes, in seconds, the block that leads in included.
+    /// Length of an octet of blocks, in seconds, the block that leads in included.
     pub(crate) fn octet_s(self) -> f64 {
         let blocks = if self.turn.is_some() { QUAD } else { CYCLE };
         blocks as f64 * self.length_ms as f64 / 1e3
@@ -78,7 +78,7 @@ impl Shape {
         if self.turn.is_some() { QUAD / 2 } else { OCTET_PAIRS }
     }
 
-    /// How long a block begins transactions, in seconds.
+    /// Time during which a block begins transactions, in seconds.
     pub(crate) fn active_s(self) -> f64 {
         (self.length_ms - self.rest_ms) as f64 / 1e3
     }

@@ -1,4 +1,4 @@
-//! What can be known in the time: said before it is measured.
+//! Limits of what can be known in the time, said before it is measured.
 
 use record::comparison::Metric;
 

@@ -1,4 +1,4 @@
-//! What to compare, and whether it can mean anything.
+//! A request for a comparison, and the check that it can mean anything.
 
 use import::Source;
 use pgbench::options::{NotCompared, RunOptions};
@@ -8,11 +8,11 @@ use crate::error::Error;
 use crate::settings;
 use crate::side::{Data, SideOptions};
 
-/// What to compare.
+/// A request for a comparison.
 pub struct Request {
     /// A, then B.
     pub sides: [SideOptions; 2],
-    /// What is made on servers, those of the user's only without `no_init`.
+    /// The data that are made on servers; on those of the user's only without `no_init`.
     pub data: Data,
     /// Nothing is made on servers of the user's: their tables are there.
     pub no_init: bool,
@@ -20,17 +20,17 @@ pub struct Request {
     pub workload: Box<RunOptions>,
     /// The same as they were typed, for the record.
     pub words: String,
-    /// What does not depend on the sides.
+    /// The part that does not depend on the sides.
     pub common: Common,
 }
 
 impl Request {
-    /// How many of the sides are servers of the user's.
+    /// Number of sides that are servers of the user's.
     pub(crate) fn outside(&self) -> usize {
         self.sides.iter().filter(|side| side.conninfo.is_some()).count()
     }
 
-    /// Whether the request can mean anything, and whether what it names is there: seen before anything is
+    /// Checks that the request can mean anything and that what it names is there, before anything is
     /// built.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if let Some(NotCompared { option, why }) = self.workload.not_compared.clone() {
@@ -48,7 +48,7 @@ impl Request {
         self.check_files()
     }
 
-    /// Whether what is given to each side fits the ground that it stands on.
+    /// Checks that the options of each side fit the ground that it stands on.
     fn check_places(&self) -> Result<(), Error> {
         let unfit = |option: &str, why| Err(Error::Option { option: option.to_owned(), why });
         if self.outside() == 0 {
@@ -70,7 +70,7 @@ impl Request {
         Ok(())
     }
 
-    /// Whether files can be loaded by the programs of the sides that load them.
+    /// Checks that files can be loaded by the programs of the sides that load them.
     fn check_files(&self) -> Result<(), Error> {
         let failed = |source| Error::Import { side: None, source: Box::new(source) };
         for side in &self.sides {

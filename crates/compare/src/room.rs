@@ -1,4 +1,4 @@
-//! Whether two servers fit on this machine.
+//! The check that two servers fit on this machine.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Whether both sides hold the same data.
+//! The check that both sides hold the same data.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::error::Error;
 /// Of a larger table, rows are counted and their contents are not compared.
 const CONTENTS_BYTES_MAX: i64 = 4 << 30;
 
-/// What is known of a table: a text that is the same where the data are.
+/// A text for each table, which is the same where the data are.
 type Tables = BTreeMap<String, String>;
 
 /// Compares the tables of both sides, or of one schema of each: their columns, the number of rows,

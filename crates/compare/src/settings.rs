@@ -9,7 +9,7 @@ use crate::side::SideOptions;
 /// Connections beside the clients': administration.
 const SPARE_CONNECTIONS: u32 = 10;
 
-/// What both servers are given unless the user says otherwise. Two servers share the memory, both have
+/// The settings of both servers unless the user says otherwise. Two servers share the memory, both have
 /// room for all clients, and checkpoints happen between segments. Everything else is the server's
 /// default.
 pub(crate) fn of_pgrig(clients: u32, memory_bytes: u64) -> Vec<(String, String)> {

@@ -11,12 +11,12 @@ use server::Client;
 use crate::contest::Ground;
 use crate::error::Error;
 
-/// What the user says of one side.
+/// The user's options for one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SideOptions {
     /// A server that runs already; pgrig builds one where nothing is given.
     pub conninfo: Option<String>,
-    /// Where its programs are; the installed PostgreSQL where nothing is given.
+    /// Directory of its programs; the installed PostgreSQL where none is given.
     pub bin: Option<PathBuf>,
     /// Settings of its own, in the order of the command line. On a server that runs already they
     /// are those of the clients' sessions.
@@ -26,7 +26,7 @@ pub struct SideOptions {
 }
 
 impl SideOptions {
-    /// What this side has that the other has not, besides its server.
+    /// The option that this side has and the other has not, besides its server.
     #[must_use]
     pub fn difference(&self, other: &SideOptions) -> Option<&'static str> {
         if self.bin != other.bin && self.programs() != other.programs() {
@@ -49,12 +49,12 @@ impl SideOptions {
     }
 }
 
-/// What data both sides hold.
+/// The data that both sides hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Data {
     /// pgbench's tables at this scale.
     Pgbench(u32),
-    /// What a script makes, or a dump holds.
+    /// The data that a script makes, or a dump holds.
     File(PathBuf),
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Side {
     /// Its PostgreSQL, as in `18.1`.
     pub(crate) version: String,
     pub(crate) server: Server,
-    /// What clients connect to, in keyword form.
+    /// The address that clients connect to, in keyword form.
     pub(crate) conninfo: String,
     /// Settings of the clients' sessions.
     pub(crate) session: Vec<(String, String)>,
@@ -73,7 +73,7 @@ pub(crate) struct Side {
     pub(crate) kind: SideKind,
 }
 
-/// What a side stands on.
+/// The ground that a side stands on.
 pub(crate) enum SideKind {
     /// A server that pgrig has made.
     Lab { _lab: Lab },
@@ -94,7 +94,7 @@ impl Side {
         Error::Server { side: self.name.to_owned(), source }
     }
 
-    /// Whether its programs can read relations into shared buffers.
+    /// True if its programs can read relations into shared buffers.
     pub(crate) fn can_warm(&self) -> bool {
         match &self.server {
             Server::Node(node) => node.installation().has_extension("pg_prewarm"),
@@ -117,7 +117,7 @@ impl Side {
         Error::failed(self.name, statement, source)
     }
 
-    /// What a record says of it.
+    /// The facts about it for a record.
     pub(crate) fn facts(&self, options: &SideOptions) -> SideFacts {
         let (bin, server) = match &self.server {
             Server::Node(node) => (Some(node.installation().bin().display().to_string()), None),

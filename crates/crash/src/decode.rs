@@ -7,7 +7,7 @@ use twox_hash::XxHash3_64;
 use crate::encode::{FLUSH, HEADER, KNOWN, NEW, WRITE, ZEROS};
 use crate::log::{BLOCK_BYTES, Content, Entry, Log, Piece, SECTOR_BYTES, SECTORS, What, split};
 
-/// Why a log cannot be read.
+/// The reason why a log cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Damaged {
     /// The system's error.
@@ -21,7 +21,7 @@ pub enum Damaged {
     Entry {
         /// Its number, from 0.
         request: usize,
-        /// What is wrong.
+        /// The fault.
         why: &'static str,
     },
 }
@@ -58,7 +58,7 @@ struct Reader<'r> {
     source: &'r mut dyn Read,
     contents: &'r mut dyn Write,
     log: Log,
-    /// Where the next content goes.
+    /// Position of the next content.
     position: u64,
 }
 

@@ -9,7 +9,7 @@ use twox_hash::XxHash3_128;
 
 use crate::log::split;
 
-/// What the file begins with.
+/// The beginning of the file.
 pub(crate) const HEADER: &[u8] = b"pgrig disk log 1\n";
 
 pub(crate) const WRITE: u8 = b'w';

@@ -1,11 +1,11 @@
-//! What a disk was asked to do since its log began.
+//! The requests to a disk since its log began.
 
 use std::ops::Range;
 
-/// What a disk writes whole or not at all, at least.
+/// Smallest unit that a disk writes whole or not at all, in bytes.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// What a file system writes at least, usually.
+/// Smallest unit that a file system usually writes, in bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 
 /// Sectors of a block.
@@ -23,13 +23,13 @@ pub struct Log {
 /// One request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// When it came, in nanoseconds of the machine's monotonic clock.
+    /// Time of its arrival, in nanoseconds of the machine's monotonic clock.
     pub at_ns: u64,
-    /// What it was.
+    /// The operation.
     pub what: What,
 }
 
-/// What a request asks for.
+/// The operation that a request asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
     /// A write, by pieces of one block each.
@@ -51,10 +51,10 @@ pub struct Piece {
     pub content: u32,
 }
 
-/// What was written, kept once however often it was.
+/// Written content, kept once however often it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Content {
-    /// Where it begins in the file of contents.
+    /// Position of its beginning in the file of contents.
     pub position: u64,
     /// Its first bytes, by which pages are recognised.
     pub head: [u8; 16],

@@ -1,11 +1,11 @@
-//! Which file each block of a disk belongs to, and what kind of write that makes.
+//! The file that each block of a disk belongs to, and the kind of write that follows from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::log::{BLOCK_BYTES, Log, Piece, SECTOR_BYTES};
 
-/// Where files lie on a disk.
+/// The places of files on a disk.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Map {
     /// The files.
@@ -23,7 +23,7 @@ pub struct Map {
 pub struct MappedFile {
     /// Its path from the data directory on.
     pub path: String,
-    /// What it is for.
+    /// The purpose of the file.
     pub kind: FileKind,
     /// The name of its relation, if it is one's.
     pub relation: Option<String>,
@@ -42,7 +42,7 @@ pub struct Extent {
     pub file: usize,
 }
 
-/// What a file is for.
+/// The purpose of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileKind {
     /// A segment of the WAL.
@@ -236,7 +236,7 @@ impl Map {
         kinds.extend([kind].into_iter().chain(special));
     }
 
-    /// What a sector of a write is, in words.
+    /// Describes a sector of a write in words.
     #[must_use]
     pub fn words(&self, log: &Log, write: usize, sectors: &std::ops::Range<u32>) -> String {
         let index = self.index();

@@ -1,5 +1,5 @@
-//! Which states to look at: such that every kind of write is lost, kept and torn in every way, and no
-//! two have the same content.
+//! The choice of states to look at: every kind of write is lost, kept and torn in every way, and no two
+//! states have the same content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,16 +10,16 @@ use crate::log::{Log, SECTOR_BYTES};
 use crate::map::Kind;
 use crate::state::{Cursor, Flushes, Lost, State};
 
-/// What to plan.
+/// A request for a plan.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// How many states.
+    /// Number of states.
     pub states: usize,
     /// It decides what is drawn.
     pub seed: u64,
-    /// What flushes do.
+    /// The effect of flushes.
     pub flushes: Flushes,
-    /// What the disk writes whole or not at all: a multiple of 512.
+    /// Unit that the disk writes whole or not at all, in bytes: a multiple of 512.
     pub sector_bytes: u64,
 }
 
@@ -94,7 +94,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// How many states are about each kind of write, in each way.
+    /// Number of states about each kind of write, in each way.
     #[must_use]
     pub fn coverage(&self) -> BTreeMap<Kind, BTreeMap<Way, usize>> {
         let mut coverage: BTreeMap<Kind, BTreeMap<Way, usize>> = BTreeMap::new();

@@ -14,7 +14,7 @@ use crate::log::{Log, SECTOR_BYTES, SECTORS};
 pub struct State {
     /// The requests that the disk had taken: those before this number.
     pub cut: usize,
-    /// What is lost of the writes that no flush had made durable; the rest of them is kept.
+    /// The losses among the writes that no flush had made durable; the rest of them is kept.
     pub lost: Vec<Lost>,
 }
 
@@ -27,7 +27,7 @@ pub struct Lost {
     pub sectors: Range<u32>,
 }
 
-/// What flushes do.
+/// The effect of flushes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flushes {
     /// They make durable what was written before.
@@ -48,14 +48,14 @@ impl Flushes {
     }
 }
 
-/// What differs from the image from before the log: for each block the source of each sector.
+/// The differences from the image from before the log: for each block the source of each sector.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Overlay {
     blocks: BTreeMap<u64, [Sector; SECTORS]>,
     print: u64,
 }
 
-/// Where the content of a sector comes from.
+/// The source of a sector's content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sector {
     /// 0: from the image; else one more than its place in the file of contents.
@@ -109,7 +109,7 @@ impl Overlay {
 pub struct Cursor<'l> {
     log: &'l Log,
     flushes: Flushes,
-    /// What is durable when the requests before `next` were taken.
+    /// The content that is durable when the requests before `next` were taken.
     durable: Overlay,
     next: usize,
 }

@@ -14,8 +14,8 @@
 //!
 //! Mounts are made by a lab's init in its namespace, loop devices detach themselves when they are
 //! not mounted any more, and the block device is a process of that init: with the init all is gone.
-//! That process has mounts of its own, and none of the file systems on disks is among them: whoever
-//! is the last to leave a namespace unmounts what is there, and waits for the disks below.
+//! That process has mounts of its own, without the file systems on disks: the last process to leave
+//! a namespace unmounts what is there, and waits for the disks below.
 //!
 //! Limits: Linux 6.5 or later (what a cut loses is counted by cachestat), as root.
 
@@ -56,25 +56,25 @@ pub use recording::{DiskFile, Recorded};
 use serde::{Deserialize, Serialize};
 pub use serve::serve;
 
-/// What a disk is made from.
+/// The properties of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskConfig {
     /// Its size; the image takes as much of it as is in use.
     pub size_bytes: u64,
-    /// How it loses its power.
+    /// The way in which it loses its power.
     pub method: Method,
 }
 
-/// How a disk loses its power.
+/// A way in which a disk loses its power.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Method {
     /// The file system stops; what it has written before, it has written whole and in order.
     FileSystem,
     /// The device stops and forgets what it had not flushed, or a part of that.
     Block {
-        /// What it writes whole or not at all: a power of two, 512 at least.
+        /// Unit that it writes whole or not at all, in bytes: a power of two, 512 at least.
         sector_bytes: u32,
-        /// Whether it says that it has flushed without having done so.
+        /// True if it reports a flush without having done it.
         is_lying: bool,
         /// The most bytes that a log of its requests may take; none where it keeps no log.
         log_bytes: Option<u64>,
@@ -107,7 +107,7 @@ pub struct Program {
     pub args: Vec<OsString>,
 }
 
-/// What a cut has cost.
+/// The cost of a cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// Bytes that were written and not flushed: in the kernel's memory or in the disk's cache.
@@ -126,11 +126,11 @@ pub struct Disk {
     config: DiskConfig,
     /// Holds the image and the places of the mounts.
     directory: PathBuf,
-    /// Where the process of a block disk listens.
+    /// The socket on which the process of a block disk listens.
     socket: PathBuf,
     process: Option<i32>,
     is_mounted: bool,
-    /// Who the files on it belong to.
+    /// The owner of the files on it.
     owner: User,
     /// Its files when its log began.
     files_before: Vec<DiskFile>,
@@ -148,7 +148,7 @@ impl Disk {
         Self { config, directory, socket, process, is_mounted, owner, files_before, record_next }
     }
 
-    /// Where its file system is mounted, as processes of the init see it.
+    /// Mount point of its file system, as processes of the init see it.
     pub fn mount_point(&self) -> PathBuf {
         self.directory.join("mount")
     }
@@ -265,7 +265,7 @@ impl Disk {
         end().map(drop).map_err(step("removing the device", &device))
     }
 
-    /// What a block disk has done since the power came on.
+    /// The activity of a block disk since the power came on.
     ///
     /// # Errors
     /// [`Error::NotABlockDisk`]; the system's.

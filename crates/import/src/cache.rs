@@ -17,7 +17,7 @@ pub struct Cache {
     directory: PathBuf,
 }
 
-/// What [`Cache::clean`] has removed.
+/// Number and size of the data that [`Cache::clean`] has removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     /// Data directories, and builds.
@@ -54,13 +54,13 @@ impl Cache {
         Ok(Cache { directory: parent.join("pgrig/data") })
     }
 
-    /// Where programs that were built from commits are kept.
+    /// Directory of programs that were built from commits.
     #[must_use]
     pub fn builds(&self) -> PathBuf {
         self.directory.with_file_name("builds")
     }
 
-    /// Where it is.
+    /// Its directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory

@@ -1,17 +1,17 @@
-//! Why a user's data could not be loaded.
+//! Errors of loading a user's data.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a user's data could not be loaded.
+/// The reason why a user's data could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file that cannot be read.
     #[error("reading {}: {source}", .path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A file that is no script and no dump.
@@ -19,9 +19,9 @@ pub enum Error {
     Unfit {
         /// The file.
         name: String,
-        /// What it is.
+        /// The kind of file that it is.
         why: &'static str,
-        /// What to do next.
+        /// The advice on what to do next.
         hint: &'static str,
     },
     /// A directory of which the servers' user may not read something.
@@ -50,7 +50,7 @@ pub enum Error {
         /// In its words.
         why: String,
     },
-    /// What the installation lacks, or the lab's error.
+    /// A part that the installation lacks, or the lab's error.
     #[error("{name}: {source}")]
     Part {
         /// The file.
@@ -64,9 +64,9 @@ pub enum Error {
     /// psql or pg_restore could not be run.
     #[error("running {program}: {source}")]
     Program {
-        /// Which.
+        /// The program.
         program: &'static str,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// psql or pg_restore stopped at an error.
@@ -74,7 +74,7 @@ pub enum Error {
     Failed {
         /// In its words, which begin with file and line of a script.
         why: String,
-        /// What to do next.
+        /// The advice on what to do next.
         hint: String,
     },
     /// The user has interrupted it.
@@ -87,13 +87,13 @@ pub enum Error {
         doing: &'static str,
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// What to do next.
+    /// Says what to do next.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {

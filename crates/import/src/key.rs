@@ -1,4 +1,4 @@
-//! What built data were made from, as the name of a directory.
+//! The name of a directory of built data, which stands for everything that they were made from.
 
 use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;

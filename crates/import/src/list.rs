@@ -1,8 +1,8 @@
-//! What a dump says of itself: a script in its comments, an archive in the list of pg_restore.
+//! A dump's description of itself: a script's in its comments, an archive's in the list of pg_restore.
 
 use std::collections::BTreeSet;
 
-/// What a dump says of itself.
+/// A dump's description of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     /// The version of the server that it was made from.

@@ -11,7 +11,7 @@ use os::user::User;
 
 use crate::error::Error;
 
-/// How a program ended.
+/// The result of a program that has ended.
 pub(crate) struct Ended {
     pub(crate) is_success: bool,
     pub(crate) stdout: String,

@@ -33,7 +33,7 @@ enum Content {
     Directory(PathBuf),
 }
 
-/// What a script finds when it begins.
+/// The values that a script finds when it begins.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Values<'a> {
     /// Its variables.
@@ -169,7 +169,7 @@ impl Source {
         }
     }
 
-    /// What the list of an archive says.
+    /// The description in the list of an archive.
     fn listed(&self, installation: &Installation) -> Result<Said, Error> {
         let mut command = program::command(&installation.program("pg_restore")).arg("--list");
         let fed = self.fed()?;
@@ -187,7 +187,7 @@ impl Source {
         }
     }
 
-    /// What the program reads from its standard input: none where it can read the file by its path.
+    /// The standard input of the program: none where it can read the file by its path.
     fn fed(&self) -> Result<Option<Box<dyn Read + Send>>, Error> {
         let path = match &self.content {
             Content::Text(text) => {
@@ -258,7 +258,7 @@ impl Source {
         Err(Error::Failed { hint: self.remedy(&why), why })
     }
 
-    /// What the program said from its first error on, with the file as the user has named it.
+    /// The program's messages from its first error on, with the file as the user has named it.
     fn words(&self, stderr: &str) -> String {
         let is_error =
             |line: &&str| ["ERROR:", "FATAL:", " error:"].iter().any(|word| line.contains(word));
@@ -285,7 +285,7 @@ impl Source {
         told
     }
 
-    /// What to do about the usual errors.
+    /// The remedy for the usual errors.
     fn remedy(&self, why: &str) -> String {
         let known = [
             (

@@ -1,4 +1,4 @@
-//! What can go wrong in a lab: what was being done, to what, why it failed, what to do next.
+//! Errors of a lab: what was being done, to what, why it failed, what to do next.
 
 use std::fmt::Write;
 use std::io;
@@ -75,7 +75,7 @@ pub enum Error {
     /// A PgBouncer that was named.
     #[error("{} is not PgBouncer: {why}", .program.display())]
     BadPgBouncer {
-        /// What was named.
+        /// The program that was named.
         program: PathBuf,
         /// Its fault.
         why: String,
@@ -87,7 +87,7 @@ pub enum Error {
         doing: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The directory that was given for a lab cannot be one.
@@ -95,7 +95,7 @@ pub enum Error {
     Directory {
         /// The directory.
         directory: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// The servers' user cannot come to a directory.
@@ -113,7 +113,7 @@ pub enum Error {
     DataLost {
         /// The node.
         node: String,
-        /// How that shows.
+        /// The evidence.
         why: String,
     },
     /// The kernel's limit on the path of a Unix socket.
@@ -143,7 +143,7 @@ pub enum Error {
         doing: &'static str,
         /// The node or program.
         node: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A program could not even be executed.
@@ -151,13 +151,13 @@ pub enum Error {
     Execute {
         /// The program.
         program: PathBuf,
-        /// Where it was to run.
+        /// The directory in which it was to run.
         directory: PathBuf,
         /// The user that it was to run as.
         uid: u32,
         /// The part of either path that this user may not enter, if that is the reason.
         closed: Option<PathBuf>,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A node's name that cannot be a directory's.
@@ -230,7 +230,7 @@ pub enum Error {
         doing: &'static str,
         /// The link.
         link: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A setting that cannot be made.
@@ -343,7 +343,7 @@ pub enum Error {
     Stop {
         /// The node.
         node: String,
-        /// How it was to stop.
+        /// The mode in which it was to stop.
         mode: StopMode,
         /// The time that it was given.
         waited: Duration,
@@ -355,9 +355,9 @@ pub enum Error {
     Connect {
         /// The node or target.
         server: String,
-        /// Where that is, without a password.
+        /// The address, without a password.
         place: String,
-        /// Why.
+        /// The cause.
         source: Box<ConnectError>,
     },
     /// A node's own disk.
@@ -375,7 +375,7 @@ pub enum Error {
         server: String,
         /// The statement.
         statement: String,
-        /// Why.
+        /// The cause.
         source: postgres::Error,
     },
     /// A run cannot begin on a server of the user's.

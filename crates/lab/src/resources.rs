@@ -20,11 +20,11 @@ pub struct Resources {
     pub is_root: bool,
     /// Every PgBouncer that is installed, the newest first.
     pub pgbouncers: Vec<PgBouncer>,
-    /// Why there can be no disk whose file system stops, if there cannot.
+    /// The reason why there can be no disk whose file system stops, if there cannot.
     pub no_file_system_cut: Option<String>,
-    /// Why there can be no disk whose device forgets, if there cannot.
+    /// The reason why there can be no disk whose device forgets, if there cannot.
     pub no_block_cut: Option<String>,
-    /// Why I/O cannot be limited, if it cannot.
+    /// The reason why I/O cannot be limited, if it cannot.
     pub no_io_limits: Option<String>,
 }
 

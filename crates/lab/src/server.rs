@@ -1,4 +1,4 @@
-//! What a workload goes to and a probe looks at: a node of the lab, or an outside server.
+//! The server that a workload goes to and a probe looks at: a node of the lab, or an outside server.
 
 use server::Client;
 

@@ -1,4 +1,4 @@
-//! What a station is made of.
+//! The configuration of a station.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use terms::EndSignal;
 pub struct StationConfig {
     /// True if it has a network namespace with an address of its own.
     pub own_network: bool,
-    /// How many ports of the loopback are kept free for it.
+    /// Number of ports of the loopback that are kept free for it.
     pub ports: usize,
     /// The data directory of the PostgreSQL server that one of its processes starts, below the
     /// station's directory.

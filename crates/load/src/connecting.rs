@@ -33,8 +33,8 @@ pub(crate) struct Connecting {
     /// Sessions that wait for their attempt.
     waiting: VecDeque<usize>,
     dialing: usize,
-    /// When a step of a dial has had its time: the moment, the session, and the step's beginning,
-    /// which tells it from later ones.
+    /// Timeouts of the steps of dials: the moment, the session, and the step's beginning, which
+    /// tells it from later ones.
     timeouts: BinaryHeap<Reverse<(u64, usize, u64)>>,
     prepared: u32,
     pub(crate) phase: Phase,
@@ -54,8 +54,8 @@ const BACKLOG_PAUSE_NS: u64 = 2_000_000;
 const BACK_OFF_NS: u64 = 50_000_000;
 const BACK_OFF_NS_MAX: u64 = 1_000_000_000;
 
-/// How long the statements of the clients that are connected may take to be prepared after the last
-/// sign of progress.
+/// Time that the statements of the clients that are connected may take to be prepared after the
+/// last sign of progress.
 const PREPARING_NS_MAX: u64 = 5_000_000_000;
 
 impl Connecting {
@@ -80,12 +80,12 @@ impl Connecting {
         }
     }
 
-    /// When the next attempt may begin; never while no session waits or the budget is used up.
+    /// The earliest moment of the next attempt; never while no session waits or the budget is used up.
     fn next_attempt(&self) -> u64 {
         if self.waiting.is_empty() || self.dialing >= self.at_once { NEVER } else { self.next_ns }
     }
 
-    /// When [`Lane::tend_dials`] has something to do.
+    /// The moment at which [`Lane::tend_dials`] has something to do.
     pub(crate) fn next_deadline(&self) -> u64 {
         let timeout = self.timeouts.peek().map_or(NEVER, |Reverse((at, ..))| *at);
         self.next_attempt().min(timeout)

@@ -40,11 +40,11 @@ pub(crate) struct Lanes {
     pub(crate) shares: Vec<LaneShare>,
     pub(crate) shared: SharedGrid,
     pub(crate) wakes: Vec<Arc<OwnedFd>>,
-    /// Where each lane logs its transactions; empty where none does.
+    /// The file in which each lane logs its transactions; empty where none does.
     logs: Vec<Arc<File>>,
-    /// Where each lane keeps its ledger, if it is read again from there.
+    /// The file in which each lane keeps its ledger, if it is read again from there.
     ledgers: Vec<Arc<File>>,
-    /// Where each lane keeps its history, if it is read again from there.
+    /// The file in which each lane keeps its history, if it is read again from there.
     histories: Vec<Arc<File>>,
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct LaneLog {
     failed: Option<std::io::Error>,
 }
 
-/// Which optional columns a run has.
+/// The optional columns of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Columns {
     /// Open loop: the lag.
@@ -35,11 +35,11 @@ pub(crate) struct Columns {
     pub(crate) retries: bool,
 }
 
-/// What identifies a transaction in the log.
+/// The identity of a transaction in the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Who {
     pub(crate) client: u32,
-    /// Which transaction of this client it is, from 1.
+    /// Number of the transaction among this client's, from 1.
     pub(crate) number: u64,
     pub(crate) script: usize,
 }
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// What a lane writes about transactions that ended so at these milliseconds.
+    /// The log of a lane for transactions that ended so at these milliseconds.
     fn written(aggregate_s: Option<u64>, ended_ms: u64, done: &[(u64, Ending, u32)]) -> String {
         written_with(|plan| plan.aggregate_s = aggregate_s, ended_ms, done)
     }

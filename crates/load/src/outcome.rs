@@ -1,4 +1,4 @@
-//! What a load came to, and what it says while it runs.
+//! The outcome of a load, and its events while it runs.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use stats::Latency;
 
 use crate::Standstill;
 
-/// What a load came to.
+/// The outcome of a load.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The window; none when it never opened.
     pub window: Option<Window>,
-    /// Whether warm-up found steady throughput; `None` where it was not asked for.
+    /// True if warm-up found steady throughput; `None` where it was not asked for.
     pub steady: Option<bool>,
     /// Connecting.
     pub connecting: Phase,
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub standstills: Vec<Vec<Standstill>>,
     /// One entry a workload: the place of the first error of each kind.
     pub first_errors: Vec<BTreeMap<String, CommandPlace>>,
-    /// What the rig cost.
+    /// The cost of the rig.
     pub generator: Generator,
     /// One entry a generator process, in their order.
     pub generators: Vec<GeneratorOutcome>,
@@ -39,7 +39,7 @@ pub struct Outcome {
     pub hosts: Vec<HostOutcome>,
     /// Every interval since the load began, warm-up included, in order of time, then workload.
     pub intervals: Vec<Interval>,
-    /// How it ended.
+    /// The way in which it ended.
     pub end: End,
     /// Narration that was left out because there was too much of it.
     pub messages_dropped: u64,
@@ -52,7 +52,7 @@ pub struct Outcome {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptOutcome {
-    /// How its transactions ended; errors by SQLSTATE are counted by workload only.
+    /// Its transactions by the way in which they ended; errors by SQLSTATE are counted by workload only.
     pub counts: Counts,
     /// Latency of the successful ones, from the intended start.
     #[serde(with = "histogram_text")]
@@ -69,7 +69,7 @@ pub struct GeneratorOutcome {
     pub cpu_ns: u64,
     /// Share of the window that the busiest of its threads was on the CPU.
     pub busy_share_max: f64,
-    /// How late its loops woke, in nanoseconds.
+    /// 99th percentile of the lateness with which its loops woke, in nanoseconds.
     pub lag_p99_ns: u64,
 }
 
@@ -80,11 +80,11 @@ pub struct HostOutcome {
     pub name: String,
     /// Clients that were dealt to it, over all workloads.
     pub clients: u32,
-    /// What it said about its machine: name and value.
+    /// Facts about its machine: name and value.
     pub facts: Vec<(String, String)>,
     /// Its clock.
     pub clock: HostClock,
-    /// When it was lost, and why.
+    /// The moment at which it was lost, and the reason.
     pub lost: Option<(Moment, String)>,
 }
 
@@ -93,16 +93,16 @@ pub struct HostOutcome {
 pub struct HostClock {
     /// Its monotonic clock less the conductor's, in nanoseconds.
     pub offset_ns: i64,
-    /// What it gains, in parts of 10⁹.
+    /// Gain of its clock, in parts of 10⁹.
     pub drift_ppb: f64,
     /// The shortest round trip, in nanoseconds.
     pub round_trip_ns: u64,
-    /// How far a moment of this host in the window, its edges included, may be from the
+    /// Largest distance of a moment of this host in the window, its edges included, from the
     /// conductor's, in nanoseconds; none where nothing was heard in it.
     pub bound_ns: Option<u64>,
 }
 
-/// How a load ended.
+/// The way in which a load ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// As planned.
@@ -118,7 +118,7 @@ pub enum End {
     ExitedOnAbort(usize),
 }
 
-/// What a load says while it runs. Events of one load arrive in order, on one thread.
+/// An event of a load while it runs. Events of one load arrive in order, on one thread.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// Generator processes have started: their process ids.
@@ -132,12 +132,12 @@ pub enum Event<'a> {
     },
     /// All clients are connected.
     LoadBegan {
-        /// When the first transactions begin, a moment ahead.
+        /// The moment at which the first transactions begin, a moment ahead.
         at: Moment,
     },
     /// It is decided when the window opens.
     WindowOpens {
-        /// When it does; this lies ahead.
+        /// The moment at which it opens, which lies ahead.
         at: Moment,
     },
     /// An interval is complete: one entry a workload.
@@ -150,7 +150,7 @@ pub enum Event<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// How grave.
+    /// Its level.
     pub level: Level,
     /// In pgbench's words, without `pgbench: error: `.
     pub text: String,
@@ -169,7 +169,7 @@ pub struct CommandPlace {
     pub line: u32,
 }
 
-/// How grave a message is; pgbench's log levels.
+/// The level of a message; pgbench's log levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {

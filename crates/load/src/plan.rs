@@ -1,4 +1,4 @@
-//! What to load, with what, for how long: everything that a generator process needs to know.
+//! The plan of a load: everything that a generator process needs to know.
 //!
 //! A plan is plain data. It crosses to generator processes as JSON, so connection strings and
 //! scripts are text here and are resolved where they are used.
@@ -19,13 +19,14 @@ pub struct Plan {
     pub lanes: u32,
     /// Seed of pgbench's base random sequence.
     pub seed: u64,
-    /// How connections are made.
+    /// The way in which connections are made.
     pub connecting: Connecting,
-    /// How long.
+    /// The length of the load.
     pub limit: Limit,
-    /// How long after the window's close an answer is waited for before queries are cancelled, in
-    /// milliseconds; none waits for ever, as pgbench does. Without a limit, a client disconnects as
-    /// soon as it is done and the window has closed; with one, all disconnect together afterwards.
+    /// Time after the window's close for which an answer is waited for before queries are
+    /// cancelled, in milliseconds; none waits for ever, as pgbench does. Without a limit, a client
+    /// disconnects as soon as it is done and the window has closed; with one, all disconnect
+    /// together afterwards.
     pub drain_ms: Option<u64>,
     /// Length of an interval, in milliseconds: how often a lane hands over what it counted.
     pub interval_ms: u64,
@@ -80,7 +81,7 @@ impl Plan {
 pub struct Workload {
     /// Its name in output.
     pub name: String,
-    /// Where to connect: a resolved conninfo in keyword form, as `wire` prints it losslessly.
+    /// The server: a resolved conninfo in keyword form, as `wire` prints it losslessly.
     pub conninfo: String,
     /// Weighted scripts.
     pub scripts: Vec<ScriptText>,
@@ -98,21 +99,21 @@ pub struct Workload {
     pub variables: Vec<(String, String)>,
     /// Settings given to each session in its start-up packet: name and value.
     pub session: Vec<(String, String)>,
-    /// What happens when a transaction fails.
+    /// The fate of a transaction that fails.
     pub on_error: OnError,
     /// A connection for each transaction (pgbench's `--connect`).
     pub connect_each: bool,
-    /// What happens when a connection is lost.
+    /// The fate of a client whose connection is lost.
     pub on_loss: OnLoss,
     /// Ask for RowDescription with every execution, as libpq does. Leaving it out saves the
     /// server and the wire some work, so it is not like for like.
     pub describe: bool,
-    /// Who runs the commands of its scripts.
+    /// The user that runs the commands of its scripts.
     #[serde(default)]
     pub shell: ShellUser,
 }
 
-/// Who runs the commands of `\shell` and `\setshell`.
+/// The user that runs the commands of `\shell` and `\setshell`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShellUser {
@@ -164,12 +165,12 @@ pub struct ScriptText {
     pub text: String,
     /// Its share is its weight over the sum of weights.
     pub weight: u32,
-    /// Which pgbench's syntax.
+    /// The version of pgbench whose syntax it has.
     #[serde(with = "SyntaxText")]
     pub syntax: Syntax,
 }
 
-/// How a [`Syntax`] is written for a generator process: its own room writes nothing.
+/// The form of a [`Syntax`] for a generator process: its own room writes nothing.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Syntax", rename_all = "snake_case")]
 enum SyntaxText {
@@ -177,7 +178,7 @@ enum SyntaxText {
     NineX,
 }
 
-/// How a [`Protocol`] is written for a generator process.
+/// The form of a [`Protocol`] for a generator process.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Protocol", rename_all = "snake_case")]
 enum ProtocolText {
@@ -186,7 +187,7 @@ enum ProtocolText {
     Prepared,
 }
 
-/// What happens to a failed transaction. pgbench's rules.
+/// The treatment of a failed transaction, by pgbench's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OnError {
@@ -197,7 +198,7 @@ pub struct OnError {
     pub go_on: bool,
 }
 
-/// How connections are made.
+/// The way in which connections are made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connecting {
@@ -215,7 +216,7 @@ impl Default for Connecting {
     }
 }
 
-/// How long a load runs.
+/// The length of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -231,7 +232,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether a part does not count.
+    /// True if a part does not count.
     #[must_use]
     pub fn has_warm_up(self) -> bool {
         !matches!(self, Limit::Transactions(_) | Limit::Time { warm_up: WarmUp::Fixed(0), .. })
@@ -243,8 +244,8 @@ impl Limit {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerPlan {
-    /// Where the files go, one for each lane. It must exist, and outlive whatever the load is held
-    /// against.
+    /// Directory of the files, one for each lane. It must exist, and outlive whatever the load is
+    /// held against.
     pub directory: String,
     /// Seed of the chains.
     pub seed: u64,
@@ -255,7 +256,7 @@ pub struct LedgerPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryPlan {
-    /// Where the files go, one for each lane.
+    /// Directory of the files, one for each lane.
     pub directory: String,
     /// Each workload as the history names it, in the order of the plan.
     pub groups: Vec<HistoryGroup>,

@@ -1,4 +1,4 @@
-//! What a lane tells the conductor, across a channel or out of a generator process.
+//! Reports of a lane to the conductor, across a channel or out of a generator process.
 
 use std::collections::BTreeMap;
 
@@ -34,11 +34,10 @@ pub(crate) enum Report {
     Done(Box<LaneOutcome>),
 }
 
-/// Why a lane, or the process that it was to run in, is gone.
+/// The reason why a lane, or the process that it was to run in, is gone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Loss {
     pub(crate) why: String,
-    /// What to do next.
     pub(crate) hint: Option<String>,
 }
 
@@ -48,12 +47,11 @@ impl From<String> for Loss {
     }
 }
 
-/// Why a client could not connect.
+/// The reason why a client could not connect.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ConnectFailure {
     /// In libpq's words.
     pub(crate) message: String,
-    /// Where the server gave one.
     pub(crate) sqlstate: Option<String>,
     pub(crate) hint: Option<String>,
     /// The limit on connections that was reached, if it is known.
@@ -100,7 +98,7 @@ impl ConnectFailure {
         ConnectFailure { message, sqlstate: None, hint: None, limit: None }
     }
 
-    /// What it means for a load of which `connected` of `clients` got in.
+    /// The error of a load of which `connected` of `clients` got in.
     pub(crate) fn into_error(self, connected: u32, clients: u32) -> LoadError {
         let hint = self.limit.map(|limit| limit.hint(clients)).or(self.hint);
         let sqlstate = self.sqlstate.map(|state| wire::SqlState::from_bytes(state.as_bytes()));
@@ -109,7 +107,7 @@ impl ConnectFailure {
 }
 
 impl ReachedLimit {
-    /// How to raise it for so many clients.
+    /// The advice on how to raise it for so many clients.
     fn hint(&self, clients: u32) -> String {
         let limit = match self {
             ReachedLimit::Role(name) => format!(
@@ -135,16 +133,16 @@ impl ReachedLimit {
     }
 }
 
-/// What only the whole life of a lane knows.
+/// Results that only the whole life of a lane gives.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaneOutcome {
     pub(crate) connecting: Phase,
     pub(crate) disconnecting: Phase,
-    /// When the first attempt to connect began and the last one ended.
+    /// The moments at which the first attempt to connect began and the last one ended.
     pub(crate) connect_span: (u64, u64),
     /// The same for disconnecting.
     pub(crate) disconnect_span: (u64, u64),
-    /// When the last transaction ended.
+    /// The moment at which the last transaction ended.
     pub(crate) drained: u64,
     pub(crate) workloads: Vec<LaneWorkload>,
     /// CPU of this thread inside the window.
@@ -172,7 +170,7 @@ pub(crate) struct LaneWorkload {
     /// The first error of each kind.
     pub(crate) first_errors: FirstErrors,
     pub(crate) longest_ns: u64,
-    /// When nothing succeeded: from and to, in nanoseconds since the run began.
+    /// Stretches in which nothing succeeded: from and to, in nanoseconds since the run began.
     pub(crate) standstills: Vec<(u64, u64)>,
     pub(crate) open: Open,
     pub(crate) statements: Vec<Vec<LaneStatement>>,

@@ -99,12 +99,12 @@ fn first_places(shares: &[LaneWorkload]) -> BTreeMap<String, CommandPlace> {
     first.into_iter().map(|(kind, (_, place))| (kind, place)).collect()
 }
 
-/// How long it took until the last client was done.
+/// Time until the last client was done.
 fn lasted_ns(lanes: &[LaneOutcome], began: u64) -> u64 {
     lanes.iter().map(|lane| lane.drained).max().unwrap_or(0).saturating_sub(began)
 }
 
-/// What the lanes of one process did.
+/// The outcome of the lanes of one process.
 fn generator_outcome(lanes: &[LaneOutcome], began: u64) -> GeneratorOutcome {
     let workloads = lanes.iter().flat_map(|lane| &lane.workloads);
     let mut lag = Latency::new();
@@ -239,7 +239,7 @@ fn phase<'a>(lanes: impl Iterator<Item = (&'a Phase, (u64, u64))>) -> Phase {
     whole
 }
 
-/// What the rig cost, and the sums of its lags and run delays in nanoseconds.
+/// The cost of the rig, and the sums of its lags and run delays in nanoseconds.
 fn generator(lanes: &[LaneOutcome], processes: u32) -> (Generator, u128, Option<u64>) {
     let mut lag = Latency::new();
     for lane in lanes {

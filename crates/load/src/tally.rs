@@ -1,4 +1,4 @@
-//! What one lane has counted.
+//! Counts of one lane.
 //!
 //! Everything here belongs to one lane, so nothing is locked. Each finished interval is handed
 //! over whole and its histograms start anew: a lane keeps the same few histograms however long it
@@ -39,7 +39,7 @@ struct Cell {
 
 /// One workload's counters over the whole load.
 pub(crate) struct Totals {
-    /// Whether due times differ from start times.
+    /// True if due times differ from start times.
     pub(crate) open_loop: bool,
     /// Successful transactions in the intervals handed over.
     pub(crate) transactions: u64,
@@ -49,11 +49,11 @@ pub(crate) struct Totals {
     pub(crate) aborted: u64,
     /// The first error of each kind: when and where it was.
     pub(crate) first_errors: FirstErrors,
-    /// When nothing succeeded; none where it was not asked for.
+    /// Stretches in which nothing succeeded; none where they were not asked for.
     pub(crate) standstills: Option<Standstills>,
     /// Longest latency inside the window, in nanoseconds.
     pub(crate) longest_ns: u64,
-    /// What had not ended at the close.
+    /// The transactions that had not ended at the close.
     pub(crate) open: Open,
     /// Per script, per command; empty where it was not asked for.
     pub(crate) statements: Vec<Vec<Statement>>,
@@ -97,7 +97,7 @@ pub(crate) struct Statement {
     pub(crate) latency: Latency,
 }
 
-/// How a transaction ended.
+/// The way in which a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Good,
@@ -108,7 +108,7 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// Whether it is one of the failures.
+    /// True if it is one of the failures.
     pub(crate) fn is_failure(self) -> bool {
         matches!(self, Ending::Serialization | Ending::Deadlock | Ending::Other)
     }
@@ -120,9 +120,9 @@ pub(crate) struct Finished {
     pub(crate) workload: usize,
     pub(crate) script: usize,
     pub(crate) ending: Ending,
-    /// When it should have started.
+    /// The moment at which it should have started.
     pub(crate) scheduled: u64,
-    /// When it did.
+    /// The moment at which it did.
     pub(crate) began: u64,
     pub(crate) ended: u64,
     pub(crate) retries: u32,
@@ -151,7 +151,7 @@ impl Tally {
         }
     }
 
-    /// When the current interval ends: a lane wakes then, even if nothing happens.
+    /// The end of the current interval: a lane wakes then, even if nothing happens.
     pub(crate) fn interval_end(&self, grid: &Grid) -> u64 {
         grid.end(self.interval, self.length_ns)
     }

@@ -65,7 +65,7 @@ pub struct Extent {
     pub length: u64,
 }
 
-/// Where the bytes of a file lie on the device of its file system. What waits in memory is written
+/// The places of a file's bytes on the device of its file system. Bytes that wait in memory are written
 /// before.
 ///
 /// # Errors

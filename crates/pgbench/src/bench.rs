@@ -78,7 +78,7 @@ fn execute(
     Ok(0)
 }
 
-/// What to do about an initialisation that has failed.
+/// Adds the advice on an initialisation that has failed.
 fn advised(complaint: Complaint) -> Complaint {
     let hint = match complaint.cause() {
         Some(Cause::FullDisk) => {
@@ -110,7 +110,7 @@ pub fn initialise(
     }
 }
 
-/// What an invocation with `-i` would send to a server of this version, in order.
+/// The statements that an invocation with `-i` would send to a server of this version, in order.
 ///
 /// # Errors
 /// pgbench's complaint about the arguments.

@@ -1,4 +1,4 @@
-//! Where output goes: two writers and the prefixes of pgbench's messages.
+//! The output of a run: two writers and the prefixes of pgbench's messages.
 //!
 //! The crate prints nothing itself, so that its words can be tested and its caller owns the
 //! streams. A closed pipe is ignored, as in pgbench: the reader is gone. Results that cannot be written
@@ -15,19 +15,19 @@ use crate::colours::{Colours, Kind};
 pub struct Console<'a> {
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
-    /// Whether stderr is a terminal: progress then stays on one line.
+    /// True if stderr is a terminal: progress then stays on one line.
     pub err_is_terminal: bool,
     debug: bool,
     colours: Colours,
     /// Columns of that terminal.
     pub columns: usize,
-    /// What stands on the current line of a terminal and has to be wiped before other output.
+    /// Columns of the text on the current line of a terminal, which has to be wiped before other output.
     live_columns: usize,
     /// Told how much of an initialisation is done, 0 to 1.
     share: Option<&'a mut dyn FnMut(f64)>,
-    /// Where the lines go that pgbench does not have; none for the results.
+    /// The writer of the lines that pgbench does not have; none for that of the results.
     lines: Option<&'a mut dyn Write>,
-    /// Why results could not be written.
+    /// The reason why results could not be written.
     failed: Option<std::io::Error>,
 }
 
@@ -74,7 +74,8 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// Why results could not be written, if that is so. A reader that has gone has read enough.
+    /// The reason why results could not be written, if that is so. A closed pipe is no reason: its
+    /// reader has read enough.
     pub(crate) fn take_failure(&mut self) -> Option<std::io::Error> {
         self.failed.take()
     }

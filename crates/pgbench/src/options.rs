@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! Options of the command line.
 //!
 //! [`Request::read`] takes a command line to one of pgbench's two modes, or to a [`Complaint`] in
 //! pgbench's words. Reading order: a `row` is an option; `theirs` and `beyond` list them; `read` takes them
@@ -25,7 +25,7 @@ use crate::search::goal::Goal;
 
 pub use help::{OptionName, help, option_names};
 
-/// What a command line asks for.
+/// The request that a command line makes.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// `--help`
@@ -44,13 +44,13 @@ pub enum Request {
     Run(Box<RunOptions>),
 }
 
-/// Where a command comes from: its name, its arguments, its environment.
+/// The origin of a command: its name, its arguments, its environment.
 pub struct Invocation<'a> {
     /// The program as it was called, for getopt's complaints.
     pub program: &'a str,
-    /// How to call it, for hints: `pgbench` or `pgrig bench`.
+    /// The words that call it, for hints: `pgbench` or `pgrig bench`.
     pub command: &'a str,
-    /// What stands after the name.
+    /// The words after the name.
     pub arguments: &'a [String],
     /// The pgbench whose words are spoken unless `--as` names another.
     pub speaks: Major,
@@ -65,7 +65,7 @@ pub struct Invocation<'a> {
     pub ask_password: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// Which server, as far as the command line says it.
+/// The server, as far as the command line says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerOptions {
     /// `-h`
@@ -81,9 +81,9 @@ pub struct ServerOptions {
 /// Initialisation mode.
 #[derive(Clone, Debug)]
 pub struct InitialiseOptions {
-    /// Which server.
+    /// The server.
     pub server: ServerOptions,
-    /// Which pgbench is spoken.
+    /// The version of pgbench whose language is spoken.
     pub major: Major,
     /// Show debug messages.
     pub debug: bool,
@@ -93,17 +93,17 @@ pub struct InitialiseOptions {
     pub scale: u32,
     /// Percent of a page that is filled.
     pub fillfactor: u32,
-    /// How often progress is shown.
+    /// The frequency of progress reports.
     pub progress: LoadProgress,
     /// The tables.
     pub tables: TableSet,
-    /// How accounts are partitioned.
+    /// The partitions of accounts.
     pub partitions: Option<Partitions>,
-    /// Where tables go.
+    /// The tablespace of tables.
     pub tablespace: Option<String>,
-    /// Where indexes go.
+    /// The tablespace of indexes.
     pub index_tablespace: Option<String>,
-    /// Whether tables survive a crash.
+    /// The persistence of tables in a crash.
     pub persistence: Persistence,
     /// `--connections`: how many load the accounts.
     pub connections: u32,
@@ -120,7 +120,7 @@ pub enum TableSet {
     Tpcc,
 }
 
-/// How often the generation of data reports.
+/// The frequency of reports on the generation of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadProgress {
     /// Every 100,000 rows.
@@ -129,7 +129,7 @@ pub enum LoadProgress {
     Seconds,
 }
 
-/// Whether tables are logged.
+/// The persistence of tables: logged or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistence {
     /// As usual.
@@ -141,13 +141,13 @@ pub enum Persistence {
 /// The partitions of pgbench_accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partitions {
-    /// How many.
+    /// Number of partitions.
     pub count: u32,
     /// By what.
     pub method: PartitionMethod,
 }
 
-/// What rows are assigned to partitions by.
+/// The way in which rows are assigned to partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartitionMethod {
     /// Equal ranges of aid.
@@ -170,13 +170,13 @@ impl PartitionMethod {
 /// Benchmarking mode.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// Which server.
+    /// The server.
     pub server: ServerOptions,
     /// Show debug messages.
     pub debug: bool,
-    /// Which pgbench is spoken.
+    /// The version of pgbench whose language is spoken.
     pub major: Major,
-    /// What to run, at least one.
+    /// The scripts to run, at least one.
     pub scripts: Vec<Script>,
     /// `-c`
     pub clients: u32,
@@ -202,7 +202,7 @@ pub struct RunOptions {
     pub per_command: bool,
     /// `-s`; the number of branches wins when a built-in script runs.
     pub scale: Option<u32>,
-    /// What is vacuumed before.
+    /// The vacuum before the run.
     pub vacuum: Vacuum,
     /// `-l`
     pub log: Option<LogOptions>,
@@ -216,7 +216,7 @@ pub struct RunOptions {
     pub exit_on_abort: bool,
     /// `--random-seed`; none for one from the clock.
     pub seed: Option<RandomSeed>,
-    /// What pgbench does not have.
+    /// The options that pgbench does not have.
     pub ours: OurOptions,
     /// The first option that a comparison does not follow, if one was given.
     pub not_compared: Option<NotCompared>,
@@ -240,15 +240,15 @@ pub struct Script {
     pub text: String,
     /// `@W`
     pub weight: u32,
-    /// How many commands it has.
+    /// Number of its commands.
     pub commands: usize,
     /// True if it looks like a script of pgbench 9.5, whose SQL ends at the newline.
     pub reads_as_nine_x: bool,
-    /// Whether it is one of pgbench's.
+    /// Its origin.
     pub origin: Origin,
 }
 
-/// Where a script comes from. pgbench's own need pgbench's tables.
+/// The origin of a script. pgbench's own need pgbench's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// `-b`, `-N`, `-S`
@@ -259,7 +259,7 @@ pub enum Origin {
     File,
 }
 
-/// How long a run is.
+/// The length of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     /// So many transactions for each client.
@@ -268,7 +268,7 @@ pub enum Length {
     Seconds(u32),
 }
 
-/// What is vacuumed before a run.
+/// The vacuum before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vacuum {
     /// `-n`: nothing.
@@ -292,7 +292,7 @@ pub struct LogOptions {
     pub last_stretch: bool,
 }
 
-/// What pgbench does not have.
+/// Options that pgbench does not have.
 #[derive(Clone, Debug)]
 pub struct OurOptions {
     /// `--warmup`; none when not asked for.
@@ -345,9 +345,9 @@ pub struct HostOptions {
 /// A search for the highest load at which a goal holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FindOptions {
-    /// What must hold.
+    /// The condition that must hold.
     pub goal: Goal,
-    /// What is searched.
+    /// The range that is searched.
     pub range: Range,
     /// Length of a window that does not confirm, in seconds.
     pub seconds: u32,
@@ -355,7 +355,7 @@ pub struct FindOptions {
     pub curve: Option<String>,
 }
 
-/// What a search varies.
+/// The quantity that a search varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
     /// The rate of an open loop, up to what the clients can do.

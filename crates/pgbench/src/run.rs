@@ -200,7 +200,7 @@ fn version(major: Major, server: &str, is_pgbenchs: bool) -> String {
     format!("pgbench ({})", parts.join(", "))
 }
 
-/// Where a run goes and how long it is, as `--debug` tells it.
+/// The server and the length of a run, as `--debug` tells them.
 fn setting(options: &RunOptions, conninfo: &Conninfo) -> String {
     let host = &conninfo.hosts[0];
     let name = match &host.address {
@@ -264,7 +264,7 @@ fn look_at_tables(
     }
 }
 
-/// What generators run on.
+/// The machines that generators run on.
 struct On<'a> {
     invocation: &'a Invocation<'a>,
     hosts: Option<&'a [host::Host]>,

@@ -53,11 +53,11 @@ pub(crate) const MIX: [Transaction; 5] = [
     },
 ];
 
-/// What is vacuumed before a run: the small tables, whose rows change most.
+/// Tables that are vacuumed before a run: the small ones, whose rows change most.
 pub(crate) const VACUUMED: [&str; 3] =
     ["vacuum tpcc_warehouse", "vacuum tpcc_district", "vacuum tpcc_new_order"];
 
-/// What `--show-script` prints.
+/// The text that `--show-script` prints.
 pub(crate) fn show() -> String {
     let one = |part: &Transaction| {
         format!("-- {NAME}: {} @{}\n{}\n", part.description, part.weight, part.text)

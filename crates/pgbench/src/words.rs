@@ -1,4 +1,4 @@
-//! What pgbench says at the end of a run, word for word: programs read it.
+//! pgbench's report at the end of a run, word for word: programs read it.
 //!
 //! [`Words`] holds everything that is said; [`Words::block`] says it as the pgbench does that is spoken.
 
@@ -14,17 +14,17 @@ use crate::options::{Length, Partitions, RunOptions};
 /// A run as pgbench tells of it.
 #[derive(Debug)]
 pub struct Words<'a> {
-    /// What was asked for.
+    /// The options of the run.
     pub options: &'a RunOptions,
     /// `-s`, or the number of branches.
     pub scale: i64,
-    /// How pgbench_accounts is partitioned, if it is.
+    /// The partitions of pgbench_accounts, if there are any.
     pub partitions: Option<Partitions>,
-    /// How all transactions ended.
+    /// The counts of all transactions by the way in which they ended.
     pub counts: &'a Counts,
     /// Their latency from the intended start.
     pub latency: &'a Latency,
-    /// How far behind schedule they started.
+    /// Delay of their starts behind schedule.
     pub lag: &'a Latency,
     /// From when all clients were connected until the last one was done, in seconds.
     pub seconds: f64,
@@ -41,7 +41,7 @@ pub struct ScriptWords<'a> {
     pub name: &'a str,
     /// Its weight.
     pub weight: u32,
-    /// How its transactions ended.
+    /// The counts of its transactions by the way in which they ended.
     pub counts: &'a Counts,
     /// Their latency.
     pub latency: &'a Latency,
@@ -79,7 +79,7 @@ impl<'a> Words<'a> {
         text
     }
 
-    /// What ran.
+    /// The name of what ran.
     #[must_use]
     pub fn what(&self) -> &'a str {
         match &self.options.scripts[..] {

@@ -5,7 +5,7 @@ use record::comparison::{Figure, Verdict};
 
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
 
-/// What the sides are, the answer, then what it rests on.
+/// Prints the sides, the answer, then what the answer rests on.
 pub(crate) fn print(found: &Comparison) {
     if let Some(name) = &found.name {
         terminal::result(styled(STRONG, name));

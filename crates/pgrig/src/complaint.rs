@@ -1,5 +1,5 @@
-//! What went wrong, as a person is told: what was being done, to what, why it failed, what to do
-//! next. Mistakes in a study are pointed at in its file.
+//! Errors, as a person is told of them: what was being done, to what, why it failed, what to do next.
+//! Mistakes in a study are pointed at in its file.
 
 use lab::{HostError, HostErrorKind};
 use std::fmt::Display;
@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::fit;
 use crate::terminal::{self, BAD, STRONG, styled};
 
-/// Why a command ended early.
+/// The reason why a command ended early.
 #[derive(Debug)]
 pub(crate) struct Complaint {
     /// The whole text, more lines if need be, `error: ` included.
@@ -55,7 +55,7 @@ impl Complaint {
         Complaint { text, hint: None, exit: Exit::CouldNotStart }
     }
 
-    /// What is no mistake in a study, but surely not meant: pointed at in the same way.
+    /// Points in the same way at parts of a study that are no mistakes, but surely not meant.
     pub(crate) fn warn(folder: &Folder, place: &str, problems: &[Problem]) {
         let colour = terminal::is_watched();
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };

@@ -44,7 +44,7 @@ pub struct Comparison {
     pub command: String,
     /// The commit that was compared, where the environment names one.
     pub commit: Option<String>,
-    /// What the user calls it.
+    /// The user's name for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// pgbench's options, which say what the load is; empty with a study, and in older records.
@@ -97,14 +97,14 @@ pub struct Comparison {
     /// say.
     #[serde(default)]
     pub decides: Vec<Metric>,
-    /// What was compared.
+    /// The figures that were compared.
     pub figures: Vec<Figure>,
     /// Throughput of one half of A's blocks ÷ that of the other half: what identical sides differed by
     /// in this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical: Option<Ratio>,
-    /// How often the servers were made anew, and by how much that changes figures. Older records do
-    /// not say.
+    /// Number of times that the servers were made anew, and the difference that this makes to figures.
+    /// Older records do not say.
     #[serde(default)]
     pub instances: Instances,
     /// Work of the servers of A and of B besides the load. Older records do not say.
@@ -120,10 +120,10 @@ pub struct Comparison {
     /// Observations of machine and generator. Older records do not say.
     #[serde(default)]
     pub conditions: Conditions,
-    /// What was out of reach, and what would do.
+    /// The goals that were out of reach, and what would reach them.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// What stands against the answer.
+    /// The reasons to doubt the answer.
     pub doubts: Vec<String>,
     /// The machine and its system.
     pub facts: Vec<Fact>,
@@ -268,13 +268,13 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// What both sides show next to nothing of, and so no quotient: 0 and 0 are equal.
+    /// True if both sides show next to nothing of it, and so no quotient: 0 and 0 are equal.
     #[must_use]
     pub fn is_of_nothing(&self) -> bool {
         self.a.max(self.b) < self.metric.negligible()
     }
 
-    /// Whether B is worse by more than this share: not only by more than chance.
+    /// True if B is worse by more than this share: not only by more than chance.
     #[must_use]
     pub fn is_worse_beyond(&self, threshold: f64) -> bool {
         self.verdict == Verdict::Worse
@@ -416,7 +416,7 @@ impl Comparison {
         }
     }
 
-    /// What the sides are, in sentences: `A: random_page_cost 4, B: 1.1`; what pgrig has set; what
+    /// Describes the sides in sentences: `A: random_page_cost 4, B: 1.1`; what pgrig has set; what
     /// identical sides differed by.
     #[must_use]
     pub fn sides_words(&self) -> Vec<String> {

@@ -86,14 +86,14 @@ impl Reader {
         &self.pairs
     }
 
-    /// Where the ledger of a trial lies, if it was kept.
+    /// Directory of the ledger of a trial, if it was kept.
     #[must_use]
     pub fn ledger_of(&self, trial: &Trial) -> PathBuf {
         self.directory.join(TRIALS).join(trial_directory(trial)).join(LEDGER)
     }
 
-    /// What the clients of a trial did, second by second. `keep` takes each interval, and says how many
-    /// bytes it keeps of it: a trial of hours fits into memory only when its readers keep little.
+    /// Reads what the clients of a trial did, second by second. `keep` takes each interval, and says how
+    /// many bytes it keeps of it: a trial of hours fits into memory only when its readers keep little.
     ///
     /// # Errors
     /// If the file is missing or damaged, or too much is kept.

@@ -10,13 +10,13 @@ use crate::view::Table;
 pub struct BisectedStep {
     /// Its place among the commits.
     pub commit: usize,
-    /// What the step was for.
+    /// The purpose of the step.
     pub kind: String,
-    /// What it says.
+    /// Its verdict.
     pub verdict: String,
     /// Commit ÷ good: value, lower and upper bound.
     pub ratio: Option<[f64; 3]>,
-    /// How long it took, in seconds.
+    /// Its duration, in seconds.
     pub seconds: f64,
     /// The directory of its record.
     pub record: String,

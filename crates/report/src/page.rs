@@ -215,9 +215,9 @@ pub(crate) struct ComparedPage {
 pub(crate) struct HistoryPage {
     /// `history` or `bisect`.
     pub(crate) kind: &'static str,
-    /// How many figures and results; the answer.
+    /// Number of figures and results; the answer.
     pub(crate) title: String,
-    /// How it is read.
+    /// The way to read it.
     pub(crate) note: String,
     /// Places of the curves.
     pub(crate) curves: Vec<usize>,

@@ -17,9 +17,9 @@ pub struct Command {
     /// A meta-command's words as pgbench's `--debug` shows them, without the backslash: of `\set`
     /// the command and the variable, of `\if` the command alone. Empty for SQL.
     pub words: String,
-    /// What the comments before SQL say of a history: [`crate::HistoryNote`] reads them.
+    /// The notes on a history in the comments before SQL: [`crate::HistoryNote`] reads them.
     pub notes: Vec<String>,
-    /// What it does.
+    /// Its kind.
     pub kind: CommandKind,
 }
 
@@ -33,20 +33,20 @@ impl Command {
 /// The variable that a command sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// Where its value is kept.
+    /// The slot that keeps its value.
     Slot(Slot),
-    /// What is written is not a variable's name. pgbench refuses it when the command runs.
+    /// A text that is not a variable's name. pgbench refuses it when the command runs.
     Invalid(Box<str>),
 }
 
-/// What a command does. Indices are those of [`crate::Script::commands`].
+/// The kind of a command. Indices are those of [`crate::Script::commands`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum CommandKind {
     /// Send SQL.
     Sql {
-        /// What to send.
+        /// The SQL to send.
         template: Template,
-        /// Whether `\gset` or `\aset` keeps the result.
+        /// The variables that keep the result, where `\gset` or `\aset` asks for it, or the check of it.
         capture: Option<Capture>,
     },
     /// `\set`, and `\setrandom`, which is a form of it.
@@ -60,7 +60,7 @@ pub enum CommandKind {
     SetShell {
         /// The variable.
         target: Target,
-        /// What to run.
+        /// The command to run.
         command: ShellCommand,
     },
     /// `\shell`: run a command.
@@ -142,7 +142,7 @@ impl CommandKind {
     }
 }
 
-/// What becomes of a result: its columns go into variables named `prefix` + column, or it is checked.
+/// The use of a result: its columns go into variables named `prefix` + column, or it is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Capture {
     /// `\gset`: the last statement's one row; another count of rows is an error.
@@ -160,7 +160,7 @@ pub enum Capture {
 }
 
 impl Capture {
-    /// What is put before the column's name.
+    /// The text that is put before the column's name.
     pub fn prefix(&self) -> &str {
         match self {
             Capture::Gset { prefix } | Capture::Aset { prefix } => prefix,

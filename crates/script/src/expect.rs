@@ -9,7 +9,7 @@
 use crate::names::{Names, Slot, is_variable_name};
 use crate::variables::Variables;
 
-/// What the result of a statement must be.
+/// The condition that the result of a statement must meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
     /// So many rows, returned or changed: at least and at most.

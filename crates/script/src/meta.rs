@@ -34,7 +34,7 @@ const COMMANDS: [&str; 15] = [
     "endpipeline",
 ];
 
-/// What a meta-command line is.
+/// The kind of a meta-command line.
 #[derive(Debug)]
 pub(crate) enum Meta {
     /// A command of its own. The jumps of `\if` and its like are filled in afterwards.
@@ -49,7 +49,7 @@ pub(crate) struct MetaLine<'a> {
     pub(crate) file: &'a str,
     /// The whole script.
     pub(crate) text: &'a [u8],
-    /// Where the backslash stands.
+    /// Position of the backslash.
     pub(crate) backslash: usize,
     /// The line that it stands in, counted from 1.
     pub(crate) line: u32,

@@ -1,8 +1,8 @@
-//! What the pipeline commands allow, and the words for what they do not.
+//! Rules of the pipeline commands, and the words for commands that break them.
 
 use crate::command::CommandKind;
 
-/// How SQL is sent.
+/// The protocol by which SQL is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
     /// One Query message with the values in the text.
@@ -25,7 +25,7 @@ impl Protocol {
     }
 }
 
-/// Whether a session is between `\startpipeline` and `\endpipeline`.
+/// The state of a session: between `\startpipeline` and `\endpipeline`, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pipeline {
     /// It is not.
@@ -35,7 +35,7 @@ pub enum Pipeline {
     On,
 }
 
-/// Why a command cannot run now, in pgbench's words.
+/// The reason why a command cannot run now, in pgbench's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PipelineFault {
     /// `\startpipeline` with `-M simple`.
@@ -91,7 +91,7 @@ impl Pipeline {
         }
     }
 
-    /// What is wrong if the script ends in this state.
+    /// Checks that the script may end in this state.
     ///
     /// # Errors
     /// If a pipeline is still open.

@@ -12,7 +12,7 @@ use crate::template::{Template, TooManyParameters};
 /// Longest line of SQL that `-r` shows, in bytes.
 const MAX_SOURCE: usize = 127;
 
-/// Which form of the language a file is written in.
+/// The form of the language in which a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Syntax {
     /// Since pgbench 9.6: SQL ends at a semicolon.
@@ -92,7 +92,7 @@ impl Script {
         })
     }
 
-    /// Whether every statement can be sent by `protocol`.
+    /// Checks that every statement can be sent by `protocol`.
     ///
     /// # Errors
     /// If a statement has too many variables to be sent with parameters.

@@ -33,9 +33,9 @@ pub struct Dial {
     tried: usize,
     stage: Stage,
     arrived: Vec<u8>,
-    /// When this client began to connect.
+    /// The moment at which this client began to connect.
     pub began: u64,
-    /// When the first step to this address began: its time limit counts from there.
+    /// The moment at which the first step to this address began: its time limit counts from there.
     pub step_began: u64,
     /// True if the step under way goes to another address than the one before.
     pub is_at_new_address: bool,
@@ -43,11 +43,12 @@ pub struct Dial {
     failure: Option<Failure>,
     /// The query of another session that this connection cancels, instead of beginning its own.
     cancels: Option<BackendKey>,
-    /// Whether the socket is watched for becoming writable, which says that it is connected.
+    /// True if the socket is watched for becoming writable, which says that it is connected.
     pub awaits_writable: bool,
-    /// Why nothing more can be sent: what the server said before it hung up is read first.
+    /// The reason why nothing more can be sent: the server's last messages before it hung up are read
+    /// first.
     unsent: Option<std::io::Error>,
-    /// Who sees whether the server asks for our certificate, where it must.
+    /// The witness that sees whether the server asks for our certificate, where it must.
     witness: Option<Arc<Witness>>,
 }
 
@@ -68,7 +69,7 @@ enum Stage {
     Cancelling,
 }
 
-/// What an attempt needs next.
+/// The next need of an attempt.
 pub enum DialStep {
     /// A socket was made: it must be registered for events.
     Registered(Socket),
@@ -119,7 +120,7 @@ impl Dial {
         matches!(self.stage, Stage::Opening)
     }
 
-    /// What arrived behind the last message of the start-up.
+    /// Takes the bytes that arrived behind the last message of the start-up.
     pub fn take_rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.arrived)
     }
@@ -336,18 +337,18 @@ impl Dial {
         }
     }
 
-    /// What little a start-up sends goes out at once, or the socket is broken.
+    /// Sends the few bytes of a start-up, which go out at once unless the socket is broken.
     fn send(&mut self, socket: &mut Socket, bytes: &[u8]) -> Option<DialStep> {
         self.unsent = socket.send(bytes).err();
         None
     }
 
-    /// Why a server that has let us in without our certificate will not do, where it must ask.
+    /// The objection to a server that has let us in without our certificate, where it must ask for it.
     fn objection(&self, route: &Route) -> Option<&'static str> {
         route.must_show.then(|| Witness::objection(self.witness.as_deref())).flatten()
     }
 
-    /// Whether this server is what the conninfo asks for.
+    /// Checks that this server is what the conninfo asks for.
     fn judge(&mut self, route: &Route, socket: &mut Socket, session: Session) -> Option<DialStep> {
         match self.current(route).wanted.judge(&session.parameters) {
             Judgement::Accept => Some(DialStep::Done(Box::new(session))),
@@ -437,7 +438,7 @@ impl Dial {
         self.failed(route, Failure { hint, ..Failure::new(message) }, lead)
     }
 
-    /// Whoever fails to shake hands may still be reached without encryption.
+    /// The step to take after a failed handshake: the server may still be reached without encryption.
     fn lead_of_handshake(&self) -> Lead {
         if matches!(self.stage, Stage::Handshaking) { Lead::Attempt } else { Lead::End }
     }

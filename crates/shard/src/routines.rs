@@ -4,7 +4,7 @@
 //! A data node's functions hold the buckets that it serves as code, a binary search that ends in a
 //! call of the bucket's own function: a call costs no look-up in a table. They are replaced in the
 //! same transaction that changes the table of buckets. A transaction that begins after that has
-//! been committed finds the new ones; whoever moves buckets waits for the older ones to end.
+//! been committed finds the new ones; a move of buckets waits for the older ones to end.
 
 use std::fmt::Write;
 

@@ -21,9 +21,9 @@ use crate::stations::Stations;
 use crate::streaming::{self, STREAMS_WITHIN};
 use crate::warm;
 
-/// Where servers are made, or found.
+/// The place where servers are made, or found.
 pub struct Place<'a> {
-    /// Where servers are made.
+    /// The labs in which servers are made.
     pub labs: &'a Labs,
     /// Servers of the user's that stand for nodes.
     pub hosts: &'a Hosts,
@@ -109,7 +109,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Whether there are data of it that no trial has touched.
+    /// True if there are data of it that no trial has touched.
     fn is_as_built(&self) -> bool {
         self.state == DataState::AsBuilt || !self.snapshots.is_empty()
     }
@@ -304,7 +304,8 @@ fn cascades(topology: &Topology) -> bool {
     topology.nodes.iter().any(|node| upstream(node).is_some())
 }
 
-/// What the study names, and what counts statements where the study has it loaded.
+/// The extensions that the study names, and the one that counts statements where the study has it
+/// loaded.
 fn extensions(node: &spec::Node) -> Vec<String> {
     let mut names = node.extensions.clone();
     let preloaded = node.settings.get("shared_preload_libraries");

@@ -16,22 +16,22 @@ use crate::node::{SiteNode, lab_settings};
 use crate::plan::proxy;
 use crate::site::Site;
 
-/// What was moved in a trial.
+/// The buckets that were moved in a trial.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moved {
     /// Buckets that moved to another node.
     pub buckets: usize,
     /// Rows in them.
     pub rows: i64,
-    /// What they take on their new nodes.
+    /// Bytes that they take on their new nodes.
     pub bytes: i64,
-    /// How long writes to the moving buckets were refused, of each batch, in milliseconds.
+    /// Time for which writes to the moving buckets were refused, of each batch, in milliseconds.
     pub fences_ms: Vec<f64>,
     /// From the decision to move buckets until the last old row was dropped.
     pub seconds: f64,
 }
 
-/// Where a table is, or a part of it.
+/// The place of a table, or of a part of it.
 #[derive(Clone, Debug)]
 pub struct TablePart<'s> {
     /// The server, as messages call it.
@@ -134,7 +134,7 @@ impl Site {
         Ok(configs)
     }
 
-    /// Whether a proxy stands before its data.
+    /// True if a proxy stands before its data.
     #[must_use]
     pub fn is_sharded(&self) -> bool {
         proxy(&self.plan.topology).is_some()
@@ -190,8 +190,8 @@ impl Site {
         Ok(moved)
     }
 
-    /// Where a table is: on the server; or, where its rows are a cluster's, in the buckets of all
-    /// nodes, as the mapping has them.
+    /// The places of a table: the server; or, where its rows are a cluster's, the buckets of all nodes,
+    /// as the mapping has them.
     ///
     /// # Errors
     /// What the proxy said.

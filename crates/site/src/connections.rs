@@ -1,4 +1,4 @@
-//! How many connections a server gets at a point.
+//! The number of connections that a server gets at a point.
 
 use spec::{NodeKind, Point, Workload};
 

@@ -16,7 +16,7 @@ use spec::{Data, PgbenchTables, ScriptText};
 use crate::node::SiteNode;
 use crate::sql::{self, ScriptError, SendError};
 
-/// Why data could not be built.
+/// The reason why data could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// A server that could not be started, stopped or reached.
@@ -25,17 +25,17 @@ pub enum DataError {
     /// No connection.
     #[error("{doing}: {source}")]
     Connect {
-        /// What it was for.
+        /// The purpose of the connection.
         doing: String,
-        /// Why.
+        /// The cause.
         source: server::ConnectError,
     },
     /// A statement failed.
     #[error("{doing}: {}", server_words(.source))]
     Sql {
-        /// What it was for.
+        /// The purpose of the statement.
         doing: String,
-        /// Why.
+        /// The cause.
         source: postgres::Error,
     },
     /// The study's script.
@@ -58,7 +58,7 @@ pub enum DataError {
     HostNotEmpty {
         /// The node that the host stands for.
         host: String,
-        /// What is there.
+        /// The content of the database.
         there: String,
     },
     /// The run was interrupted.
@@ -73,7 +73,7 @@ impl From<import::Error> for DataError {
 }
 
 impl DataError {
-    /// What to do next, where that can be said.
+    /// Says what to do next, where that is known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -176,7 +176,7 @@ fn pgbench_tables(
         .map_err(DataError::Pgbench)
 }
 
-/// What building the data would send to the user's server.
+/// Lists what building the data would send to the user's server.
 ///
 /// # Errors
 /// What is wrong with a script.

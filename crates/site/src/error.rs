@@ -1,10 +1,10 @@
-//! Why the servers of a topology could not be made, changed or reached.
+//! Errors of making, changing and reaching the servers of a topology.
 
 use lab::Exit;
 
 use crate::data::DataError;
 
-/// Why the servers of a topology could not be made, changed or reached.
+/// The reason why the servers of a topology could not be made, changed or reached.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No PostgreSQL, no lab, or a server's own words.
@@ -43,7 +43,7 @@ pub enum Error {
     Data {
         /// The topology.
         site: String,
-        /// Why.
+        /// The cause.
         source: Box<DataError>,
     },
     /// A guard has ended by itself.
@@ -51,7 +51,7 @@ pub enum Error {
     GuardEnded {
         /// Its name in the lab.
         name: String,
-        /// How it ended.
+        /// Its exit status.
         exit: Exit,
         /// The end of its log.
         log: String,
@@ -61,12 +61,12 @@ pub enum Error {
     GuardNotInCharge {
         /// Its name in the lab.
         name: String,
-        /// How long it was waited for.
+        /// The time that it was given.
         seconds: u64,
         /// The end of its log.
         log: String,
     },
-    /// What a guard has written cannot be read.
+    /// A guard's output that cannot be read.
     #[error(transparent)]
     Guard(#[from] guard::Error),
     /// A PL/Proxy cluster.
@@ -83,9 +83,9 @@ pub enum Error {
     NotReady {
         /// The program and its machine.
         node: String,
-        /// How long it was waited for.
+        /// The time that it was given.
         within: String,
-        /// What was in the way at last.
+        /// The last obstacle.
         said: String,
         /// The end of the machine's logs.
         log: String,
@@ -93,7 +93,7 @@ pub enum Error {
     /// No server takes writes.
     #[error("no server takes writes now: {said}")]
     NoPrimary {
-        /// What each of them said.
+        /// The answer of each of them.
         said: String,
     },
     /// A server ended though no action of the timeline ended it.
@@ -108,7 +108,7 @@ pub enum Error {
     /// The run was interrupted.
     #[error("interrupted while {doing}")]
     Interrupted {
-        /// What was being done.
+        /// The step that was interrupted.
         doing: &'static str,
     },
 }
@@ -123,7 +123,7 @@ impl Error {
         }
     }
 
-    /// What to do next, where that can be said.
+    /// Says what to do next, where that is known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -8,8 +8,9 @@ use crate::build;
 use crate::node::SiteNode;
 use crate::plan::{SitePlan, proxy};
 
-/// What the data of the node that holds them are made from; none where they cannot be kept: those of a
-/// cluster have addresses in them, those on another host are there.
+/// The key of the data of the node that holds them, which stands for everything that they are made from;
+/// none where they cannot be kept: those of a cluster have addresses in them, those on another host are
+/// there.
 pub(crate) fn key(plan: &SitePlan, study: &Study, node: &SiteNode) -> Option<Key> {
     let Server::Node(server) = &node.server else { return None };
     if proxy(&plan.topology).is_some() || node.host().is_some() || server.has_disk() {

@@ -19,12 +19,12 @@ pub struct Labs {
     place: BTreeMap<String, usize>,
     /// The addresses that may connect to servers on hosts.
     clients: Vec<IpAddr>,
-    /// Whether their connections must be encrypted.
+    /// True if their connections must be encrypted.
     tls: bool,
     numbers: AtomicU32,
     /// The packages that are unpacked, and where; the versions are in the names of their files.
     unpacked: Box<Mutex<Unpacked>>,
-    /// Where built data are kept and looked for, if they are to be.
+    /// The cache of built data; none where they are not kept.
     cache: Option<Cache>,
 }
 
@@ -62,7 +62,7 @@ impl Labs {
         Labs { cache, ..self }
     }
 
-    /// Where built data are kept, if they are.
+    /// The cache of built data; none where they are not kept.
     #[must_use]
     pub fn cache(&self) -> Option<&Cache> {
         self.cache.as_ref()
@@ -94,7 +94,8 @@ impl Labs {
         placed.map(|(node, _)| node.clone()).collect()
     }
 
-    /// How clients on other hosts reach the servers of a lab; none for the lab of this machine.
+    /// The way in which clients on other hosts reach the servers of a lab; none for the lab of this
+    /// machine.
     #[must_use]
     pub fn remote_access(&self, lab: &Lab) -> Option<RemoteAccess> {
         let (address, clients) = (lab.address()?, self.clients.clone());

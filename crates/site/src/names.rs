@@ -1,4 +1,4 @@
-//! What the texts of machines call by names: addresses, directories, ports, a password.
+//! The names that the texts of machines use: addresses, directories, ports, a password.
 
 use std::collections::BTreeMap;
 

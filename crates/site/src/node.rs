@@ -15,7 +15,7 @@ pub struct SiteNode {
     pub name: String,
     /// The server.
     pub server: Server,
-    /// What clients connect to, in keyword form, as the load engine reads it.
+    /// The address that clients connect to, in keyword form, as the load engine reads it.
     pub conninfo: String,
     /// The one schema in which names are looked for, on a server of the user's.
     pub schema: Option<&'static str>,
@@ -39,7 +39,7 @@ impl SiteNode {
         Ok(client)
     }
 
-    /// Whether its data lie on a disk whose power can be cut.
+    /// True if its data lie on a disk whose power can be cut.
     #[must_use]
     pub fn has_own_disk(&self) -> bool {
         matches!(&self.server, Server::Node(node) if node.has_disk())
@@ -80,7 +80,7 @@ impl SiteNode {
         resolved.map_or_else(|_| "postgres".to_owned(), |conninfo| conninfo.dbname)
     }
 
-    /// Where the server's log for programs is, if it can be read.
+    /// Path of the server's log for programs, if it can be read.
     #[must_use]
     pub fn log(&self) -> Option<PathBuf> {
         match &self.server {

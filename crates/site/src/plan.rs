@@ -1,4 +1,4 @@
-//! What has to be built: the fewest sites on which all trials of a plan can run.
+//! The sites that have to be built: the fewest on which all trials of a plan can run.
 //!
 //! A site is one set of servers with one set of data; poolers, guards and links are a trial's own.
 //! Where trials begin with a copy of the data ("clone"), variants that differ only in settings
@@ -26,11 +26,11 @@ pub struct SitePlan {
     pub points: Vec<usize>,
 }
 
-/// What distinguishes sites.
+/// The properties that distinguish sites.
 type Key<'s> =
     (Vec<Shape<'s>>, Vec<&'s Node>, Option<Vec<&'s Settings>>, Option<&'s str>, &'s Data);
 
-/// What a server is made as; its settings are given to it at each start.
+/// The properties with which a server is made; its settings are given to it at each start.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Shape<'s> {
     name: &'s str,
@@ -66,7 +66,7 @@ impl SitePlan {
         sites
     }
 
-    /// Whether the data of another site can be copied instead of being built again.
+    /// True if the data of another site can be copied instead of being built again.
     #[must_use]
     pub fn has_data_of(&self, other: &SitePlan) -> bool {
         let content = |data: &Data| {
@@ -94,7 +94,7 @@ impl SitePlan {
         most.max().unwrap_or(0)
     }
 
-    /// What it is called in messages.
+    /// The name of the site in messages.
     #[must_use]
     pub fn name(&self, study: &Study) -> String {
         let variants: Vec<&str> =
@@ -145,7 +145,7 @@ fn key(point: &Point) -> Key<'_> {
     (shape.collect(), machines.collect(), settings, own, &point.data)
 }
 
-/// Whether a node stands at one end of a link by namespace.
+/// True if a node stands at one end of a link by namespace.
 pub(crate) fn has_own_network(topology: &Topology, node: &str) -> bool {
     let links = &topology.links;
     let is_end = |link: &Link| link.between.iter().any(|end| end == node);

@@ -10,7 +10,7 @@ use spec::{DiskFault, DiskRequest};
 
 use crate::site::Site;
 
-/// Why a power cut does not count, or why a server could not be started after one.
+/// The reason why a power cut does not count, or why a server could not be started after one.
 #[derive(Debug, thiserror::Error)]
 pub enum PowerError {
     /// The lab.
@@ -25,7 +25,7 @@ pub enum PowerError {
     /// A server that goes on with a disk that fails.
     #[error("its disk fails, and it has not ended within {seconds} s")]
     GoesOn {
-        /// How long it was waited for.
+        /// The time that it was given.
         seconds: u64,
     },
     /// Everything had been flushed.
@@ -74,15 +74,15 @@ pub fn flush_disks(site: &mut Site) -> Result<(), PowerError> {
 pub struct Taken {
     /// The server.
     pub node: String,
-    /// What the disk lost and kept.
+    /// The bytes that the disk lost and kept.
     pub cut: Cut,
     seed: u64,
-    /// Whether a checkpoint was under way; none where the server does not log them.
+    /// True if a checkpoint was under way; none where the server does not log them.
     pub in_checkpoint: Option<bool>,
 }
 
 impl Taken {
-    /// What it did, in words; the seed replays it.
+    /// Describes the cut in words; the seed replays it.
     #[must_use]
     pub fn words(&self) -> String {
         let (cut, seed) = (&self.cut, self.seed);
@@ -146,7 +146,7 @@ pub fn fail_disk(
 /// A server writes its WAL with every commit, and fails with it.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
-/// Whether the log of a server that was killed ends inside a checkpoint; none where it does not say
+/// True if the log of a server that was killed ends inside a checkpoint; none where it does not say
 /// anything of checkpoints since it was started.
 fn is_in_checkpoint(log: &str) -> Option<bool> {
     let since = log.rfind("ready to accept connections").map_or(log, |at| &log[at..]);
@@ -157,42 +157,42 @@ fn is_in_checkpoint(log: &str) -> Option<bool> {
     }
 }
 
-/// How a server came back after a cut.
+/// The recovery of a server after a cut.
 #[derive(Debug)]
 pub struct Recovered {
-    /// What the cut took.
+    /// The cut, and what it met.
     pub taken: Taken,
-    /// How long it took from its start until it accepted connections, or why it did not.
+    /// Time from its start until it accepted connections, or the reason why it did not.
     pub started: Result<Duration, NotStarted>,
-    /// Whether it started after pg_resetwal, where it did not by itself.
+    /// True if it started after pg_resetwal, where it did not by itself.
     pub rescued: Option<bool>,
 }
 
-/// Why a server did not start.
+/// The reason why a server did not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotStarted {
     /// PostgreSQL's words.
     pub why: String,
-    /// Whether it found no checkpoint to begin with.
+    /// True if it found no checkpoint to begin with.
     pub is_checkpoint_missing: bool,
-    /// Whether nothing of its data is left: no file system, or no data directory in it.
+    /// True if nothing of its data is left: no file system, or no data directory in it.
     pub is_all_lost: bool,
 }
 
 impl Recovered {
-    /// Whether a server runs that checks can look at.
+    /// True if a server runs that checks can look at.
     #[must_use]
     pub fn runs(&self) -> bool {
         self.started.is_ok() || self.rescued == Some(true)
     }
 
-    /// Whether nothing of its data is left, so that all that was acknowledged is lost.
+    /// True if nothing of its data is left, so that all that was acknowledged is lost.
     #[must_use]
     pub fn has_lost_all(&self) -> bool {
         self.started.as_ref().is_err_and(|why| why.is_all_lost)
     }
 
-    /// What people should know of it.
+    /// The remark on the recovery that a reader should see.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         let why = &self.started.as_ref().err()?.why;
@@ -254,7 +254,7 @@ pub fn start_after_cut(node: &mut Node) -> Result<Result<(), NotStarted>, PowerE
     Ok(Err(NotStarted { why, is_checkpoint_missing, is_all_lost: false }))
 }
 
-/// What PostgreSQL says when neither `pg_control` nor `backup_label` leads to a checkpoint; since
+/// PostgreSQL's message when neither `pg_control` nor `backup_label` leads to a checkpoint; since
 /// version 18 the location follows.
 const CHECKPOINT_MISSING: &str = "could not locate a valid checkpoint record";
 

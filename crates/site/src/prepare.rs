@@ -16,7 +16,7 @@ use crate::site::{DataState, Site};
 use crate::streaming;
 use crate::throttles::Throttles;
 
-/// Whether a site takes turns with others.
+/// The use of a site: alone, or in turn with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alone {
     /// It is the only one.

@@ -16,11 +16,11 @@ use crate::throttles::Throttles;
 /// One set of servers with one set of data.
 #[derive(Debug)]
 pub struct Site {
-    /// What it was built as.
+    /// The plan that it was built from.
     pub plan: SitePlan,
     /// Its servers, in the order of the topology.
     pub nodes: Vec<SiteNode>,
-    /// What stands in front of them in the trial under way.
+    /// The services in front of them in the trial under way.
     pub services: Vec<Service>,
     /// The machines, whose programs the study names.
     pub stations: Stations,
@@ -37,7 +37,7 @@ pub struct Site {
     pub rows_built: Option<shard::Audit>,
 }
 
-/// What has become of the data since they were built.
+/// The state of the data since they were built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DataState {
     AsBuilt,
@@ -102,13 +102,14 @@ impl Site {
         }
     }
 
-    /// Where `from` connects to reach the server `to`: over the link between them, or directly.
+    /// The endpoint to which `from` connects to reach the server `to`: over the link between them, or
+    /// directly.
     #[must_use]
     pub fn way(&self, from: &str, to: &str) -> Option<Endpoint> {
         self.link_between(from, to).or_else(|| self.endpoint(to))
     }
 
-    /// Where `from` connects to reach `to` over the link between them, if there is one.
+    /// The endpoint to which `from` connects to reach `to` over the link between them, if there is one.
     pub(crate) fn link_between(&self, from: &str, to: &str) -> Option<Endpoint> {
         self.links.iter().find(|link| link.joins(from, to)).map(|link| link.link.endpoint())
     }
@@ -158,7 +159,7 @@ impl Site {
         self.stations.get_mut(name)
     }
 
-    /// What clients connect to, by the name of the server or service.
+    /// The addresses that clients connect to, by the name of the server or service.
     #[must_use]
     pub fn conninfos(&self) -> BTreeMap<String, String> {
         let servers = self.nodes.iter().map(|node| (node.name.clone(), node.conninfo.clone()));
@@ -191,7 +192,7 @@ impl Site {
     }
 }
 
-/// What it has made on the user's servers goes with it.
+/// Removes what it has made on the user's servers.
 impl Drop for Site {
     fn drop(&mut self) {
         hosts::leave(&self.plan.topology, &self.nodes);

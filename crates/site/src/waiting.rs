@@ -11,12 +11,12 @@ use spec::{Ready, ReadyWhen};
 use crate::error::Error;
 use crate::names::Names;
 
-/// What is waited for.
+/// The machine or process that is waited for.
 pub(crate) struct Awaited<'a> {
     pub(crate) station: &'a Station,
     /// The process, whose end ends the waiting; none for the whole machine.
     pub(crate) process: Option<&'a str>,
-    /// Where its queries go.
+    /// The address that its queries go to.
     pub(crate) conninfo: Option<&'a str>,
     pub(crate) names: &'a Names,
 }

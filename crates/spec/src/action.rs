@@ -1,4 +1,4 @@
-//! What is done at a moment of the timeline, and what must have happened before it can be.
+//! Actions that are done at a moment of the timeline, and the conditions under which they can be.
 
 use terms::{Direction, DiskFault, DiskRequest, StopMode};
 
@@ -75,7 +75,7 @@ pub enum Action {
         node: String,
         /// The process.
         process: String,
-        /// What is done.
+        /// The verb.
         act: ProcessVerb,
     },
     /// Runs a command on a machine, which must end with exit code 0.
@@ -231,14 +231,14 @@ impl Action {
         action
     }
 
-    /// Whether it only talks to a server, as anybody may who can connect.
+    /// True if it only talks to a server, as anybody may who can connect.
     #[must_use]
     pub fn is_sql(&self) -> bool {
         matches!(self, Action::Sql { .. } | Action::Checkpoint { .. })
     }
 }
 
-/// What is done to one process.
+/// An action on one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessVerb {
     /// It is asked to end.
@@ -274,11 +274,11 @@ pub enum Chosen {
     PrimaryNow,
     /// The first server that is a standby then.
     StandbyNow,
-    /// What an earlier action was done to, by the name that it gave.
+    /// The target of an earlier action, by the name that it gave.
     Earlier(String),
 }
 
 impl Chosen {
-    /// How study.toml writes [`Chosen::StandbyNow`]; no node can have the name.
+    /// The form of [`Chosen::StandbyNow`] in study.toml; no node can have the name.
     pub const STANDBY_NOW: &'static str = "a standby now";
 }

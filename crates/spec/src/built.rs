@@ -1,4 +1,4 @@
-//! What a variant builds at one point: topology, settings, data, and what it overrides.
+//! The servers that a variant builds at one point: topology, settings, data, and what it overrides.
 
 use crate::data::Data;
 use crate::fields::{self, Fields, Settings};
@@ -8,7 +8,7 @@ use crate::tables::Tables;
 use crate::topology::Topology;
 use crate::value::{Bindings, Entry, Is, Table, Value, substitute};
 
-/// What a variant builds at one point.
+/// The servers that a variant builds at one point.
 pub(crate) struct Built {
     pub(crate) topology: Topology,
     pub(crate) data: Data,
@@ -76,7 +76,7 @@ fn lay_over_machines(value: Option<&Value>, topology: Option<&mut Topology>, pro
     }
 }
 
-/// What says for which standbys commits wait.
+/// The setting that names the standbys for which commits wait.
 const SYNC_NAMES: &str = "synchronous_standby_names";
 
 fn topology(fields: &Fields<'_>, tables: &Tables<'_>, bindings: &Bindings) -> Option<Topology> {

@@ -56,7 +56,7 @@ pub enum Check {
     Sql(SqlCheck),
 }
 
-/// What a check looks at: it runs, and has replayed what it can get, when the check is made.
+/// The object of a check: it runs, and has replayed what it can get, when the check is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LooksAt<'c> {
     /// No running server.
@@ -71,7 +71,7 @@ pub enum LooksAt<'c> {
 }
 
 impl Check {
-    /// What it looks at.
+    /// The object of the check.
     #[must_use]
     pub fn looks_at(&self) -> LooksAt<'_> {
         match self {
@@ -120,7 +120,7 @@ pub struct Explore {
 pub struct Explain {
     /// The server that runs it; none for the one that the data were built on.
     pub node: Option<Whom>,
-    /// What its figures are called.
+    /// The name of its figures.
     pub name: String,
     /// The query.
     pub sql: String,
@@ -240,7 +240,7 @@ enum Word {
 }
 
 impl Word {
-    /// Whether it can be asked of a server by its name.
+    /// True if it can be asked of a server by its name.
     fn has_a_node(self) -> bool {
         !matches!(self, Word::Counts | Word::Placement)
     }

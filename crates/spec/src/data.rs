@@ -81,8 +81,8 @@ pub struct Warm {
     pub with: Vec<Warmer>,
 }
 
-/// A way to read relations into memory. Each needs its extension, which whoever warms creates
-/// where it is installed.
+/// A way to read relations into memory. Each needs its extension, which is created before
+/// warming where it is installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Warmer {
     /// pgfincore: into the operating system's cache, and tells what lies there.

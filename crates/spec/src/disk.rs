@@ -1,10 +1,10 @@
-//! What a node's data lie on, and how it can lose power.
+//! The disk of a node's data, and the way in which it can lose power.
 
 use crate::fields::{Fields, choice};
 use crate::problem::Problems;
 use crate::value::{Is, Value};
 
-/// What a node's data lie on.
+/// The disk of a node's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Disk {
     /// The lab's own directory.
@@ -19,9 +19,9 @@ pub enum Disk {
     CutBlock {
         /// Its size, in bytes.
         size_bytes: u64,
-        /// What is written whole or not at all, in bytes.
+        /// Unit that is written whole or not at all, in bytes.
         sector_bytes: u32,
-        /// Whether it says that it has flushed without having done so.
+        /// True if it reports a flush without having done it.
         lying: bool,
         /// The most bytes that a log of its writes and flushes may take; none where it keeps no log.
         log_bytes: Option<u64>,
@@ -29,13 +29,13 @@ pub enum Disk {
 }
 
 impl Disk {
-    /// Whether its power can be cut.
+    /// True if its power can be cut.
     #[must_use]
     pub fn can_be_cut(self) -> bool {
         self != Disk::Plain
     }
 
-    /// Whether it keeps a log of its writes and flushes.
+    /// True if it keeps a log of its writes and flushes.
     #[must_use]
     pub fn has_log(self) -> bool {
         matches!(self, Disk::CutBlock { log_bytes: Some(_), .. })
@@ -109,7 +109,7 @@ fn sector(fields: &Fields<'_>) -> u32 {
     sector
 }
 
-/// How a disk loses power, by its name in study.toml.
+/// A way in which a disk loses power, by its name in study.toml.
 #[derive(Clone, Copy)]
 enum Way {
     Filesystem,
@@ -121,6 +121,6 @@ const WAYS: &[(&str, Way)] = &[("filesystem", Way::Filesystem), ("block", Way::B
 /// A small cluster with its WAL.
 const SIZE_DEFAULT: u64 = 2 << 30;
 const SIZE_MIN: u64 = 256 << 20;
-/// What disks write whole: 512 bytes of old, a page of PostgreSQL's at most.
+/// Bounds of the unit that disks write whole: 512 bytes on old disks, a page of PostgreSQL's.
 const SECTOR_MIN: u32 = 512;
 const SECTOR_MAX: u32 = 8192;

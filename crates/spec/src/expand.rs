@@ -58,7 +58,7 @@ pub(crate) fn named(entries: &[Entry]) -> Vec<Named> {
     named.collect()
 }
 
-/// What a study that compares no variants runs on.
+/// The variant of a study that compares none.
 pub(crate) fn default_variant() -> Entry {
     let value = Value { span: 0..0, is: Is::Table(Table::default()) };
     Entry { key: "default".to_owned(), key_span: 0..0, value }
@@ -320,7 +320,7 @@ fn check_poolers(point: &Point, span: &Range<usize>, problems: &Problems) {
     }
 }
 
-/// Whatever is defined but used nowhere, in any profile, was mistyped somewhere.
+/// Refuses what is defined but used nowhere, in any profile: its name was mistyped somewhere.
 fn check_use(tables: &Tables<'_>, variants: &[Entry]) {
     let problems = tables.problems;
     for group in [tables.topologies, variants, tables.workloads, tables.scenarios] {

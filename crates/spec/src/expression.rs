@@ -2,8 +2,8 @@
 //!
 //! A claim's value is an expression in which every metric of the catalogue is a function of a
 //! point, `tps('variant/scenario', 'axis=value')`, and its answer is one number. An expression is
-//! checked against the points of the study when it is read, so that whoever computes it later
-//! meets only points that exist. The grammar is minijinja's.
+//! checked against the points of the study when it is read, so that a later computation meets
+//! only points that exist. The grammar is minijinja's.
 //!
 //! Limits: which trials a reference stands for, and how several rounds become one number, is the
 //! business of `verdict`.
@@ -42,7 +42,7 @@ pub struct Reference {
 /// Metric, path and axes of a call as written.
 type Call = (String, String, String);
 
-/// Whether `text` is this call and nothing else.
+/// True if `text` is this call and nothing else.
 fn is_call(text: &str, (metric, path, axes): &Call) -> bool {
     let Some(arguments) = text.trim().strip_prefix(metric.as_str()) else { return false };
     let arguments = arguments.trim().strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
@@ -56,7 +56,7 @@ fn is_call(text: &str, (metric, path, axes): &Call) -> bool {
     }
 }
 
-/// What stands before and after the one division sign outside quotes.
+/// The texts before and after the one division sign outside quotes.
 fn quotient(source: &str) -> Option<(&str, &str)> {
     let mut quote = None;
     let mut signs = source.char_indices().filter(|(_, c)| {
@@ -72,7 +72,7 @@ fn quotient(source: &str) -> Option<(&str, &str)> {
     signs.next().is_none().then(|| (&source[..at], &source[at + 1..]))
 }
 
-/// What is wrong with an expression, and where in it.
+/// The fault in an expression, and its position.
 pub(crate) struct Fault {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
@@ -128,7 +128,7 @@ impl Expression {
         Ok(Expression { source: source.to_owned(), references })
     }
 
-    /// What it asks for, each once, in the order in which it is asked.
+    /// The metrics that it asks for, each once, in the order in which they are asked.
     #[must_use]
     pub fn references(&self) -> &[Reference] {
         &self.references
@@ -224,7 +224,7 @@ impl Condition {
         &self.source
     }
 
-    /// Whether it is true of a trial whose metrics have these values, in their order.
+    /// True if it holds for a trial whose metrics have these values, in their order.
     #[must_use]
     pub fn is_true(&self, values: &[f64]) -> bool {
         self.value(values).ok().and_then(|value| bool::try_from(value).ok()).unwrap_or(false)
@@ -261,7 +261,7 @@ fn logic(source: &str) -> Option<Range<usize>> {
 /// More points than these are not listed.
 const POINTS_LISTED_MAX: usize = 16;
 
-/// What expressions can call besides metrics.
+/// Functions that expressions can call besides metrics.
 const FUNCTIONS: [&str; 5] = ["abs", "log", "sqrt", "min", "max"];
 
 /// Compiles an expression that fits the compiler's stack: it goes one call deeper with each sign.

@@ -1,6 +1,6 @@
 //! The words of study.toml that stand for something the rig can do: kinds of node, actions, checks.
 
-/// What a word is.
+/// The kind of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
     /// A kind of node.
@@ -14,13 +14,13 @@ pub enum WordKind {
 /// A word of study.toml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// What it is.
+    /// Its kind.
     pub kind: WordKind,
     /// The word.
     pub word: &'static str,
-    /// How it is written.
+    /// The form in which it is written.
     pub form: &'static str,
-    /// What it does.
+    /// Its meaning.
     pub says: &'static str,
 }
 

@@ -25,13 +25,13 @@ pub struct Machine {
     pub server: Option<ManagedServer>,
     /// The connection string of clients that go there; none where they cannot.
     pub clients: Option<String>,
-    /// What must be true before a trial begins.
+    /// The condition that must hold before a trial begins.
     pub ready: Option<Ready>,
     /// Packages of the distribution that it needs.
     pub packages: Vec<String>,
     /// The roles of the ports that it gets.
     pub ports: Vec<String>,
-    /// What its files call by a name.
+    /// Variables that its files call by a name.
     pub variables: Settings,
 }
 
@@ -46,7 +46,7 @@ pub struct Process {
     pub environment: Settings,
     /// Its files by their names in its directory, with the texts of the study's.
     pub files: Vec<(String, ScriptText)>,
-    /// What is true once it has started.
+    /// The condition that holds once it has started.
     pub ready: Option<Ready>,
     /// The signal that asks it to end.
     pub ends_by: EndSignal,
@@ -72,7 +72,7 @@ pub struct ManagedServer {
 pub struct Ready {
     /// The condition.
     pub when: ReadyWhen,
-    /// How long it is waited for, in milliseconds.
+    /// Time limit of the wait for it, in milliseconds.
     pub within_ms: u64,
 }
 

@@ -17,23 +17,23 @@ pub struct Node {
     pub name: String,
     /// The name that study.toml gives it: the same, unless `count` makes several of one.
     pub group: String,
-    /// What it is.
+    /// Its kind.
     pub kind: NodeKind,
     /// Its settings: the study's, then the node's, then the variant's, the last one wins. Of a
     /// pooler only its own.
     pub settings: Settings,
     /// Extensions to create in its database before the data are built.
     pub extensions: Vec<String>,
-    /// What its data lie on.
+    /// The disk of its data.
     pub disk: Disk,
-    /// How fast it may read and write while clients are there; none for as fast as it can.
+    /// Limits of its reads and writes while clients are there; none where it may be as fast as it can.
     pub throttle: Option<Throttle>,
-    /// Whether clients reach it by TCP on loopback and not by a Unix socket.
+    /// True if clients reach it by TCP on loopback and not by a Unix socket.
     pub by_tcp: bool,
-    /// Whether its data have page checksums (initdb --data-checksums); without it, what that
-    /// PostgreSQL does by itself.
+    /// True if its data have page checksums (initdb --data-checksums); without it, the default of
+    /// that PostgreSQL applies.
     pub has_checksums: bool,
-    /// Whether its WAL is archived: on the lab's own disk, which no power cut reaches.
+    /// True if its WAL is archived: on the lab's own disk, which no power cut reaches.
     pub is_archived: bool,
     /// The flushes that do nothing, if some do: a fault that a check is to find.
     pub swallow_fsync: Option<Swallowed>,
@@ -54,7 +54,7 @@ pub enum NodeKind {
     Machine(Box<Machine>),
 }
 
-/// What a PostgreSQL server begins as.
+/// The role in which a PostgreSQL server begins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// It takes writes.
@@ -74,18 +74,18 @@ pub enum Role {
 /// For how many standbys a commit waits, as `synchronous_standby_names` asks for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quorum {
-    /// Whether it is the first ones by priority, or any.
+    /// The way in which the standbys are chosen.
     pub way: QuorumWay,
-    /// How many.
+    /// Number of standbys.
     pub count: u32,
 }
 
-/// Which standbys a commit waits for.
+/// The choice of the standbys that a commit waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QuorumWay {
     /// Those of the highest priority.
     First,
-    /// Whichever are the fastest.
+    /// The fastest ones.
     Any,
 }
 
@@ -96,11 +96,11 @@ pub struct Pgbouncer {
     pub to: String,
     /// Server connections at most.
     pub pool: u32,
-    /// When a server connection goes back to the pool.
+    /// The moment at which a server connection goes back to the pool.
     pub mode: PoolMode,
     /// Client connections at most.
     pub clients: u32,
-    /// What its version begins with, as in "1.18"; the newest one installed without it.
+    /// The beginning of its version, as in "1.18"; the newest one installed without it.
     pub version: Option<String>,
 }
 
@@ -109,7 +109,7 @@ pub struct Pgbouncer {
 pub struct Guard {
     /// The primary that it watches.
     pub to: String,
-    /// How long commits may wait for a standby before it acts, in milliseconds.
+    /// Time that commits may wait for a standby before it acts, in milliseconds.
     pub grace_ms: u64,
 }
 
@@ -128,13 +128,13 @@ pub struct Plproxy {
 }
 
 impl Plproxy {
-    /// How many partitions it has.
+    /// Number of its partitions.
     #[must_use]
     pub fn partitions(&self) -> u32 {
         self.partitions.unwrap_or(u32::try_from(self.to.len()).unwrap_or(u32::MAX))
     }
 
-    /// How many of them the server of that name holds.
+    /// Number of partitions that the server of that name holds.
     #[must_use]
     pub fn partitions_on(&self, server: &str) -> u32 {
         let servers = self.to.iter().cycle().take(self.partitions() as usize);
@@ -143,7 +143,7 @@ impl Plproxy {
 }
 
 impl Node {
-    /// Whether it is a PostgreSQL server, PL/Proxy's included.
+    /// True if it is a PostgreSQL server, PL/Proxy's included.
     #[must_use]
     pub fn is_postgres(&self) -> bool {
         matches!(self.kind, NodeKind::Postgres(_) | NodeKind::Plproxy(_))
@@ -279,10 +279,10 @@ impl Node {
     }
 }
 
-/// Where a node listens, by its name in study.toml: whether that is TCP.
+/// The ways in which a node listens, by their names in study.toml; true for TCP.
 const LISTEN: &[(&str, bool)] = &[("socket", false), ("tcp", true)];
 
-/// What a node is while its kind is wrong; the study is refused for that.
+/// Stands for the kind of a node while that is wrong; the study is refused for it.
 const NO_KIND: NodeKind = NodeKind::Postgres(Role::Primary { sync: None });
 
 fn postgres(fields: &Fields<'_>) -> Option<NodeKind> {
@@ -401,7 +401,7 @@ const MODES: &[(&str, PoolMode)] = &[
 const COUNT_MAX: u32 = 256;
 /// Twice as many as PostgreSQL can have connections.
 const CONNECTIONS_MAX: u32 = 1 << 19;
-/// What a cluster can have, and has by default.
+/// Limits and defaults of a cluster.
 const BUCKETS_MAX: u32 = 4096;
 const BUCKETS_DEFAULT: u32 = 128;
 /// Each session of the proxy has a connection to every one of them.

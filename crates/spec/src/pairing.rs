@@ -1,4 +1,4 @@
-//! Which points of a study are measured in pairs.
+//! Points of a study that are measured in pairs.
 
 use std::collections::BTreeSet;
 
@@ -24,11 +24,11 @@ pub struct Pairing {
     pub above: usize,
     /// That of the denominator.
     pub below: usize,
-    /// How: the narrowest precision and the longest time that a claim about them asks for.
+    /// The narrowest precision and the longest time that a claim about them asks for.
     pub pairs: Pairs,
 }
 
-/// What pairs measure.
+/// Metrics that are measured in pairs.
 const MEASURED: [&Metric; 4] =
     [&metrics::TPS, &metrics::LATENCY_P50_MS, &metrics::LATENCY_P95_MS, &metrics::LATENCY_P99_MS];
 
@@ -56,7 +56,7 @@ pub(crate) fn check(claims: &[Claim], points: &[Point], problems: &Problems) {
     }
 }
 
-/// Why a value cannot be measured in pairs, and what to write instead.
+/// The reason why a value cannot be measured in pairs, and what to write instead.
 fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)> {
     let shape = "pairs measure one figure of two variants, or of two scenarios of one variant, at the \
                  same axes: tps('new/load') / tps('old/load')";
@@ -93,7 +93,8 @@ fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)
 }
 
 impl Point {
-    /// Why its clients cannot take turns with another point's, as a predicate; none if they can.
+    /// The reason why its clients cannot take turns with another point's, as a predicate; none if
+    /// they can.
     #[must_use]
     pub fn unfit_for_pairs(&self) -> Option<&'static str> {
         match &self.workloads[..] {
@@ -129,7 +130,7 @@ fn share_servers(one: &Point, other: &Point) -> bool {
 }
 
 impl Study {
-    /// What is measured in pairs, each two points once, in the order of the claims.
+    /// The pairings, each two points once, in the order of the claims.
     #[must_use]
     pub fn pairings(&self) -> Vec<Pairing> {
         let mut pairings: Vec<Pairing> = Vec::new();

@@ -17,9 +17,9 @@ use crate::workload::Workload;
 /// any more.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Which point of the study it is.
+    /// The name of the point in the study.
     pub name: PointName,
-    /// What gets built.
+    /// The topology that gets built.
     pub topology: Topology,
     /// With which data.
     pub data: Data,
@@ -31,9 +31,9 @@ pub struct Point {
     pub lanes: Option<u32>,
     /// Connection attempts begun a second, at most; none for no limit.
     pub connect_rate: Option<f64>,
-    /// What happens to a client whose connection is lost.
+    /// The fate of a client whose connection is lost.
     pub on_loss: OnLoss,
-    /// What is done before the clients come.
+    /// The steps that are done before the clients come.
     pub before: Vec<Step>,
     /// The part that does not count.
     pub warmup: WarmUp,
@@ -43,16 +43,16 @@ pub struct Point {
     pub timeline: Vec<Timed>,
     /// Checks after it.
     pub checks: Vec<Check>,
-    /// Whether it counts only where its throughput was steady; not where unsteadiness is what it
-    /// is about.
+    /// True if it counts only where its throughput was steady; not where unsteadiness is what it is
+    /// about.
     pub must_be_steady: bool,
-    /// What the machine must allow besides what its nodes ask for.
+    /// Permissions that the machine must give besides those that its nodes ask for.
     pub needs: Vec<Requirement>,
-    /// What to do where the machine or the variant cannot run it.
+    /// The treatment of the point where the machine or the variant cannot run it.
     pub unfit: Unfit,
     /// In how many rounds it is run.
     pub rounds: u32,
-    /// Whether its variant has servers of its own at this point although another variant's trials
+    /// True if its variant has servers of its own at this point although another variant's trials
     /// could run on the same ones: the second copy of a point that is compared with points of other
     /// variants, and a point that is loaded in turn with another variant's.
     pub has_own_servers: bool,
@@ -81,8 +81,8 @@ impl fmt::Display for PointName {
 }
 
 impl PointName {
-    /// Whether a pattern means this point: with `*`, it must fit the whole name; without, it must
-    /// be a part of it. Of several patterns, with `|` between them, one is enough.
+    /// True if a pattern means this point. A pattern with `*` must fit the whole name; one without
+    /// it must be a part of the name. Of several patterns, with `|` between them, one is enough.
     #[must_use]
     pub fn fits(&self, patterns: &str) -> bool {
         let name = self.to_string();
@@ -115,8 +115,8 @@ impl Point {
         self.workloads.iter().map(|workload| workload.clients).sum()
     }
 
-    /// Whether its trials can have a value of this metric: what a check finds exists only where the
-    /// check is made.
+    /// True if its trials can have a value of this metric: a figure of a check exists only where
+    /// the check is made.
     #[must_use]
     pub fn can_have(&self, metric: &Metric) -> bool {
         let is_made = |check: &dyn Fn(&Check) -> bool| self.checks.iter().any(check);
@@ -161,8 +161,8 @@ impl Point {
         }
     }
 
-    /// Whether only root can build it or do what its timeline asks for: network namespaces,
-    /// disks whose power can be cut, I/O that is limited, or because it says so.
+    /// True if only root can build it or do what its timeline asks for: network namespaces, disks
+    /// whose power can be cut, I/O that is limited, or because it says so.
     #[must_use]
     pub fn needs_root(&self) -> bool {
         let topology = &self.topology;
@@ -172,7 +172,7 @@ impl Point {
             || topology.nodes.iter().filter_map(Node::machine).any(|machine| machine.has_network)
     }
 
-    /// How long its load runs at most, in milliseconds: warm-up and window.
+    /// Longest duration of its load, in milliseconds: warm-up and window.
     #[must_use]
     pub fn load_ms_max(&self) -> u64 {
         let warmup_ms = match self.warmup {
@@ -183,14 +183,14 @@ impl Point {
     }
 }
 
-/// What a machine must allow.
+/// A permission that a machine must give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
     /// That the rig runs as root.
     Root,
 }
 
-/// What to do with a point that cannot run here.
+/// The treatment of a point that cannot run here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
     /// Leave it out and say so.

@@ -1,4 +1,4 @@
-//! What is wrong with a study, and where.
+//! Mistakes in a study, and their places.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,9 +11,9 @@ pub struct Problem {
     pub file: String,
     /// Bytes of that file to point at.
     pub span: Range<usize>,
-    /// What is wrong: a lowercase fragment.
+    /// The mistake, as a lowercase fragment.
     pub message: String,
-    /// What to do about it.
+    /// The advice on how to correct it.
     pub hint: Option<String>,
 }
 
@@ -88,7 +88,7 @@ impl Problems {
 /// file.
 pub const PROBLEMS_MAX: usize = 50;
 
-/// What was probably meant; where nothing is near, what there is.
+/// The name that was probably meant; where nothing is near, the names that there are.
 #[must_use]
 pub fn nearest(name: &str, known: &[&str]) -> Option<String> {
     let near = known

@@ -1,5 +1,4 @@
-//! Who runs in a scenario at one point: its workloads, with what axes, `run` entries and variants
-//! lay over them.
+//! Workloads of a scenario at one point, with what axes, `run` entries and variants lay over them.
 
 use std::ops::Range;
 
@@ -117,9 +116,9 @@ fn add_data_variables(workload: &mut Workload, data: &Data) {
 struct Overlaid {
     table: Table,
     bindings: Bindings,
-    /// What `as` says.
+    /// The name that `as` gives.
     name: Option<String>,
-    /// What the `run` entry sets, for a name when a workload runs twice.
+    /// The fields that the `run` entry sets, for a name when a workload runs twice.
     own: Vec<String>,
 }
 

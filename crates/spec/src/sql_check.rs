@@ -13,17 +13,17 @@ use crate::whom::Whom;
 /// A query and the value that it must give after the load.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SqlCheck {
-    /// What its figures are called.
+    /// The name of its figures.
     pub name: String,
     /// The query; its value is the first column of its first row.
     pub sql: String,
     /// The server that runs it; none for the one that the data were built on.
     pub on: Option<Whom>,
-    /// What its value must be.
+    /// The value that is expected.
     pub expect: Expected,
 }
 
-/// What the value of a query must be.
+/// The value that a query must have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Expected {
     relation: Relation,

@@ -1,4 +1,4 @@
-//! What happens during a trial besides load: steps before it, actions in it.
+//! Steps before a trial, and actions in it.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub struct Timed {
     pub earliest_ms: u64,
     /// Latest moment; equal to the earliest unless it is drawn at random.
     pub latest_ms: u64,
-    /// What is done. Where the node is chosen at that moment, its name stands for nothing before.
+    /// The action. Where the node is chosen at that moment, its name stands for nothing before.
     pub action: Action,
     /// The way to find the node at that moment; none where its name says it.
     pub chosen: Option<Chosen>,
@@ -104,7 +104,7 @@ pub(crate) fn timeline(
     timed.into_iter().map(|(_, timed)| timed).collect()
 }
 
-/// What the actions of a timeline have in common.
+/// The common context of the actions of a timeline.
 struct Context<'c> {
     topology: &'c Topology,
     folder: &'c Folder,

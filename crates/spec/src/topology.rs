@@ -1,4 +1,4 @@
-//! What gets built: nodes, and the links between them.
+//! The topology of a trial: nodes, and the links between them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::node::{Node, NodeKind, Plproxy, Quorum, QuorumWay, Role};
 use crate::problem::Problems;
 use crate::value::{Entry, Is, Value, is_name};
 
-/// What gets built for a trial.
+/// The topology of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Topology {
     /// Its name in the study.
@@ -100,7 +100,7 @@ impl Topology {
         names.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// What a study that describes no topology gets: one PostgreSQL server.
+    /// The topology of a study that describes none: one PostgreSQL server.
     pub(crate) fn single() -> Topology {
         let nodes = vec![Node::primary("primary")];
         Topology { name: "single".to_owned(), nodes, links: Vec::new() }
@@ -214,7 +214,7 @@ impl Topology {
         self.nodes.iter().filter(|node| node.group == group).count()
     }
 
-    /// What a topology as a whole can have wrong.
+    /// Checks a topology as a whole.
     fn check(&self, places: &Places<'_>, span: &Range<usize>, problems: &Problems) {
         if self.nodes.is_empty() {
             problems.add(span, format!("topology \"{}\" has no nodes", self.name));
@@ -232,7 +232,7 @@ impl Topology {
         }
     }
 
-    /// What the texts of a machine name must be there.
+    /// Checks that everything that the texts of a machine name is there.
     fn check_texts(&self, node: &Node, places: &Places<'_>, problems: &Problems) {
         let Some(machine) = node.machine() else { return };
         let place = places.of_field(&node.group, "kind");
@@ -347,7 +347,7 @@ impl Topology {
     }
 }
 
-/// Where nodes stand in the file.
+/// Positions of nodes in the file.
 struct Places<'t> {
     entries: &'t [Entry],
 }

@@ -75,7 +75,7 @@ fn compared(claim: &Claim) -> BTreeSet<usize> {
     throughput.map(|one| one.point).collect()
 }
 
-/// Whether a point runs often enough, in closed loop, under steady load, without a fault on the way
+/// True if a point runs often enough, in closed loop, under steady load, without a fault on the way
 /// and without a check that takes time or changes what the next trial finds.
 fn is_plain(point: &Point) -> bool {
     let is_closed = point.workloads.iter().all(|workload| workload.pace == Pace::Closed);

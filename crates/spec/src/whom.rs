@@ -16,7 +16,7 @@ pub enum Whom {
 }
 
 impl Whom {
-    /// How study.toml writes [`Whom::PrimaryNow`]; no node can have the name.
+    /// The form of [`Whom::PrimaryNow`] in study.toml; no node can have the name.
     pub const PRIMARY_NOW: &'static str = "the primary now";
 
     /// The name of the server, where it is known before anybody is asked.

@@ -10,7 +10,7 @@ use spec::Study;
 
 use crate::error::Error;
 
-/// Which state is looked at again.
+/// A request to look at a state again.
 #[derive(Clone, Debug)]
 pub struct StateRequest {
     /// The study of the record.
@@ -21,7 +21,7 @@ pub struct StateRequest {
     pub ledger: PathBuf,
     /// The state's number.
     pub number: usize,
-    /// Where the disk in that state goes.
+    /// Path of the image of the disk in that state.
     pub image: Option<PathBuf>,
     /// The folder of PostgreSQL's programs; none for the first one found.
     pub pg_bin: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! Why a study could not be run, or not to its end.
+//! Errors of a study's run.
 
 mod choice;
 
@@ -8,8 +8,8 @@ use crate::fit::preflight::Preflight;
 
 pub use choice::ChoiceError;
 
-/// Why a study could not be run. A single trial that breaks is no error of the run: it is recorded
-/// and the next one begins.
+/// The reason why a study could not be run. A single trial that breaks is no error of the run: it is
+/// recorded and the next one begins.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No trial of the plan fits the pattern.
@@ -25,7 +25,7 @@ pub enum Error {
     NoTrial {
         /// The number.
         number: usize,
-        /// How many it has.
+        /// Number of trials that it has.
         planned: usize,
     },
     /// The machine is too small, or a part is missing.
@@ -56,7 +56,7 @@ pub enum Error {
         host: String,
         /// Its address in the inventory.
         address: String,
-        /// What is wrong with it.
+        /// The fault in it.
         why: String,
     },
     /// A statement of a workload's failed that was not expected to.
@@ -77,15 +77,15 @@ pub enum Error {
     Stopped {
         /// The record, which holds every trial that was over by then.
         directory: PathBuf,
-        /// Why.
+        /// The cause.
         source: record::Error,
     },
-    /// What a run would send to a target could not be listed.
+    /// A failure to list what a run would send to a target.
     #[error("listing what {site} would send: {source}")]
     Listing {
         /// The topology or the point.
         site: String,
-        /// Why.
+        /// The cause.
         source: Box<ListingError>,
     },
     /// A host without which the run cannot go on.
@@ -93,16 +93,16 @@ pub enum Error {
     HostLost {
         /// Its name in the inventory.
         host: String,
-        /// What happened.
+        /// The reason for the loss.
         why: String,
     },
     /// A fault that does no harm where it must: the rest of the study would prove nothing.
     #[error("{why}")]
     Control {
-        /// Which control does not hold, and after how many trials.
+        /// The control that does not hold, and the number of trials after which it did not.
         why: String,
     },
-    /// What is to be compared is not one point of two variants.
+    /// A comparison of something other than one point of two variants.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
     /// A comparison of two variants.
@@ -114,7 +114,7 @@ pub enum Error {
     /// The run was interrupted before the first trial.
     #[error("interrupted while {doing}")]
     Interrupted {
-        /// What was being done.
+        /// The step that was interrupted.
         doing: &'static str,
     },
 }
@@ -126,7 +126,7 @@ impl From<import::Error> for Error {
 }
 
 impl Error {
-    /// What to do next, where that can be said.
+    /// Says what to do next, where that is known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -187,7 +187,7 @@ impl From<site::Error> for Error {
     }
 }
 
-/// Why what a run would send could not be listed.
+/// The reason why what a run would send could not be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum ListingError {
     /// Of the data.

@@ -1,4 +1,4 @@
-//! What a reader wants to know of the machine and of what was installed on it.
+//! Facts that a reader wants to know of the machine and of what was installed on it.
 
 use std::path::Path;
 
@@ -75,7 +75,7 @@ pub(crate) fn on_hosts(fleet: &Fleet, labs: &Labs) -> Vec<Fact> {
     facts
 }
 
-/// How large the data of each server is that the rig has built; `what` says what they are made of.
+/// Sizes of the data of each server that the rig has built; `what` says what they are made of.
 pub(crate) fn data(site: &Site, what: &str) -> Vec<Fact> {
     let of = |node: &SiteNode| match &node.server {
         Server::Node(server) => {
@@ -99,7 +99,7 @@ pub(crate) fn packages(labs: &Labs) -> Vec<Fact> {
 const PACKAGES: &str = "packages";
 const DATA: &str = "data directories, without the WAL";
 
-/// What one flush of the lab's disk costs with each wal_sync_method.
+/// The cost of one flush of the lab's disk with each wal_sync_method.
 ///
 /// # Errors
 /// pg_test_fsync's; it may not be installed.

@@ -1,5 +1,5 @@
-//! What a study measures in pairs: the servers of two points stand at once, and their clients take
-//! turns, block by block.
+//! Measurements in pairs: the servers of two points stand at once, and their clients take turns, block
+//! by block.
 
 pub(crate) mod standing;
 pub(crate) mod versus;
@@ -20,11 +20,11 @@ use crate::pairs::standing::{Stand, Standing};
 use crate::trial::load_plan;
 use crate::trial::ready;
 
-/// What pairs are given.
+/// An order to measure pairs.
 pub(crate) struct PairsOrder<'a> {
     pub(crate) study: &'a Study,
     pub(crate) pairing: &'a Pairing,
-    /// Which attempt at it this is, from 1.
+    /// Number of the attempt at it, from 1.
     pub(crate) attempt: usize,
     /// Zero of every moment.
     pub(crate) origin: Instant,
@@ -34,7 +34,7 @@ pub(crate) struct PairsOrder<'a> {
     pub(crate) program: &'a Path,
 }
 
-/// Why pairs were not measured to their end.
+/// The reason why pairs were not measured to their end.
 struct Failure {
     fault: Fault,
     why: String,
@@ -47,7 +47,8 @@ impl From<String> for Failure {
     }
 }
 
-/// What ends clients or servers under load is a server's; what no server would take is not.
+/// An error that ends clients or servers under load is the server's fault; one that every server would
+/// raise is not.
 impl From<compare::Error> for Failure {
     fn from(error: compare::Error) -> Failure {
         use compare::Error;

@@ -1,4 +1,4 @@
-//! What a study runs on: a lab of the rig's, or a server of the user's.
+//! The platform of a study: a lab of the rig's, or a server of the user's.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::fit::has::Has;
 use crate::fleet::Fleet;
 use crate::request::{OnHosts, Request, Servers};
 
-/// What the study will run on.
+/// The platform that was found for a study.
 pub(crate) enum Found {
     Installation(Installation, Hosts, Option<Cache>),
     OnHosts(Fleet, Labs),
@@ -53,8 +53,8 @@ impl Found {
     }
 }
 
-/// What the hosts of an inventory have for a study. Labs are opened there for the question, and are
-/// gone when this returns.
+/// The resources that the hosts of an inventory have for a study. Labs are opened there for the
+/// question, and are gone when this returns.
 ///
 /// # Errors
 /// As [`crate::run`] has them before it begins.
@@ -64,7 +64,7 @@ pub fn has_on_hosts(asked: &OnHosts, study: &Study, control: &Control) -> Result
     Ok(Has::on_hosts(&labs, &std::env::temp_dir())?)
 }
 
-/// What sites are made on: a lab of the rig's, or a server of the user's.
+/// The platform on which sites are made: a lab of the rig's, or a server of the user's.
 pub(crate) enum Platform {
     Labs { labs: Labs, targets: Hosts, fleet: Option<Fleet> },
     Target { target: Box<Target>, schema: Box<OwnSchema> },

@@ -1,4 +1,4 @@
-//! What is to be run.
+//! A request to run a study.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ pub struct Request {
     pub only: Option<String>,
     /// The one trial of the plan that shall be run, by its number.
     pub trial: Option<usize>,
-    /// Where the record goes.
+    /// The place of the record.
     pub place: Place,
-    /// What it runs on.
+    /// The servers that it runs on.
     pub servers: Servers,
     /// The program that becomes a generator process when it is called with `generator`.
     pub generator: PathBuf,
@@ -31,7 +31,7 @@ pub struct Request {
     pub again: String,
 }
 
-/// Where a record goes.
+/// The place of a record.
 #[derive(Clone, Debug)]
 pub enum Place {
     /// Into a new directory `DATE-STUDY-N` below this one.
@@ -42,7 +42,7 @@ pub enum Place {
     Resume(PathBuf),
 }
 
-/// What a study runs on.
+/// The servers that a study runs on.
 #[derive(Clone, Debug)]
 pub enum Servers {
     /// Servers that the rig builds, with the PostgreSQL in this folder or the first one found.
@@ -51,7 +51,7 @@ pub enum Servers {
         pg_bin: Option<PathBuf>,
         /// Hosts that stand for shards instead: conninfo by the node's name.
         hosts: BTreeMap<String, String>,
-        /// Where built data are kept and looked for, if they are to be.
+        /// The cache of built data; none where they are not kept.
         cache: Option<Cache>,
     },
     /// Servers that the rig builds on hosts.
@@ -66,14 +66,14 @@ pub enum Servers {
 /// The hosts on which the rig builds servers and generates load.
 #[derive(Clone, Debug)]
 pub struct OnHosts {
-    /// Which hosts there are, and what is placed on them.
+    /// The hosts, and what is placed on them.
     pub inventory: Inventory,
     /// This program.
     pub program: Program,
     /// `--pg-bin`, a folder of each host.
     pub pg_bin: Option<PathBuf>,
-    /// What becomes of the run when a host that only generates load is lost. One that has servers
-    /// ends it.
+    /// The fate of the run when a host that only generates load is lost. The loss of a host that has
+    /// servers ends it.
     pub on_loss: OnHostLoss,
 }
 

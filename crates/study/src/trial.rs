@@ -47,7 +47,7 @@ use crate::trial::stage::Stage;
 use crate::trial::watch::Watch;
 use crate::trial::watchers::Watchers;
 
-/// How a trial came out.
+/// The result of a trial.
 pub(crate) enum Ran {
     /// It is over, for better or worse.
     Finished(Box<Finished>),

@@ -36,7 +36,7 @@ pub enum EndSignal {
     Quit,
 }
 
-/// When a server connection goes back to PgBouncer's pool.
+/// The moment at which a server connection goes back to PgBouncer's pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PoolMode {
     /// After the client has left.
@@ -123,7 +123,7 @@ pub enum DiskRequest {
     Flush(u64),
 }
 
-/// What a failing disk says.
+/// The error of a failing disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiskFault {

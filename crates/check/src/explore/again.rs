@@ -15,12 +15,12 @@ use crate::explore::kept::{BASE, DIRECTORY, LOG, Listed, STATES};
 use crate::explore::{Explored, file_error, read_log};
 use crate::outcome::Before;
 
-/// What a state of a kept exploration is when it is looked at again.
+/// A state of a kept exploration that is looked at again.
 #[derive(Debug)]
 pub struct Again {
-    /// What became of it now, in words.
+    /// Its fate now, in words.
     pub now: String,
-    /// What had become of it when it was explored, and what was lost in it.
+    /// Its fate when it was explored, and the writes that were lost in it.
     pub then: Vec<String>,
 }
 

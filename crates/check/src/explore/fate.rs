@@ -1,8 +1,8 @@
-//! What became of a state.
+//! The fate of a state.
 
 use std::fmt;
 
-/// What became of a state when a server was started on it.
+/// The fate of a state when a server was started on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It starts, and all that was acknowledged is there, and nothing is damaged.

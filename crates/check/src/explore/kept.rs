@@ -1,5 +1,5 @@
-//! What is kept of an exploration that found a failure: the image from before the log and the log, so
-//! that each state can be made again.
+//! Files kept of an exploration that found a failure: the image from before the log and the log, so that
+//! each state can be made again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! Which block of a disk belongs to which file, and which file to which relation.
+//! The file to which each block of a disk belongs, and the relation to which each file belongs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub(super) fn relations(node: &SiteNode) -> Relations {
     Relations(relations.collect())
 }
 
-/// Where each file lay when the log began and when it ended.
+/// Maps where each file lay when the log began and when it ended.
 pub(super) fn map(recorded: &Recorded, relations: &Relations) -> Map {
     let journal = recorded.journal.iter().map(|(first, last)| *first..=*last).collect();
     let (files, extents, old_blocks) = Default::default();

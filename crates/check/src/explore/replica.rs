@@ -16,7 +16,7 @@ use crate::ledger;
 /// A server on a disk that holds one state after the other.
 pub(super) struct Replica {
     pub(super) node: SiteNode,
-    /// Where the state goes.
+    /// Path of the state.
     patch: PathBuf,
     settings: lab::Settings,
 }
@@ -113,7 +113,7 @@ impl Replica {
         Ok(self.damage().map_or(Fate::Sound, Fate::Damaged))
     }
 
-    /// What amcheck and the reading of every table by heap and by index find.
+    /// The damage that amcheck and the reading of every table by heap and by index find.
     fn damage(&self) -> Option<String> {
         let mut client = match self.node.connect() {
             Ok(client) => client,

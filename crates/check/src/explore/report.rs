@@ -1,4 +1,4 @@
-//! What an exploration has seen, and what it has not.
+//! The report on what an exploration has seen, and what it has not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -84,7 +84,7 @@ pub(super) fn second_cuts(seen: &[Seen], outcome: &mut Outcome) {
     }
 }
 
-/// Why states failed, and the least that has to be lost for it.
+/// Notes the reasons why states failed, and the least that has to be lost for it.
 pub(super) fn witnesses(explored: &Explored<'_>, witnesses: &[Witness], outcome: &mut Outcome) {
     for Witness { number, state, fate } in witnesses {
         outcome.notes.push(Note::new(NoteKind::Ledger, format!("state {number}: {fate}")));

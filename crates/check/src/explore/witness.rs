@@ -58,7 +58,7 @@ impl Explored<'_> {
         Ok(witnesses)
     }
 
-    /// What is lost in a state, in words, a line for each write.
+    /// The writes that are lost in a state, in words, a line for each.
     pub(super) fn loss(&self, state: &State) -> Vec<String> {
         let mut words: Vec<String> = state
             .lost

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use stats::Prng;
 
-/// What the kernel hands to a block device at least.
+/// Smallest unit that the kernel sends to a block device, in bytes.
 pub(crate) const SECTOR_BYTES: usize = 512;
 
-/// What a file system writes at least, usually.
+/// Smallest unit that a file system usually writes, in bytes.
 const BLOCK_BYTES: usize = 4096;
 
 /// Writes that a flush has not made durable yet.
@@ -35,7 +35,7 @@ pub(crate) struct Piece<'a> {
     pub(crate) data: &'a [u8],
 }
 
-/// What a cut did to the cache.
+/// The effect of a cut on the cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Toll {
     /// Bytes that were in the cache.
@@ -129,7 +129,7 @@ impl Cache {
     }
 }
 
-/// What becomes of a block.
+/// The fate of a block.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Lost,

@@ -1,4 +1,4 @@
-//! What is done to a disk: a cut of its power, now or at a chosen request, and requests that fail.
+//! Faults of a disk: a cut of its power, now or at a chosen request, and requests that fail.
 
 use std::fs::File;
 use std::time::Instant;

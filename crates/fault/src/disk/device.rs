@@ -2,7 +2,7 @@
 //! It sees every write and every flush, and keeps what was not flushed in a [`Cache`].
 //!
 //! It runs in a process of its own, so that its CPU time is accounted apart and its death is the
-//! disk's: whoever waits for it gets an error then, and is not stuck. What it is told comes over a
+//! disk's: a process that waits for it then gets an error and is not stuck. Its orders come over a
 //! Unix socket, see [`super::orders`].
 
 use std::ffi::OsStr;
@@ -36,7 +36,7 @@ struct DeviceState {
     medium: Medium,
     size_bytes: u64,
     sector_bytes: usize,
-    /// Whether it says that it has flushed without having done so.
+    /// True if it reports a flush without having done it.
     is_lying: bool,
     cache: Cache,
     power: Power,
@@ -44,7 +44,7 @@ struct DeviceState {
     /// The request at which its power is to be cut, and the seed.
     cut_at: Option<(What, u64, u64)>,
     counts: Status,
-    /// Where its log goes, and what keeps it.
+    /// Path of its log, and what keeps the log.
     log: PathBuf,
     recorder: Option<Recorder>,
 }
@@ -281,7 +281,7 @@ impl Filesystem for Device {
         }
     }
 
-    /// What a loop device makes of a flush.
+    /// Handles a flush by the loop device.
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
         match self.state().flush() {
             Ok(()) => reply.ok(),

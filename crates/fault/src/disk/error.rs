@@ -1,4 +1,4 @@
-//! What can go wrong with a disk: what was being done, why it failed, what to do next.
+//! Errors of a disk: what was being done, why it failed, what to do next.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,13 +18,13 @@ pub enum Error {
     NoDevice {
         /// The device.
         device: &'static str,
-        /// Why it cannot be opened.
+        /// The error of opening it.
         source: io::Error,
     },
     /// All loop devices are taken.
     #[error("no loop device is free: {source}")]
     NoLoopDevice {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A kernel without the file system.
@@ -45,11 +45,11 @@ pub enum Error {
         .needs_bytes >> 20, .directory.display(), .free_bytes >> 20
     )]
     NoSpace {
-        /// Where the image would be.
+        /// The directory of the image.
         directory: PathBuf,
         /// Its size.
         needs_bytes: u64,
-        /// What is there.
+        /// The free space there.
         free_bytes: u64,
     },
     /// A program that did not do what it was started for.
@@ -57,9 +57,9 @@ pub enum Error {
     Program {
         /// The program.
         program: String,
-        /// What it was to do.
+        /// The purpose for which it was started.
         purpose: &'static str,
-        /// How it ended, or what it said.
+        /// Its exit status, or its messages.
         said: String,
     },
     /// An order that needs a disk of the other kind.
@@ -68,7 +68,7 @@ pub enum Error {
         /// The order, as in "failing requests of".
         doing: &'static str,
     },
-    /// What is on the disk cannot be mounted: a cut has taken the file system itself.
+    /// A file system that cannot be mounted: a cut has destroyed it.
     #[error("the file system on {} cannot be mounted: {source}", .image.display())]
     FileSystemLost {
         /// The disk's image.
@@ -92,15 +92,15 @@ pub enum Error {
     Step {
         /// The step, as in "mounting".
         doing: &'static str,
-        /// What it was done to.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// What to do next, where that can be said.
+    /// Says what to do next, where that is known.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NotRoot => "run it with sudo; everything else of a study runs without",
@@ -141,5 +141,5 @@ pub(crate) fn step(
     move |source| Error::Step { doing, path, source }
 }
 
-/// Where file systems in user space come from.
+/// The device of file systems in user space.
 pub(crate) const FUSE: &str = "/dev/fuse";

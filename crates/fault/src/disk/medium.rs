@@ -1,4 +1,5 @@
-//! What a disk's durable content lies on: an image, or an image below what a state of a log changes.
+//! The medium that holds a disk's durable content: an image, or an image below what a state of a log
+//! changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crash::{BLOCK_BYTES, Overlay, SECTOR_BYTES};
 
-/// What a disk's durable content lies on.
+/// The medium that holds a disk's durable content.
 #[derive(Debug)]
 pub(crate) enum Medium {
     Image(File),
@@ -27,7 +28,7 @@ pub(crate) struct StateMedium {
     written: BTreeSet<u64>,
 }
 
-/// What a state changes of an image, and the files that the changes are in.
+/// The changes that a state makes to an image, and the files that hold them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Patch {
     /// Files of contents.

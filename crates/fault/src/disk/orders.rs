@@ -1,12 +1,12 @@
-//! What the rig and a disk's process say to each other: one line each way over a Unix socket, words
-//! and numbers with spaces between them.
+//! The protocol between the rig and a disk's process: one line each way over a Unix socket, words and
+//! numbers with spaces between them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use rustix::io::Errno;
 
-/// What a disk is told.
+/// An order to a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Say how it is.
@@ -27,14 +27,14 @@ pub(crate) enum Order {
     Close,
 }
 
-/// Which requests a disk fails, and how.
+/// The requests that a disk fails, and the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failing {
     /// The kind of request.
     pub what: What,
     /// The first one that fails, counted from 1 since the power came on; all after it fail too.
     pub from: u64,
-    /// What it gets.
+    /// The error that they get.
     pub error: DiskError,
 }
 
@@ -68,7 +68,7 @@ impl FromStr for What {
     }
 }
 
-/// What a disk says of a request that it does not do.
+/// An error with which a disk refuses a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskError {
     /// EIO: it is broken.
@@ -86,7 +86,7 @@ impl DiskError {
     }
 }
 
-/// How a disk is.
+/// The status of a disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Status {
     /// Writes since the power came on.

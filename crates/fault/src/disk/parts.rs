@@ -22,7 +22,7 @@ use crate::disk::error::{Error, FUSE, step};
 /// The one that PostgreSQL runs on nearly everywhere.
 pub(crate) const FILE_SYSTEM: &str = "ext4";
 
-/// Whether this machine can have such a disk.
+/// Checks that this machine can have such a disk.
 ///
 /// # Errors
 /// What it lacks: [`Error::NotRoot`], [`Error::NoDevice`], [`Error::NoLoopDevice`],
@@ -188,8 +188,8 @@ pub(crate) fn no_loop_device(source: io::Error) -> Error {
     }
 }
 
-/// Why the file system of a disk with this image is not mounted. What the kernel finds damaged has
-/// no superblock of its kind (EINVAL), checks (EUCLEAN, EBADMSG) or journal (EIO).
+/// The reason why the file system of a disk with this image is not mounted. The kernel reports a damaged
+/// superblock as EINVAL, a failed check as EUCLEAN or EBADMSG, and a damaged journal as EIO.
 pub(crate) fn not_mounted(device: &Path, image: &Path, source: io::Error) -> Error {
     match Errno::from_io_error(&source) {
         Some(Errno::NODEV) => Error::UnknownFileSystem { kind: FILE_SYSTEM },
@@ -204,7 +204,7 @@ fn open_file(path: &Path) -> io::Result<File> {
     regular_file::open(File::options().read(true), path)
 }
 
-/// What is not there any more is no error.
+/// Turns the error that a file is missing into `None`.
 fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

@@ -25,7 +25,7 @@ pub struct Recorded {
     pub journal: Vec<(u64, u64)>,
 }
 
-/// Where a file lies on a disk.
+/// The place of a file on a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskFile {
     /// Its path from the root of the disk's file system on.
@@ -92,7 +92,7 @@ impl Disk {
         Ok(Recorded { log: self.directory.join(LOG), base, bytes, files, journal })
     }
 
-    /// Where its files lie now.
+    /// The places of its files now.
     fn files(&self, init: &Init) -> Result<Vec<DiskFile>, Error> {
         let root = self.outside(init)?;
         let find = || {
@@ -118,7 +118,7 @@ impl Disk {
         self.power_on(init)
     }
 
-    /// Where the state lies that a disk of that kind is switched on with.
+    /// Path of the state that a disk of that kind is switched on with.
     pub fn patch_path(&self) -> PathBuf {
         self.directory.join("patch")
     }

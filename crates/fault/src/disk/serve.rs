@@ -12,7 +12,7 @@ use crate::disk::device::Device;
 use crate::disk::medium::Medium;
 use crate::disk::orders::Order;
 
-/// What a disk's process is started with: its arguments after those that lead to [`serve`].
+/// The arguments of a disk's process, after those that lead to [`serve`].
 #[derive(Debug)]
 pub(crate) struct Arguments<'a> {
     pub(crate) image: &'a Path,
@@ -20,7 +20,7 @@ pub(crate) struct Arguments<'a> {
     pub(crate) socket: &'a Path,
     pub(crate) sector_bytes: u32,
     pub(crate) is_lying: bool,
-    /// What a state changes of the image, which is only read then.
+    /// The changes that a state makes to the image, which is only read then.
     pub(crate) patch: Option<&'a Path>,
 }
 

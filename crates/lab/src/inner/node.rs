@@ -362,7 +362,8 @@ const LOAD_TIME: &str = "SELECT pg_conf_load_time()";
 const NOT_APPLIED: &str =
     "SELECT string_agg(DISTINCT name, ' ') FROM pg_file_settings WHERE error IS NOT NULL";
 
-/// What a server said last is written in milliseconds, unless the machine is very busy.
+/// Time limit for the last messages of a server, which are written in milliseconds unless the machine is
+/// very busy.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server reads its settings in milliseconds, unless it is very busy.

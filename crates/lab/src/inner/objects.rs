@@ -42,7 +42,7 @@ pub(crate) struct Objects {
     /// Dropped before the lab.
     all: Mutex<HashMap<u32, Arc<RwLock<Object>>>>,
     lab: Mutex<Option<Lab>>,
-    /// What joins its stations, as long as one of them is there.
+    /// The switch that joins its stations, as long as one of them is there.
     switch: Mutex<Option<Weak<Switch>>>,
     /// The rig's own program here, if the rig that asks is on another machine: what the rig names as
     /// its program is there.

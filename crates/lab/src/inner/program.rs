@@ -28,7 +28,7 @@ pub(crate) struct Program {
     pub(crate) directory: PathBuf,
     /// The file system of its own disk, where its processes may work too.
     pub(crate) file_system: Option<PathBuf>,
-    /// Whose the directory is: who it runs as.
+    /// The owner of the directory, as whom it runs.
     pub(crate) owner: User,
     /// The network that its processes are started in, if not in the network of this process.
     pub(crate) network: Option<Network>,

@@ -197,7 +197,7 @@ impl Node {
         self.ask(Verb::LoadState)
     }
 
-    /// Where the state goes that its disk is switched on with.
+    /// Path of the state that its disk is switched on with.
     ///
     /// # Errors
     /// [`Error::State`] if it has no disk of its own.

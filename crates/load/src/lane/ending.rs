@@ -1,5 +1,5 @@
-//! How sessions end: by the close, by an abort, by a lost connection, or because no session waits any
-//! longer.
+//! Ends of sessions: by the close, by an abort, by a lost connection, or because no session waits
+//! any longer.
 
 use super::{Lane, Link};
 use crate::{
@@ -39,7 +39,7 @@ impl Lane<'_> {
         }
     }
 
-    /// Whether a client that is done disconnects by itself. Others may wait for what its session
+    /// True if a client that is done disconnects by itself. Others may wait for what its session
     /// has: a lock, a server connection of a pool. Where the rig cancels what takes too long, the
     /// clients disconnect together instead, as a phase of its own.
     fn leaves_alone(&self, now: u64) -> bool {

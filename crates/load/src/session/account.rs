@@ -1,4 +1,4 @@
-//! What a client knows of the transaction that it runs, where it keeps a ledger or a history.
+//! A client's knowledge of the transaction that it runs, where it keeps a ledger or a history.
 
 use history::Outcome;
 use record::{
@@ -33,7 +33,7 @@ struct Chained {
     value: i64,
 }
 
-/// What has been heard of the transaction under way.
+/// The answers so far to the transaction under way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Open {
     /// It stands in the ledger.

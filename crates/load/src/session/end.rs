@@ -1,4 +1,4 @@
-//! How a transaction ends: well, in an error that may be tried again, or with its client.
+//! Ends of a transaction: well, in an error that may be tried again, or with its client.
 
 use script::PipelineFault;
 use wire::frontend;
@@ -11,7 +11,7 @@ use crate::{
     tally::{Ending, Finished},
 };
 
-/// How the transaction under way has failed, and may be tried again.
+/// A failure of the transaction under way, which may be tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     Serialization,

@@ -1,4 +1,4 @@
-//! Where something happens, as pgbench tells it: the command, the query in it, the statement.
+//! The place of an event, as pgbench tells it: the command, the query in it, the statement.
 
 use script::CommandKind;
 use wire::backend::ServerError;
@@ -78,7 +78,7 @@ impl Session {
         self.count_error(cx, (cx.clock)(), kind);
     }
 
-    /// Where the current command stands.
+    /// The place of the current command.
     #[cold]
     pub(crate) fn place(&self, cx: &LaneContext<'_>) -> Option<CommandPlace> {
         place(cx.program, self.script, self.command)

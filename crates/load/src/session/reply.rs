@@ -1,4 +1,4 @@
-//! What the server answers: frames in, the session's next step out.
+//! The server's answers: frames in, the session's next step out.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use crate::{
     session::{Block, LaneContext, Session, SessionState, Wait},
 };
 
-/// What has arrived of an answer so far.
+/// The part of an answer that has arrived so far.
 #[derive(Default)]
 pub(crate) struct Reply {
     /// ReadyForQuery messages still to come.
@@ -34,7 +34,7 @@ pub(crate) struct Reply {
 /// A result that `\gset` or `\aset` keeps.
 #[derive(Default)]
 struct Captured {
-    /// Whether the result that is arriving has rows, or may have had some.
+    /// True if the result that is arriving has rows, or may have had some.
     is_of_rows: bool,
     columns: Vec<Vec<u8>>,
     rows: u64,
@@ -421,12 +421,12 @@ impl Session {
         self.abort_in_command(cx, why)
     }
 
-    /// What the server has said about why the current command failed.
+    /// Takes the server's reason why the current command failed.
     pub(crate) fn take_server_error(&mut self) -> Option<Box<ServerError>> {
         self.reply.error.take()
     }
 
-    /// Whether the server has said why the current command failed.
+    /// True if the server has said why the current command failed.
     pub(crate) fn has_server_error(&self) -> bool {
         self.reply.error.is_some()
     }
@@ -461,7 +461,7 @@ impl Session {
         }
     }
 
-    /// Whether the transaction in flight may have been committed although the server did not say so.
+    /// True if the transaction in flight may have been committed although the server did not say so.
     pub(crate) fn outcome_is_unknown(&self, cx: &LaneContext<'_>) -> bool {
         if self.state != SessionState::Awaiting {
             return false;

@@ -390,7 +390,7 @@ impl Session {
     }
 }
 
-/// Where the variable that a command sets is kept; else pgbench's words for a wrong name.
+/// The slot of the variable that a command sets; else pgbench's words for a wrong name.
 fn slot(command: &Command, target: &Target) -> Result<Slot, String> {
     match target {
         Target::Slot(slot) => Ok(*slot),
@@ -400,7 +400,7 @@ fn slot(command: &Command, target: &Target) -> Result<Slot, String> {
     }
 }
 
-/// Where a command leads.
+/// The place that a command leads to.
 enum Step {
     /// To this command.
     Next(usize),

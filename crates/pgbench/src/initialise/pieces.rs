@@ -97,7 +97,7 @@ fn partitions_to_load(
     partitions::shares(names, &mut Outlet::Server(server), accounts)
 }
 
-/// Whether all accounts of a partition are there.
+/// True if all accounts of a partition are there.
 fn is_whole(server: &mut Server, partition: &Share) -> Result<bool, Complaint> {
     let sql = format!("select count(*) from {}", partition.table);
     Ok(server.value(&sql)?.is_some_and(|rows| rows == partition.count.to_string()))

@@ -1,4 +1,5 @@
-//! Which options go together, checked in pgbench's order, and the defaults of the others.
+//! Conflicts between options, checked in pgbench's order, and the defaults of options that were not
+//! given.
 
 use load::{OnError, OnHostLoss, Pace, Protocol};
 use script::{Builtin, Names};

@@ -1,4 +1,4 @@
-//! What the options have asked for so far.
+//! The options that were given so far.
 
 use load::{OnHostLoss, Protocol};
 use script::{RandomSeed, Weighted};
@@ -26,7 +26,7 @@ pub(super) struct Given {
     pub(super) initialise: bool,
     /// The options in the order in which they were given.
     pub(super) rows: Vec<&'static Row>,
-    /// What pgbench does as soon as it meets an option.
+    /// A request that pgbench fulfils as soon as it meets the option.
     pub(super) at_once: Option<Request>,
     pub(super) steps: Option<String>,
     pub(super) scale: Option<u32>,

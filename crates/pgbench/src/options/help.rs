@@ -79,7 +79,7 @@ pub struct OptionName {
     pub long: &'static str,
     /// The name of its argument in `--help`, if it has one.
     pub argument: Option<&'static str>,
-    /// What `--help` says of it.
+    /// Its text in `--help`.
     pub about: &'static str,
 }
 

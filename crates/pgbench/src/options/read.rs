@@ -10,7 +10,7 @@ use crate::complaint::Complaint;
 use crate::getopt::{self, Found, Known, Takes};
 use crate::major::Major;
 
-/// What the options ask for.
+/// The request that the options make.
 pub(super) enum Asked {
     /// Something that pgbench does as soon as it meets the option.
     AtOnce(Request),

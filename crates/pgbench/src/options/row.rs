@@ -1,5 +1,5 @@
-//! What an option is: one row with its names, its argument, its help, what it does and what it does not
-//! go with.
+//! A row that describes an option: its names, its argument, its help, its effect and the options
+//! that it does not go with.
 
 use super::given::Given;
 use crate::complaint::Complaint;
@@ -17,15 +17,15 @@ pub(crate) struct Row {
     pub(super) mode: Mode,
     /// The first and the last pgbench that has it.
     pub(super) majors: (Major, Major),
-    /// What `--help` says of it, under each heading that lists it. A newline begins a new line.
+    /// Its text in `--help`, under each heading that lists it. A newline begins a new line.
     pub(super) help: &'static [(Heading, &'static str)],
     /// Says what is wrong with it among the other options.
     pub(super) fits: fn(&Given) -> Option<&'static str>,
-    /// Why a comparison does not follow it; none if it does.
+    /// The reason why a comparison does not follow it; none if it does.
     pub(super) not_compared: Option<&'static str>,
 }
 
-/// What an option does to what was given so far.
+/// The effect of an option on what was given so far.
 pub(super) type Done = Result<(), Complaint>;
 
 /// True if an option has an argument, and what it does.

@@ -15,7 +15,7 @@ use crate::tpcc;
 /// Bounds of an automatic warm-up: shorter finds no trend, longer is another benchmark.
 const WARM_UP_AUTO: WarmUp = WarmUp::Auto { min_ms: 3_000, max_ms: 120_000 };
 
-/// What editors of Windows write before a text.
+/// Bytes that editors of Windows write before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 pub(super) fn script_text(name: &str) -> Result<String, Complaint> {

@@ -11,7 +11,7 @@ struct Condition {
     violations: &'static str,
 }
 
-/// What pgbench's own transactions keep. Accounts are left out: simple-update changes them alone.
+/// Conditions that pgbench's own transactions keep.
 const TPCB: &[Condition] = &[
     Condition {
         name: "the balance of each branch is the sum of its tellers'",

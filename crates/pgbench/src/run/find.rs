@@ -16,8 +16,8 @@ use crate::search::steps::{End, Estimate, Next, Search};
 use super::figure::grouped;
 use super::ours::limit;
 
-/// How long each window warms up, in milliseconds: connections are new, caches of the server's
-/// processes empty.
+/// Warm-up of each window, in milliseconds: connections are new, caches of the server's processes
+/// empty.
 const WARM_UP_MS: u64 = 1_000;
 /// A server that does less than this share of what is due does not keep up.
 const KEEPS_UP: f64 = 0.97;
@@ -26,7 +26,7 @@ const ARRIVALS_SIGMAS: f64 = 3.0;
 /// A lapse rate above this is worth a word.
 const LAPSES_SHOWN: f64 = 0.2;
 
-/// Why no further window is tried.
+/// The reason why no further window is tried.
 #[derive(Clone, Copy)]
 enum Finish {
     Ended(End),
@@ -35,7 +35,7 @@ enum Finish {
     Aborted(u64),
 }
 
-/// What a search came to.
+/// The result of a search.
 pub(super) struct Found {
     /// The confirming run whose load is nearest to the answer, or the last one that was tried.
     pub(super) options: RunOptions,
@@ -170,7 +170,8 @@ pub(super) fn find(
 /// A first answer is told before so much time has passed, in seconds.
 const FIRST_ANSWER_S: f64 = 60.0;
 
-/// What has been told, and why the rig itself may have been the limit in each window.
+/// The messages that have been told, and the reasons why the rig itself may have been the limit in
+/// each window.
 #[derive(Default)]
 struct Told {
     first: bool,
@@ -221,7 +222,7 @@ fn window_rate(outcome: &Outcome) -> f64 {
     if seconds > 0.0 { transactions / seconds } else { 0.0 }
 }
 
-/// What the search varies.
+/// The axis along which the search varies the load.
 struct Axis<'a> {
     find: &'a FindOptions,
     options: &'a RunOptions,
@@ -318,7 +319,7 @@ impl Axis<'_> {
         f64::from(short) * self.window_s(false) + f64::from(longer) * self.window_s(true)
     }
 
-    /// What the windows so far show.
+    /// The estimate that the windows so far allow.
     fn estimate(&self, search: &Search) -> Option<String> {
         let Estimate { load, low, high } = search.estimate()?;
         let (load, low, high) = (self.load(load), self.number(low), self.number(high));
@@ -379,7 +380,7 @@ impl Axis<'_> {
         }
     }
 
-    /// What a search that did not end has seen.
+    /// The observations of a search that did not end.
     fn so_far(&self, curve: &Curve, search: &Search) -> String {
         let estimate = self.estimate(search);
         let has_held = curve.windows.iter().any(|window| window.holds);

@@ -206,7 +206,7 @@ impl MissedRate {
     }
 }
 
-/// Whether the clients fell behind the rate that they were asked for: they ended with more than a
+/// The rate that the clients were asked for, if they fell behind it: they ended with more than a
 /// second's tenth of it to do, and did less of it than chance explains.
 pub(super) fn missed_rate(results: &Results<'_>) -> Option<MissedRate> {
     let asked = results.options.pace.rate()?;
@@ -248,7 +248,7 @@ fn connecting(results: &Results<'_>) -> String {
     text
 }
 
-/// How long no transaction of any client succeeded, after connections were lost.
+/// Time in which no transaction of any client succeeded, after connections were lost.
 fn without_service(results: &Results<'_>) -> String {
     let reconnects = results.workload().counts_total.reconnects;
     let standstills = &results.outcome.standstills[0];
@@ -295,7 +295,7 @@ fn generator(results: &Results<'_>) -> String {
     }
 }
 
-/// Why the rig itself may have been the limit.
+/// The reason why the rig itself may have been the limit.
 pub(super) fn limit(generator: &Generator) -> Option<String> {
     if generator.busy_share_max > Generator::BUSY_SHARE_MAX {
         let percent = generator.busy_share_max * 100.0;

@@ -57,7 +57,7 @@ fn strong_seed() -> Result<u64, Complaint> {
     })
 }
 
-/// What to load, by so many generator processes.
+/// The plan of the load, for so many generator processes.
 pub(super) fn plan(
     options: &RunOptions,
     conninfo: &Conninfo,
@@ -97,7 +97,7 @@ pub(super) fn plan(
     }
 }
 
-/// What the clients of a run do, on tables of this scale. `conninfo` is in keyword form.
+/// The work of the clients of a run, on tables of this scale. `conninfo` is in keyword form.
 #[must_use]
 pub fn workload(options: &RunOptions, conninfo: String, scale: i64) -> Workload {
     let mut variables = options.variables.clone();
@@ -141,7 +141,7 @@ fn limit(options: &RunOptions) -> Limit {
     }
 }
 
-/// Whether transactions start by the clock.
+/// True if transactions start by the clock.
 pub(super) fn is_open(options: &RunOptions) -> bool {
     options.pace != Pace::Closed
 }

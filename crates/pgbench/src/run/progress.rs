@@ -1,4 +1,4 @@
-//! What is told while a load runs: pgbench's progress lines, or one live line on a terminal.
+//! Progress of a load: pgbench's progress lines, or one live line on a terminal.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -32,7 +32,7 @@ pub(super) struct Progress<'a> {
     style: Style,
     began_connecting: Instant,
     connected: u32,
-    /// When the load began and when the last report ended.
+    /// The beginning of the load and the end of the last report.
     began: Option<Moment>,
     reported: Moment,
     /// Since the last report.
@@ -223,7 +223,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// How far the run has come, and as a share of the whole where that is known.
+    /// The position of the run, and its share of the whole where that is known.
     fn position(&self, elapsed_ns: u64) -> (String, Option<f64>) {
         let elapsed_s = elapsed_ns as f64 / 1e9;
         let warm_up_s = match self.options.ours.warm_up {

@@ -1,4 +1,4 @@
-//! What a run came to, seen the way pgbench counts and in its clean window.
+//! Results of a run, as pgbench counts them and as its clean window shows them.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) struct Results<'a> {
     pub(super) options: &'a RunOptions,
     pub(super) tables: &'a Tables,
     pub(super) outcome: &'a Outcome,
-    /// What the rig does against a server that does nothing.
+    /// The rig's performance against a server that does nothing.
     pub(super) baseline: Option<&'a Baseline>,
     /// The search that this is the last run of.
     pub(super) search: Option<&'a Found>,
@@ -35,8 +35,8 @@ impl Results<'_> {
         &self.outcome.first_errors[0]
     }
 
-    /// What pgbench counts: everything from when all clients were connected until the last one
-    /// was done. After a warm-up, which pgbench does not have, what the window counts.
+    /// The counts of pgbench: everything from when all clients were connected until the last one
+    /// was done. After a warm-up, which pgbench does not have, the counts of the window.
     pub(super) fn counts(&self) -> &Counts {
         let workload = self.workload();
         if self.warmed_up() { &workload.counts } else { &workload.counts_total }
@@ -102,7 +102,7 @@ impl Results<'_> {
         })
     }
 
-    /// Whether throughput was steady within the window, and from when on.
+    /// The steadiness of throughput within the window, and the moment from which on it was steady.
     pub(super) fn steady(&self) -> SteadyState {
         let length_ns = self.options.ours.interval_ms * 1_000_000;
         // The last interval may be cut short; a rate over less than half of one is noise.

@@ -1,4 +1,4 @@
-//! What a run has to know of pgbench's tables: their scale and their partitions.
+//! Facts about pgbench's tables that a run needs: their scale and their partitions.
 
 use postgres::error::SqlState;
 
@@ -10,11 +10,11 @@ use crate::server::{Server, error_text};
 pub(crate) struct Tables {
     /// Branches; or `-s` where the tables are not needed.
     pub(crate) scale: i64,
-    /// How accounts are partitioned, if they are.
+    /// The partitions of accounts, if there are any.
     pub(crate) partitions: Option<Partitions>,
 }
 
-/// What hints name.
+/// The names that hints use.
 pub(super) struct Look<'a> {
     pub(super) database: &'a str,
     /// The way in which the user calls this program.

@@ -1,4 +1,4 @@
-//! What a search has tried: latency over load, and where it turns up.
+//! The loads that a search has tried: latency over load, and where it turns up.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use super::steps::End;
 pub struct Curve {
     /// `rate` or `clients`.
     pub axis: &'static str,
-    /// What the server had to keep.
+    /// The condition that the server had to keep.
     pub goal: String,
     /// The quantile that the goal is about, 0 to 1; else 0.99.
     pub quantile: f64,
@@ -21,7 +21,7 @@ pub struct Curve {
     pub windows: Vec<Tried>,
     /// The load of the window whose results are shown.
     pub shown: f64,
-    /// How the search ended; none if it was interrupted.
+    /// The end of the search; none if it was interrupted.
     pub end: Option<End>,
     /// The share of windows that failed at loads that can be kept, 0 to 1.
     pub lapse_rate: Option<f64>,
@@ -32,9 +32,9 @@ pub struct Curve {
 pub struct Tried {
     /// Transactions a second that were asked for, or clients.
     pub load: f64,
-    /// How long the window was, in seconds.
+    /// Length of the window, in seconds.
     pub seconds: f64,
-    /// Whether it was one of the longer windows that confirm.
+    /// True if it was one of the longer windows that confirm.
     pub confirms: bool,
     /// Transactions a second that succeeded.
     pub achieved: f64,
@@ -44,7 +44,7 @@ pub struct Tried {
     pub failures: f64,
     /// Due but not begun at the end.
     pub backlog: u64,
-    /// Whether the server kept up with the rate, and the goal held.
+    /// True if the server kept up with the rate, and the goal held.
     pub holds: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Where a goal stops holding: windows at the loads that tell most, then longer ones. Pure: the caller
-//! tries.
+//! Steps of a search for the load at which a goal stops holding: windows at the loads that tell
+//! most, then longer ones. Pure: the caller tries.
 //!
 //! A window may fail because of something else that the machine does, and neighbouring windows may
 //! disagree. What they show together is the posterior of [`Threshold`]. Short windows narrow its 90 %
@@ -17,11 +17,11 @@ const RANGE: f64 = 256.0;
 /// The interval is what lies between these quantiles of the posterior.
 const INTERVAL: (f64, f64) = (0.05, 0.95);
 
-/// When windows of a length are enough.
+/// Conditions under which windows of a length are enough.
 struct Enough {
     /// The ratio of the interval's ends.
     ratio: f64,
-    /// How many windows there are at most.
+    /// Largest number of windows.
     windows: u32,
 }
 
@@ -33,11 +33,11 @@ const REPEATED: u32 = 4;
 /// A search for the highest load at which a goal holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
-    /// What can be tried, ascending.
+    /// Loads that can be tried, ascending.
     loads: Vec<f64>,
     /// The threshold of windows as long as the present ones.
     known: Threshold,
-    /// How many windows of this length there were.
+    /// Number of windows of this length so far.
     windows: u32,
     stage: Stage,
     /// The indices of the loads at which a longer window held.
@@ -46,7 +46,7 @@ pub(crate) struct Search {
     lapse_rate: f64,
 }
 
-/// What the next window is for; with the index of its load.
+/// The purpose of the next window, with the index of its load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
     /// A short one, to come near the boundary.
@@ -56,7 +56,7 @@ enum Stage {
     Over(End),
 }
 
-/// What to try next.
+/// The next step of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Next {
     /// A window at this load.
@@ -67,7 +67,7 @@ pub(crate) enum Next {
     End(End),
 }
 
-/// How a search ends.
+/// The end of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum End {
     /// There is an answer.
@@ -87,7 +87,7 @@ pub enum End {
     Unconfirmed,
 }
 
-/// What is known of the boundary before the search is over.
+/// An estimate of the boundary before the search is over.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
     /// The median.
@@ -118,7 +118,7 @@ impl Search {
         }
     }
 
-    /// What the windows so far show; none before the first.
+    /// The estimate that the windows so far allow; none before the first.
     pub(crate) fn estimate(&self) -> Option<Estimate> {
         let is_first = self.windows == 0 && matches!(self.stage, Stage::Looking(_));
         let answer = self.known.quantile(0.5).checked_sub(1).filter(|_| !is_first)?;
@@ -127,7 +127,7 @@ impl Search {
         Some(Estimate { load, low: low.min(load), high: high.max(load) })
     }
 
-    /// How many short and how many longer windows may follow.
+    /// Number of short and of longer windows that may follow.
     pub(crate) fn windows_left(&self) -> (u32, u32) {
         let longer = LONGER.windows + REPEATED;
         match self.stage {
@@ -142,7 +142,7 @@ impl Search {
         self.lapse_rate
     }
 
-    /// What the window at the load of [`Search::next`] has shown.
+    /// Takes the result of the window at the load of [`Search::next`].
     pub(crate) fn tell(&mut self, holds: bool) {
         self.windows += 1;
         self.stage = match self.stage {

@@ -1,4 +1,4 @@
-//! What `pgrig bisect` takes.
+//! Arguments of `pgrig bisect`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What `pgrig compare` takes.
+//! Arguments of `pgrig compare`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -82,7 +82,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
 /// Below it lie records that were given no other place.
 pub(crate) const RUNS: &str = "runs";
 
-/// What is to be compared.
+/// The comparison that is asked for.
 enum Asked {
     /// Two servers, loaded as pgbench's options say.
     Servers(Box<Request>),

@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     Ok(exit(&ended, &judgement, gate(arguments), is_hollow))
 }
 
-/// What the exit code depends on besides the run itself.
+/// The condition that the exit code depends on besides the run itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gate {
     /// Verdicts are for people.
@@ -89,8 +89,8 @@ fn gate(arguments: &RunArguments) -> Gate {
     }
 }
 
-/// Whether there is nothing behind the verdicts: no trial counts, or none of those that a claim
-/// speaks of, although some of them were run. What was left out as unfit is said elsewhere.
+/// True if there is nothing behind the verdicts: no trial counts, or none of those that a claim speaks
+/// of, although some of them were run. What was left out as unfit is said elsewhere.
 fn is_hollow(study: &Study, trials: &[Trial]) -> bool {
     if !trials.iter().any(|trial| trial.ending == Ending::Done) {
         return true;
@@ -112,9 +112,9 @@ fn is_hollow(study: &Study, trials: &[Trial]) -> bool {
     })
 }
 
-/// How the program ends after a run. What is missing is said before what was found. Where there is
-/// nothing behind a verdict (`is_hollow`), or something stands against the run as a whole, no gate is
-/// passed.
+/// The exit code of the program after a run. Missing results take precedence over what was found. Where
+/// there is nothing behind a verdict (`is_hollow`), or something stands against the run as a whole, no
+/// gate is passed.
 fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, is_hollow: bool) -> Exit {
     match &ended.state {
         RunState::Interrupted => return Exit::Interrupted,

@@ -125,8 +125,8 @@ impl Metric {
         }
     }
 
-    /// What is less than this for a transaction is nothing: no transaction does it, and a server does
-    /// more by itself.
+    /// The amount for a transaction below which it counts as nothing: no transaction does so little, and a
+    /// server does more by itself.
     #[must_use]
     pub fn negligible(self) -> f64 {
         match self {
@@ -149,7 +149,7 @@ impl Metric {
         Metric::ALL.into_iter().find(|one| one.name() == name || one.label() == name)
     }
 
-    /// Whether more is better. Of a hit there is no better or worse: what was not hit was read.
+    /// True if more is better. Of a hit there is no better or worse: a block that was not hit was read.
     #[must_use]
     pub fn higher_is_better(self) -> bool {
         self == Metric::Throughput

@@ -16,7 +16,7 @@ pub struct Ratio {
     pub confidence: f64,
     /// Observations that it rests on.
     pub n: usize,
-    /// How the bounds were found.
+    /// The method by which the bounds were found.
     pub method: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the sides of a comparison are, in sentences.
+//! Descriptions of the sides of a comparison, in sentences.
 
 use super::{Comparison, Side};
 
@@ -28,7 +28,7 @@ pub(super) fn words(found: &Comparison) -> Vec<String> {
     words
 }
 
-/// What a side has of its own.
+/// The properties that a side has of its own.
 fn described(side: &Side, a: &Side, b: &Side) -> Vec<String> {
     let mut words = Vec::new();
     if a.variant != b.variant {

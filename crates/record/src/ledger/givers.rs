@@ -25,7 +25,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// What the acknowledgements of a ledger say; none where none of them names its server.
+    /// The split among the acknowledgements of a ledger; none where none of them names its server.
     #[must_use]
     pub fn of(ledger: &Ledger) -> Option<Split> {
         let given: Vec<(Giver, &Transaction)> = ledger

@@ -107,8 +107,8 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// What was known of every transaction at a moment: what was sent later is not in it, and what
-    /// ended later had no outcome yet.
+    /// The ledger as it was known at a moment: transactions sent later are not in it, and those that
+    /// ended later have no outcome yet.
     #[must_use]
     pub fn as_of(&self, at: Moment) -> Ledger {
         let clients = self.clients.iter().map(|(client, history)| {

@@ -10,7 +10,7 @@ pub struct Failure {
     pub message: String,
     /// SQLSTATE of the first attempt whose server gave one.
     pub sqlstate: Option<SqlState>,
-    /// What to do next about the first attempt that has an answer to that.
+    /// The advice for the first attempt that has one.
     pub hint: Option<String>,
     /// True if a server asked for a password and there was none.
     pub wants_password: bool,

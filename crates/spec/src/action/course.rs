@@ -1,11 +1,11 @@
-//! What must have happened before an action can be done.
+//! Conditions that must hold before an action can be done.
 
 use super::Action;
 use crate::disk::Disk;
 use crate::node::Node;
 use crate::topology::Topology;
 
-/// What has become of the nodes and links on the way through a timeline.
+/// The state of the nodes and links on the way through a timeline.
 #[derive(Default)]
 pub(crate) struct TopologyState {
     down: Vec<String>,

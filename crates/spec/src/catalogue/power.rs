@@ -1,4 +1,4 @@
-//! What power cuts and crashes cost, and how servers came back from them.
+//! The cost of power cuts and crashes, and the recovery of servers from them.
 
 use super::Better::{Higher, Lower, Neither};
 use super::Kind::Total;

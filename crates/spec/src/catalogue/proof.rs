@@ -1,4 +1,4 @@
-//! What checks after a trial found: the ledger's, pg_amcheck's, the study's own.
+//! Findings of the checks after a trial: the ledger's, pg_amcheck's, the study's own.
 
 use super::Better::{Higher, Lower, Neither};
 use super::Kind::Total;

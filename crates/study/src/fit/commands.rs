@@ -1,4 +1,4 @@
-//! Commands of the operating system that a study runs, for whoever reads it before running it.
+//! Commands of the operating system that a study runs, for a person to read before running it.
 //!
 //! Limits: SQL that puts a command together while it runs is not seen.
 
@@ -61,7 +61,8 @@ fn in_machines(point: &Point) -> impl Iterator<Item = String> {
 }
 
 /// Settings whose value is a command, or the path of a library that the server loads. A library
-/// without a path was installed by whoever installed PostgreSQL.
+/// Settings whose value is a command, or the path of a library that the server loads. A library without
+/// a path was installed together with PostgreSQL or its packages.
 fn in_settings(settings: &Settings) -> impl Iterator<Item = String> {
     let runs = |name: &str, value: &str| {
         let is_library = name.ends_with("_library") || name.ends_with("_libraries");
@@ -105,7 +106,7 @@ fn in_psql(name: &str, text: &str) -> Vec<String> {
     lines.map(|(_, number): (_, u32)| format!("{name}:{number}")).collect()
 }
 
-/// Whether SQL runs a program (COPY … PROGRAM), makes a function in a language that may, loads a
+/// True if SQL runs a program (COPY … PROGRAM), makes a function in a language that may, loads a
 /// library, or changes a setting that is a command.
 fn in_sql(sql: &str) -> bool {
     let text = sql.to_lowercase();

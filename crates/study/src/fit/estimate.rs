@@ -1,11 +1,11 @@
-//! What a plan costs, about: time, memory, disk. Good enough to refuse what is hopeless and to
+//! An estimate of a plan's cost: time, memory, disk. It is good enough to refuse a hopeless plan and to
 //! tell a person whether to wait or to have lunch.
 
 use lab::estimate::{BACKEND_BYTES, CLUSTER_BYTES, bytes_of_setting};
 use site::{SitePlan, connections};
 use spec::{Check, Data, Pairing, Planned, Point, Reset, Study, Topology, WarmUp};
 
-/// What a plan costs, about.
+/// The approximate cost of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// Building servers and data, in seconds.
@@ -53,7 +53,7 @@ impl Estimate {
     }
 }
 
-/// How long one trial takes, from its preparation to the record.
+/// Time that one trial takes, from its preparation to the record, in seconds.
 pub(crate) fn trial_s(point: &Point) -> f64 {
     let warmup_ms = match point.warmup {
         WarmUp::Fixed(ms) => ms,
@@ -78,12 +78,12 @@ pub(crate) fn trial_s(point: &Point) -> f64 {
     reset_s + turn_s + before_s + connect_s + load_s + restore_s + explore_s + TRIAL_S
 }
 
-/// How long two points are measured in pairs at most, servers included.
+/// Time for which two points are measured in pairs at most, servers included, in seconds.
 pub(crate) fn pairs_s(pairing: &Pairing) -> f64 {
     pairing.pairs.max_ms as f64 / 1e3 + 2.0 * (SERVER_S + STEP_S)
 }
 
-/// What the memory of a trial is made of.
+/// The parts of a trial's memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Memory {
     pub(crate) connections: u32,
@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// What the studies promise for profile quick.
+    /// The promise of the studies for profile quick.
     #[test]
     fn quick_fits_its_time() {
         let check = |name: &str, minutes: f64| {

@@ -1,5 +1,5 @@
-//! What is in the way of a point on a server of the user's: it is one server, it is not
-//! changed, and only the rig's schema is written to.
+//! Misfits of a point on a server of the user's: it is one server, it is not changed, and only the rig's
+//! schema is written to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use words::grouped;
 use crate::fit::has::{Current, Outside};
 use crate::fit::misfit::Misfit;
 
-/// What is in the way of one point.
+/// Lists the reasons why one point cannot run on the user's server.
 pub(crate) fn of(point: &Point, outside: &Outside) -> Vec<Misfit> {
     let mut misfits = Vec::new();
     let mut add = |what: &str, amount: u32, needs: String, has: &str, hint: &str| {
@@ -156,7 +156,7 @@ pub(crate) fn settings(
 }
 
 impl Current {
-    /// Whether this is what a study asks for by these words.
+    /// True if a study asks for this value by these words.
     fn is(&self, asked: &str) -> bool {
         let plain = |text: &str| text.replace([' ', '"', '\''], "").to_ascii_lowercase();
         let (asked, mine) = (plain(asked), plain(&self.value));

@@ -7,7 +7,7 @@ use spec::{Node, Point};
 
 use crate::fit::misfit::Misfit;
 
-/// What is in the way of having the packages of a point's machines.
+/// The reason why the packages of a point's machines cannot be had.
 pub(crate) fn misfit(point: &Point) -> Option<Misfit> {
     let machines = point.topology.nodes.iter().filter_map(Node::machine);
     let mut names: Vec<String> = machines.flat_map(|machine| machine.packages.clone()).collect();
@@ -32,7 +32,7 @@ pub(crate) fn misfit(point: &Point) -> Option<Misfit> {
     })
 }
 
-/// What is wrong with a list of names, and what to do about it.
+/// The fault in a list of names, and the advice on it.
 type Wrong = (String, Option<String>);
 
 /// Lists of names that were asked for.

@@ -1,4 +1,4 @@
-//! What is in the way of a point: everything that it needs and the machine lacks.
+//! Misfits of a point: everything that it needs and the machine lacks.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::fit::misfit::Misfit;
 use crate::fit::outside_misfit;
 use crate::fit::packages;
 
-/// What is in the way of one point.
+/// Lists the reasons why one point cannot run.
 pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
     let mut misfits = Vec::new();
     match &has.servers {
@@ -242,7 +242,8 @@ fn link_misfit(point: &Point) -> Option<Misfit> {
     })
 }
 
-/// What this machine lacks for the disks of a point. That root is needed is said of more than disks.
+/// The resources that this machine lacks for the disks of a point, root's privileges left out: other
+/// parts need them too.
 fn power_misfits(point: &Point, free_bytes: u64) -> Vec<Misfit> {
     let disks = point.topology.nodes.iter().filter_map(|node| site::disk(node.disk, Path::new("")));
     let lacks = disks.filter_map(|config| {
@@ -317,7 +318,7 @@ fn pooler_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
     misfits
 }
 
-/// What a study can describe and this rig cannot build or do.
+/// The properties of a point that a study can describe and this rig cannot build or do.
 fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
     let mut missing: Vec<String> = Vec::new();
     let is_server = |name: &String| point.topology.node(name).is_some_and(|n| n.is_postgres());

@@ -13,7 +13,7 @@ use crate::trial::ready;
 
 /// One side's servers.
 pub(crate) struct Standing<'a> {
-    /// What the side is called in messages.
+    /// The name of the side in messages.
     pub(crate) name: &'a str,
     pub(crate) site: &'a mut Site,
     pub(crate) point: &'a Point,

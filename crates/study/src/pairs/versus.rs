@@ -25,17 +25,17 @@ use crate::trial::ready;
 
 pub use choice::Choice;
 
-/// What is compared.
+/// A comparison of two variants of a study.
 #[derive(Clone, Debug)]
 pub struct Versus {
     /// The study.
     pub study: Study,
-    /// Which of its points.
+    /// The choice of its points.
     pub choice: Choice,
-    /// What is said of A's servers and of B's. Settings are those of every PostgreSQL server of the
-    /// side, scripts are run on the one that has the data.
+    /// The options of A's servers and of B's. Settings are those of every PostgreSQL server of the side,
+    /// scripts are run on the one that has the data.
     pub sides: [SideOptions; 2],
-    /// What does not depend on the sides.
+    /// The part that does not depend on the sides.
     pub common: Common,
     /// The rig's program, of which guards and relays are commands.
     pub program: PathBuf,
@@ -127,7 +127,7 @@ impl Versus {
         Study { points: vec![side(0), side(1)], claims: Vec::new(), ..self.study.clone() }
     }
 
-    /// What the record says of the sides.
+    /// The description of the sides for the record.
     fn subject(
         &self,
         points: [&Point; 2],
@@ -160,7 +160,7 @@ impl Versus {
     }
 }
 
-/// Whether each side fits the machine, and both at once.
+/// Checks that each side fits the machine, and both at once.
 fn fit(study: &Study, installations: &[Installation; 2]) -> Result<(), Error> {
     let trials = study.trials(None);
     let (mut memory_bytes, mut disk_bytes) = (0, 0);
@@ -191,7 +191,7 @@ fn open(installation: &Installation, password: &str, cache: Option<&Cache>) -> R
     Ok(Labs::here(Lab::open(config)?).with_cache(cache.cloned()))
 }
 
-/// What makes the sides' servers.
+/// The builder of the sides' servers.
 struct Builder<'a> {
     study: &'a Study,
     labs: &'a [Labs; 2],
@@ -251,7 +251,7 @@ impl Builder<'_> {
     }
 }
 
-/// Whether both sites hold their rows in the same tables of one server.
+/// True if both sites hold their rows in the same tables of one server.
 fn is_comparable(sites: [&Site; 2]) -> bool {
     let [a, b] = sites.map(|site| &site.plan);
     [a, b].iter().all(|plan| site::proxy(&plan.topology).is_none()) && a.data == b.data

@@ -1,4 +1,4 @@
-//! What a run would send to a server of the user's, made by the code that sends it.
+//! The statements that a run would send to a server of the user's, made by the code that sends them.
 
 use lab::guest::{self, Outlet};
 use lab::{TARGET_SCHEMA, Target};
@@ -152,7 +152,7 @@ impl Listing {
         self.text.push_str(&format!("-- {comment}\n"));
     }
 
-    /// What sets the one schema in which names are looked for.
+    /// Adds the statement that sets the one schema in which names are looked for.
     fn path(&mut self) {
         self.statements.push(guest::set_path(TARGET_SCHEMA));
     }

@@ -11,15 +11,15 @@ use spec::{Action, ProcessVerb};
 
 use crate::trial::blame;
 
-/// What proves that an action had its effect.
+/// The proof that an action had its effect.
 pub(crate) enum Proof {
-    /// What was seen.
+    /// The change that was seen.
     Seen(String),
-    /// What a rebalancing has moved.
+    /// The buckets that a rebalancing has moved.
     Moved(Moved),
-    /// What a power cut took.
+    /// The power cut, and what it met.
     Cut(Taken),
-    /// How long a server took to recover from the death of one of its processes.
+    /// Time that a server took to recover from the death of one of its processes.
     Recovered(Duration),
 }
 
@@ -83,20 +83,20 @@ pub(crate) enum ActError {
     /// Nothing was there to be stopped.
     #[error("no process was {verb}")]
     NoProcess {
-        /// What was to be done to it.
+        /// The past participle of the action, as in "killed".
         verb: &'static str,
     },
     /// A server that was started or resumed does not answer.
     #[error("it does not answer within {seconds} s")]
     NoAnswer {
-        /// How long it was waited for.
+        /// The time that it was given.
         seconds: u64,
     },
 }
 
 impl ActError {
-    /// Whose fault it is that an action had no effect; none where that makes the trial void and nothing
-    /// else. `was_down` says that the node had been ended by an earlier action.
+    /// The fault to which it is due that an action had no effect; none where that makes the trial void
+    /// and nothing else. `was_down` says that the node had been ended by an earlier action.
     pub(crate) fn fault(&self, action: &Action, was_down: bool) -> Option<Fault> {
         let is_of_server = matches!(
             action,

@@ -8,9 +8,8 @@ use server::quote::identifier;
 use spec::{Action, Planned, Point, ProcessVerb, Timed};
 use wire::conninfo::{Conninfo, TargetSessionAttrs};
 
-/// What the engine shall do at this point. `conninfos` says where each node is reached;
-/// `schema` is the one that the rig has to itself on a server that is not its own: names are looked
-/// for there and nowhere else.
+/// The engine's plan at this point. `conninfos` has the address of each node; `schema` is the one that
+/// the rig has to itself on a server that is not its own: names are looked for there and nowhere else.
 pub(crate) fn plan(
     point: &Point,
     planned: &Planned,
@@ -46,7 +45,7 @@ pub(crate) fn workloads(
     workloads.collect()
 }
 
-/// Where the files of a trial's ledger go, and the seed of its chains; none where no client keeps
+/// The place of the files of a trial's ledger, and the seed of its chains; none where no client keeps
 /// one.
 pub(crate) fn ledger(point: &Point, directory: &Path, seed: u64) -> Option<load::LedgerPlan> {
     point
@@ -56,7 +55,7 @@ pub(crate) fn ledger(point: &Point, directory: &Path, seed: u64) -> Option<load:
         .then(|| load::LedgerPlan { directory: directory.display().to_string(), seed })
 }
 
-/// Where the files of a trial's history go, beside its ledger; none where no client keeps one.
+/// The place of the files of a trial's history, beside its ledger; none where no client keeps one.
 pub(crate) fn history(point: &Point, directory: &Path) -> Option<load::HistoryPlan> {
     const LEVEL: &str = "default_transaction_isolation";
     let groups = point.workloads.iter().map(|workload| {
@@ -123,7 +122,7 @@ fn workload(
     }
 }
 
-/// Whether statements may fail: where the study says so, and where it breaks or moves something.
+/// True if statements may fail: where the study says so, and where it breaks or moves something.
 fn may_fail(point: &Point, workload: &spec::Workload) -> bool {
     workload.expects_failures || !point.timeline.is_empty() || point.on_loss == OnLoss::Reconnect
 }

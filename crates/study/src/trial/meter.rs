@@ -1,5 +1,5 @@
-//! What happens inside a window besides load, on the load's clock: the timeline's actions, and the
-//! servers' CPU at the window's two ends.
+//! Events inside a window besides load, on the load's clock: the timeline's actions, and the servers'
+//! CPU at the window's two ends.
 //!
 //! The meter is one thread. It hears from the load when the window opens and does what is due; when
 //! the load ends before that, it stops where it is.
@@ -17,26 +17,26 @@ use crate::trial::act::{self, ActError, Proof};
 use crate::trial::death::Death;
 use crate::trial::samplers::Samplers;
 
-/// What the meter has to do.
+/// The work of the meter.
 pub(crate) struct Agenda<'a> {
     pub(crate) point: &'a Point,
-    /// When each action of the timeline happens, in milliseconds since the window opened.
+    /// Time of each action of the timeline, in milliseconds since the window opened.
     pub(crate) at_ms: &'a [u64],
     pub(crate) origin: Instant,
     /// Of what a power cut takes.
     pub(crate) cut_seed: u64,
-    /// Which know the CPU time of servers, and are told of one that was started again.
+    /// Samplers that know the CPU time of servers, and are told of a server that was started again.
     pub(crate) samplers: &'a Samplers,
 }
 
-/// What the meter has seen.
+/// The observations of the meter.
 #[derive(Debug, Default)]
 pub(crate) struct Metered {
     /// CPU of each node's processes at the ends of the window.
     pub(crate) cpu: BTreeMap<String, CpuSpan>,
-    /// What was done.
+    /// The actions that were done.
     pub(crate) marks: Vec<Mark>,
-    /// What a rebalancing of the timeline has moved.
+    /// The buckets that a rebalancing of the timeline has moved.
     pub(crate) moved: Option<Moved>,
     /// Actions without the effect that they should have had.
     pub(crate) failures: Vec<ActFailure>,
@@ -59,7 +59,7 @@ impl Metered {
             || self.paused.iter().any(|paused| paused == node)
     }
 
-    /// When servers were killed or lost their power.
+    /// The moments at which servers were killed or lost their power.
     pub(crate) fn faults(&self) -> impl Iterator<Item = Moment> {
         self.deaths.iter().filter(|death| death.is_sudden).map(|death| death.from)
     }
@@ -68,7 +68,7 @@ impl Metered {
 /// An action without the effect that it should have had.
 #[derive(Debug)]
 pub(crate) struct ActFailure {
-    /// Whose fault that may be; none where the trial is merely not what the study asks for.
+    /// The party that may be at fault; none where the trial is merely not what the study asks for.
     pub(crate) fault: Option<Fault>,
     pub(crate) text: String,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Crash {
     pub(crate) node: String,
     /// From the death until it accepted connections.
     pub(crate) recovery: Duration,
-    /// When it accepted connections.
+    /// The moment at which it accepted connections.
     pub(crate) until: Moment,
 }
 

@@ -9,7 +9,7 @@ use site::warm::{self, Warmed};
 use site::{Alone, Labs, Site, sql};
 use spec::Point;
 
-/// Where services are made.
+/// The place where services are made.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     /// The labs of the rig's own servers.

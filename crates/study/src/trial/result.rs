@@ -24,9 +24,9 @@ pub(crate) struct Loaded {
     pub(crate) readings: Readings,
     pub(crate) metered: Metered,
     pub(crate) warmed: Warmed,
-    /// What the load engine said.
+    /// The messages of the load engine.
     pub(crate) messages: Vec<String>,
-    /// What the checks have found, and what became of servers that lost their power.
+    /// The findings of the checks, and the fate of servers that lost their power.
     pub(crate) found: check::Outcome,
     /// The host of the server that has the data, if it is on one.
     pub(crate) data_host: Option<String>,

@@ -103,7 +103,7 @@ fn origin_ns(origin: Instant) -> u64 {
     monotonic_ns().saturating_sub(origin.elapsed().as_nanos() as u64)
 }
 
-/// What the sampler beside some nodes and services watches.
+/// The configuration of the sampler beside some nodes and services.
 fn config(point: &Point, site: &Site, is_there: impl Fn(&str) -> bool) -> Config {
     let watched =
         // A sampler of a server that is cut off would wait for it longer than the trial.

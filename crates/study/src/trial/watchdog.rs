@@ -1,8 +1,8 @@
-//! A hang ends by itself: what takes far longer than it can take is a result.
+//! The end of a hang: a part of a trial that takes far longer than it can take is a result.
 //!
 //! The rig waits for its servers without a limit where a statement may take hours. When the time that a
-//! part of a trial was given is over, its servers are killed, on this machine and on hosts, so that whoever
-//! waits for one gets an error.
+//! part of a trial was given is over, its servers are killed, on this machine and on hosts, so that a
+//! thread that waits for one gets an error.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;

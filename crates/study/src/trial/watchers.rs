@@ -21,7 +21,7 @@ pub(crate) struct Watchers {
     threads: Vec<JoinHandle<Vec<Answer>>>,
 }
 
-/// What a server said.
+/// A server's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Answer {
     asked: Moment,
@@ -32,7 +32,7 @@ struct Answer {
     streaming: usize,
 }
 
-/// What all servers of a trial said.
+/// The answers of all servers of a trial.
 pub(crate) struct Watched {
     servers: Vec<Vec<Answer>>,
 }
@@ -109,8 +109,8 @@ impl Watched {
         outcome
     }
 
-    /// When the last answer of a primary that lacked a standby was over; none if the last one of all
-    /// lacks one. `from` is not later than what is looked at.
+    /// The end of the first answer from which on no primary lacks a standby; none if the last answer of
+    /// all lacks one. Only answers to questions at `from` or later count.
     fn whole_since(&self, from: Moment) -> Option<Moment> {
         let others = self.servers.len() - 1;
         let primaries = self.servers.iter().flatten();

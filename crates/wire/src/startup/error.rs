@@ -147,7 +147,7 @@ impl StartupError {
         }
     }
 
-    /// What to do next, where the server itself does not say.
+    /// Says what to do next, where the server itself does not.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Server(error) if error.hint.is_some() => None,

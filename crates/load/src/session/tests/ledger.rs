@@ -1,4 +1,4 @@
-//! What a client notes of its transactions, and when.
+//! Notes of a client on its transactions, and when they are made.
 
 use super::super::Wait;
 use super::MS;
@@ -9,7 +9,7 @@ const ONE: &str = "INSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_
 
 const BLOCK: &str = "BEGIN;\nINSERT INTO log VALUES (:ledger_seq);\nCOMMIT;\n";
 
-/// What stands in the ledger after `does`, chains and moments left out: `i1 a1 i2 f2:40001`.
+/// The content of the ledger after `does`, chains and moments left out: `i1 a1 i2 f2:40001`.
 fn noted(script: &str, does: impl FnOnce(&mut Client)) -> String {
     let mut workload = workload(Protocol::Simple, script);
     workload.on_error = OnError { tries_max: 2, go_on: true };
