@@ -49,6 +49,19 @@ impl SitePlan {
     /// The sites of these points of a study, in the order of their first point.
     #[must_use]
     pub fn all(study: &Study, points: &[usize]) -> Vec<SitePlan> {
+        SitePlan::by(study, points, key)
+    }
+
+    /// The same on a server of somebody else's, where no point has servers of its own.
+    #[must_use]
+    pub fn on_target(study: &Study, points: &[usize]) -> Vec<SitePlan> {
+        SitePlan::by(study, points, |point| {
+            let (shapes, machines, settings, _, data) = key(point);
+            (shapes, machines, settings, None, data)
+        })
+    }
+
+    fn by<'s>(study: &'s Study, points: &[usize], key: fn(&'s Point) -> Key<'s>) -> Vec<SitePlan> {
         let mut keys: BTreeMap<Key<'_>, usize> = BTreeMap::new();
         let mut sites: Vec<SitePlan> = Vec::new();
         for index in points {

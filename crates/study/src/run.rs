@@ -269,7 +269,11 @@ impl Run<'_> {
         let study = &self.request.study;
         points.sort_unstable();
         points.dedup();
-        for plan in SitePlan::all(study, &points) {
+        let plans = match platform {
+            Platform::Labs { .. } => SitePlan::all(study, &points),
+            Platform::Target { .. } => SitePlan::on_target(study, &points),
+        };
+        for plan in plans {
             if self.control.urgency() != Urgency::None {
                 return Err(Error::Interrupted { doing: "building servers" });
             }

@@ -68,7 +68,11 @@ impl Preflight {
         let estimate = |fitting: &[usize]| {
             let trials: Vec<Planned> =
                 trials.iter().filter(|trial| fitting.contains(&trial.point)).cloned().collect();
-            (Estimate::of(study, &trials, &SitePlan::all(study, fitting)), trials.len())
+            let sites = match has.servers {
+                HasServers::Outside(_) => SitePlan::on_target(study, fitting),
+                HasServers::Built(_) | HasServers::OnHosts(_) => SitePlan::all(study, fitting),
+            };
+            (Estimate::of(study, &trials, &sites), trials.len())
         };
         let (mut cost, mut count) = estimate(&fitting);
         if !matches!(has.servers, HasServers::Outside(_)) && cost.disk_bytes > has.disk_bytes {

@@ -41,7 +41,7 @@ pub fn dry_run(request: &Request, control: &Control) -> Result<String, Error> {
     listing.all(&guest::LOOKS);
     listing.title("the schema of the run; RUN is its id");
     guest::make_schema(&guest::mark("RUN"), &mut listing.outlet())?;
-    for plan in SitePlan::all(&request.study, &points) {
+    for plan in SitePlan::on_target(&request.study, &points) {
         listing.title(&format!("data of {}", plan.name(&request.study)));
         listing.path();
         let listed = site::list_data(&plan.data, &target, TARGET_SCHEMA, &mut listing.statements);
