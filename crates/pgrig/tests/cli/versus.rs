@@ -92,7 +92,7 @@ fn what_a_study_does_not_say_clearly_is_asked_for() {
     check(&with(&["--a-variant", "light"]), 1, "both sides are the same", "--b-set");
     let own = ["--a-variant", "light", "--b-variant", "heavy", "--self"];
     check(&with(&own), 1, "--self compares", "a variant of its own");
-    check(&with(&["-c", "4"]), 1, "and -c cannot be given as well", "--scenario NAME");
+    check(&with(&["-c", "4"]), 1, "and --client=4 cannot be given as well", "--scenario NAME");
     check(&with(&["--data", "x.sql"]), 1, "--data", "cannot be used with");
     check(&["--scenario", "reads", "--self", "-S"], 1, "--study", "required");
     let slow = ["--study", "mine", "--scenario", "slow", "--a-variant", "light", "--self"];
