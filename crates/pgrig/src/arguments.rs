@@ -437,8 +437,11 @@ Measure
   bench       Benchmark a server with the options and the output of pgbench, and more figures
   run         Run a study, one of pgrig's or your own
   compare     Compare two servers that are loaded in turn: is B faster than A?
+  bisect      Find the commit of a git repository that made it slower
   check       Show what a study needs and whether it fits; without a study, what this machine can do
   studies     List the studies that come with pgrig
+  metrics     List the metrics that a claim can ask for: units, definitions, sources
+  words       List the kinds of node, the actions and the checks that a study can ask for
   new         Create a small, commented study to start from
 
 Read

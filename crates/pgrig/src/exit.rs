@@ -21,7 +21,7 @@ pub(crate) enum Exit {
     Interrupted,
 }
 
-/// Every way to end, in the words of the help and of README.md.
+/// Every way to end, in the words of the help and of docs/commands.md.
 pub(crate) const MEANINGS: [(Exit, &str); 7] = [
     (Exit::Done, "done"),
     (Exit::CouldNotStart, "could not start"),
@@ -72,9 +72,9 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_has_the_same_table() {
+    fn the_page_of_commands_has_the_same_table() {
         let rows = MEANINGS.map(|(exit, meaning)| format!("| {} | {meaning} |\n", exit.number()));
-        let readme = include_str!("../../../README.md");
-        assert!(readme.contains(&rows.concat()), "README.md lacks\n{}", rows.concat());
+        let page = include_str!("../../../docs/commands.md");
+        assert!(page.contains(&rows.concat()), "docs/commands.md lacks\n{}", rows.concat());
     }
 }
