@@ -96,10 +96,7 @@ mod tests {
         );
         check("pgrig compare -nSc8 --self", "--no-vacuum --select-only --client=8");
         check("pgrig compare mydb --json out.json", "mydb");
-        check(
-            "pgrig compare --gate throughput,p50 -S --gate -f x.sql",
-            "--select-only --file=x.sql",
-        );
+        check("pgrig compare --gate throughput,p50 -S", "--select-only");
         check("pgrig compare", "");
         let typed = "pgrig bisect v1 main -c 4 --data x.sql -S -- make -C src";
         let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
