@@ -12,7 +12,9 @@ fn every_shipped_study_proves_itself_and_its_record_can_be_read() {
     let desk = Desk::new();
     let listed = desk.pgrig(&["studies"]).ended(0).out;
     let is_incomplete = AtomicBool::new(false);
-    let studies = Mutex::new(listed.lines().filter_map(|line| line.split_whitespace().next()));
+    let studies = listed.lines().filter_map(|line| line.split_whitespace().next());
+    // It fetches packages and waits for elections: `make soak-failover`, and the machines of study's tests.
+    let studies = Mutex::new(studies.filter(|study| *study != "failover"));
     // Two at a time: they prove what is lost and what is not, and their speed says nothing.
     thread::scope(|scope| {
         for _ in 0..2 {
