@@ -99,7 +99,7 @@ fn the_steps_build_compare_and_leave_a_summary() {
     let (step, code, said) = run(&desk, &inputs);
     assert_eq!((step.as_str(), code), ("Compare", Some(0)), "{said}");
     let summary = std::fs::read_to_string(desk.path("summary.md")).expect("a summary");
-    assert!(summary.starts_with("### pgrig compare\n"), "{summary}");
+    assert!(summary.starts_with("### pgrig compare --file=one.sql --client=2\n"), "{summary}");
     for name in ["junit.xml", "record/report.html", "record/comparison.json"] {
         assert!(desk.path("pgrig-compare").join(name).is_file(), "{name}");
     }
