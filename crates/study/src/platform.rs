@@ -7,7 +7,7 @@ use lab::guest::OwnSchema;
 use lab::{Installation, Lab, LabConfig, Target};
 use load::Control;
 use record::Fact;
-use site::{Hosts, Labs, outside};
+use site::{Hosts, Labs, SitePlan, outside};
 use spec::Study;
 
 use crate::error::Error;
@@ -135,6 +135,14 @@ impl Platform {
         match self {
             Platform::Labs { fleet, .. } => fleet.as_ref(),
             Platform::Target { .. } => None,
+        }
+    }
+
+    /// The sites of these points of a study there.
+    pub(crate) fn plans(&self, study: &Study, points: &[usize]) -> Vec<SitePlan> {
+        match self {
+            Platform::Labs { .. } => SitePlan::all(study, points),
+            Platform::Target { .. } => SitePlan::on_target(study, points),
         }
     }
 

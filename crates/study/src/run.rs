@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use load::{Control, Urgency};
 use record::{Ending, Paired, PlannedTrial, RunState, Trial, Writer};
-use site::{Alone, Site, SitePlan, outside};
+use site::{Alone, Site, outside};
 use spec::{Pairing, Planned, Profile};
 
 use crate::clock;
@@ -269,11 +269,7 @@ impl Run<'_> {
         let study = &self.request.study;
         points.sort_unstable();
         points.dedup();
-        let plans = match platform {
-            Platform::Labs { .. } => SitePlan::all(study, &points),
-            Platform::Target { .. } => SitePlan::on_target(study, &points),
-        };
-        for plan in plans {
+        for plan in platform.plans(study, &points) {
             if self.control.urgency() != Urgency::None {
                 return Err(Error::Interrupted { doing: "building servers" });
             }
