@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use load::{Control, Urgency};
 use record::{Ending, Paired, PlannedTrial, RunState, Trial, Writer};
-use site::{Alone, Site, outside};
+use site::{Alone, Site, SitePlan, outside};
 use spec::{Pairing, Planned, Profile};
 
 use crate::clock;
