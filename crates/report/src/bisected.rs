@@ -1,6 +1,6 @@
 //! The page of a bisection: every step on one axis.
 
-use crate::history::curve_of;
+use crate::curve;
 use crate::json::Json;
 use crate::page::{HistoryPage, rendered};
 use crate::view::Table;
@@ -40,14 +40,14 @@ pub fn bisected(
     let column = |pick: fn(&[f64; 3]) -> f64| {
         Json::series((0..commits.len()).map(|commit| at(commit, pick)))
     };
-    let measured = curve_of(
+    let measured = curve::line(
         "measured",
         0,
         commits.len(),
         [column(|ratio| ratio[0]), column(|ratio| ratio[1]), column(|ratio| ratio[2])],
     );
     let flat = || Json::series(commits.iter().map(|_| threshold));
-    let between = curve_of("between good and bad", 1, commits.len(), [flat(), flat(), flat()]);
+    let between = curve::line("between good and bad", 1, commits.len(), [flat(), flat(), flat()]);
     let curve = Json::Object(vec![
         ("title", Json::text(&title)),
         ("unit", Json::text("")),

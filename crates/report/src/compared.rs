@@ -3,6 +3,7 @@
 use record::Comparison;
 use record::comparison::{Figure, Look, Metric, PlanPair, Side, Stop, Verdict, Wait};
 
+use crate::curve;
 use crate::environment;
 use crate::flame;
 use crate::json::Json;
@@ -110,24 +111,11 @@ pub(crate) fn curve(metric: Metric, looks: &[Look], quotient: &str) -> Option<Js
     let ratio = |index: usize| {
         Json::series(shown.iter().map(|look| look.ratios.get(&metric).map(|ratio| ratio[index])))
     };
-    let none = || Json::series(shown.iter().map(|_| None));
-    let no_rounds = || Json::List(shown.iter().map(|_| Json::List(Vec::new())).collect());
-    let line = |label: &str, colour, values: Json, low: Json, high: Json| {
-        Json::Object(vec![
-            ("label", Json::text(label)),
-            ("colour", Json::Exact(colour)),
-            ("dashed", Json::Flag(false)),
-            ("values", values),
-            ("low", low),
-            ("high", high),
-            ("rounds", no_rounds()),
-            ("published", none()),
-        ])
-    };
-    let mut lines = vec![line("so far, with its interval", 0, ratio(0), ratio(1), ratio(2))];
+    let line = |label, colour, values| curve::line(label, colour, shown.len(), values);
+    let mut lines = vec![line("so far, with its interval", 0, [ratio(0), ratio(1), ratio(2)])];
     if metric == Metric::Throughput {
         let segments = || Json::series(shown.iter().map(|look| look.segment));
-        lines.push(line("each segment", 1, segments(), segments(), segments()));
+        lines.push(line("each segment", 1, [segments(), segments(), segments()]));
     }
     Some(Json::Object(vec![
         ("title", Json::text(format!("{}, {quotient}", metric.words()))),

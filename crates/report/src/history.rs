@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use record::comparison::Metric;
 
 use crate::comparison::{capitalised, title};
+use crate::curve;
 use crate::json::Json;
 use crate::number;
 use crate::page::HistoryPage;
@@ -108,7 +109,7 @@ fn curve(series: &Series) -> Json {
             move |point: &Point| point.bounds.map_or(point.value, |bounds| bounds[index])
         };
         let values = [of(&|point| point.value), of(&bound(0)), of(&bound(1))];
-        curve_of(machine, colour, series.points.len(), values)
+        curve::line(machine, colour, series.points.len(), values)
     });
     let positions = (1..=series.points.len()).map(|position| Some(position as f64));
     Json::Object(vec![
@@ -119,21 +120,6 @@ fn curve(series: &Series) -> Json {
         ("x", Json::series(positions)),
         ("names", Json::list(&series.points, |point| Json::text(minute(&point.time)))),
         ("lines", Json::List(lines.collect())),
-    ])
-}
-
-/// A line of a curve: values, lower and upper bounds at so many places.
-pub(crate) fn curve_of(label: &str, colour: u64, places: usize, values: [Json; 3]) -> Json {
-    let [values, low, high] = values;
-    Json::Object(vec![
-        ("label", Json::text(label)),
-        ("colour", Json::Exact(colour)),
-        ("dashed", Json::Flag(false)),
-        ("values", values),
-        ("low", low),
-        ("high", high),
-        ("rounds", Json::List((0..places).map(|_| Json::List(Vec::new())).collect())),
-        ("published", Json::series((0..places).map(|_| None))),
     ])
 }
 

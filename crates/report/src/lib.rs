@@ -39,6 +39,7 @@ mod why;
 mod witnesses;
 
 mod csv_files;
+mod curve;
 mod exchange;
 mod hosts;
 mod html;

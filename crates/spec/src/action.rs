@@ -146,11 +146,10 @@ pub enum Action {
     },
 }
 
-impl Action {
-    /// The node or the link that it touches.
-    #[must_use]
-    pub fn target(&self) -> &str {
-        match self {
+/// The name in an action of the node or the link that it touches, to be read or to be replaced.
+macro_rules! target {
+    ($action:expr) => {
+        match $action {
             Action::Sql { node, .. }
             | Action::Checkpoint { node }
             | Action::Stop { node, .. }
@@ -173,6 +172,14 @@ impl Action {
             | Action::Reset { link }
             | Action::Heal { link } => link,
         }
+    };
+}
+
+impl Action {
+    /// The node or the link that it touches.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        target!(self)
     }
 
     /// The verb, as study.toml writes it.
@@ -201,33 +208,11 @@ impl Action {
         }
     }
 
-    /// The same action on another node; of a link, the same action.
+    /// The same action on another node, found at its moment.
     #[must_use]
     pub fn on(&self, name: &str) -> Action {
         let mut action = self.clone();
-        match &mut action {
-            Action::Sql { node, .. }
-            | Action::Checkpoint { node }
-            | Action::Stop { node, .. }
-            | Action::Kill { node }
-            | Action::KillBackend { node }
-            | Action::Unthrottle { node }
-            | Action::Pause { node }
-            | Action::Continue { node }
-            | Action::Start { node }
-            | Action::Rebalance { node, .. }
-            | Action::Promote { node }
-            | Action::OfProcess { node, .. }
-            | Action::Run { node, .. }
-            | Action::CutOff { node, .. }
-            | Action::Rejoin { node }
-            | Action::PowerCut { node, .. }
-            | Action::FailDisk { node, .. } => name.clone_into(node),
-            Action::Cut { .. }
-            | Action::Delay { .. }
-            | Action::Reset { .. }
-            | Action::Heal { .. } => {}
-        }
+        name.clone_into(target!(&mut action));
         action
     }
 

@@ -8,13 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::command::{Command, Output};
 use os::user::User;
 
 use crate::error::Error;
-use crate::files::remove_file;
 use crate::inner::shared::Shared;
-use crate::log;
+use crate::inner::tool;
 use crate::network::Tool;
 
 /// A network namespace. It ends when the last of its handles is dropped and no process is in it.
@@ -75,19 +73,8 @@ impl Network {
         args: &[&OsStr],
         directory: &Path,
     ) -> Result<Result<String, String>, Error> {
-        let output = directory.join("tool.log");
-        // What an earlier one said is of no interest any more.
-        remove_file(&output, User::current())?;
-        let command = Command::new(program)
-            .args(args)
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-            .env("LC_ALL", "C")
-            .directory(directory)
-            .stdout(Output::File(output.clone()))
-            .stderr(Output::File(output.clone()));
-        let exit = self.held.shared.run_in(&command, Some(self.held.network), TOOL_TIMEOUT)?;
-        let said = log::tail(&output, 0, User::current());
-        Ok(if exit.is_success() { Ok(said) } else { Err(said) })
+        let network = Some(self.held.network);
+        tool::run(&self.held.shared, program, args, directory, network, TOOL_TIMEOUT)
     }
 }
 

@@ -7,13 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::command::{Command, Output};
-use os::user::User;
-
 use crate::error::Error;
 use crate::files::failed;
 use crate::inner::shared::Shared;
-use crate::log;
+use crate::inner::tool;
 
 /// Fetches packages with `apt-get download` and unpacks them with `dpkg-deb`; returns the directory
 /// that stands for `/`, and the file name of each package, which has its version.
@@ -55,20 +52,8 @@ fn run(
     directory: &std::path::Path,
     names: &[String],
 ) -> Result<(), Error> {
-    let output = directory.join("tool.log");
-    let command = Command::new(program)
-        .args(args)
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .env("LC_ALL", "C")
-        .directory(directory)
-        .stdout(Output::File(output.clone()))
-        .stderr(Output::File(output.clone()));
-    let exit = shared.run(&command, FETCHED_WITHIN)?;
-    if exit.is_success() {
-        return Ok(());
-    }
-    let said = log::tail(&output, 0, User::current());
-    Err(Error::Packages { names: names.join(", "), said })
+    let ran = tool::run(shared, program.as_ref(), args, directory, None, FETCHED_WITHIN)?;
+    ran.map(drop).map_err(|said| Error::Packages { names: names.join(", "), said })
 }
 
 const PLACE: &str = "packages";
