@@ -204,7 +204,8 @@ impl<'c, 'a> Course<'c, 'a> {
         }
         let pairs = self.found.pairs();
         self.found.lost = Some(match error {
-            Error::Died { side, why } => {
+            // Where nothing of a side ended well, its first clients failed in the lead-in of a later segment.
+            Error::Died { side, why } | Error::Failing { side, why } => {
                 format!("a client of side {side} failed after {pairs} pairs: {why}")
             }
             error => format!("it ended after {pairs} pairs: {error}"),

@@ -29,6 +29,7 @@ fn study(scenarios: &[(&str, &str)]) -> Folder {
         "question = \"What do clients see?\"\nwindow = \"1500ms\"\nwarmup = \"100ms\"\nrounds = 1\n\
          [settings]\nshared_buffers = \"16MB\"\ndefault_transaction_isolation = \"serializable\"\n\
          commit_delay = 30000\ncommit_siblings = 0\n\
+         max_pred_locks_per_transaction = 1024\n\
          [data]\nscript = \"init.sql\"\n\
          [workloads.lists]\nbuiltin = \"list-append\"\nclients = 6\nhistory = true\n\
          expect_failures = true\n\

@@ -179,21 +179,34 @@ fn an_interrupted_comparison_keeps_what_it_has() {
 fn a_side_that_dies_is_named_and_what_was_measured_counts() {
     let desk = Desk::new();
     write_work(&desk);
-    // B's sessions end by themselves 60 s after its function was made.
+    // B's sessions end by themselves once there is a file, which the server's user can see.
+    let shared = tempfile::tempdir().unwrap();
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(shared.path(), readable).unwrap();
+    let signal = shared.path().join("end");
     desk.write(
         "dies.sql",
-        "CREATE TABLE born AS SELECT clock_timestamp() AS at;
-         CREATE OR REPLACE FUNCTION work() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
-             PERFORM pg_terminate_backend(pg_backend_pid()) FROM born
-                 WHERE clock_timestamp() > at + interval '60 seconds';
-             RETURN 1; END $$;\n",
+        &format!(
+            "CREATE OR REPLACE FUNCTION work() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+                 PERFORM pg_terminate_backend(pg_backend_pid())
+                     WHERE (pg_stat_file('{}', true)).size IS NOT NULL;
+                 RETURN 1; END $$;\n",
+            signal.display()
+        ),
     );
     let mut arguments = vec!["compare", "--b-sql", "dies.sql", "--data", "data.sql"];
-    arguments.extend(["-f", "work.sql", "-c", "2", "--max-time", "3min", "--out", "record"]);
+    arguments.extend(["-f", "work.sql", "-c", "2", "--max-time", "5min", "--out", "record"]);
     arguments.extend(["--precision", "0.01%"]);
-    let said = desk.pgrig(&arguments).ended(2);
-    assert!(said.out.contains("a client of side B failed after"), "{}", said.out);
-    assert!(said.out.contains("administrator command"), "{}", said.out);
+    let mut child = desk.command(&arguments).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("pairs   B ÷ A")), "no progress");
+    std::fs::write(&signal, "").unwrap();
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    let told: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(2), "{told:?}");
+    assert!(out.contains("a client of side B failed after"), "{out}");
+    assert!(out.contains("administrator command"), "{out}");
     assert!(desk.path("record/comparison.json").is_file());
     crate::python::reads(&desk, "test_comparison.py", "PGRIG_COMPARISON", "record");
 }
