@@ -161,11 +161,6 @@ impl Installation {
         self.has(&self.control_file(name))
     }
 
-    /// True if the module `name` can be loaded.
-    pub fn has_library(&self, name: &str) -> bool {
-        self.has(&self.library_file(name))
-    }
-
     /// Fails where [`Installation::has_extension`] is false.
     ///
     /// # Errors
@@ -174,7 +169,7 @@ impl Installation {
         self.require(name, self.control_file(name))
     }
 
-    /// Fails where [`Installation::has_library`] is false.
+    /// Fails where the preload library `name` is missing.
     ///
     /// # Errors
     /// [`Error::MissingPart`], whose hint says what to install.
@@ -383,7 +378,7 @@ mod tests {
     fn this_machine_has_a_postgresql_with_contrib() {
         let installation = find(None).expect("the tests need an installed PostgreSQL");
         assert!(installation.has_extension("pg_stat_statements"));
-        assert!(installation.has_library("pg_stat_statements"));
+        assert!(installation.require_library("pg_stat_statements").is_ok());
         assert!(!installation.has_extension("no_such_extension"));
     }
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use anstyle::Style;
 use record::Trial;
 use spec::{ClaimKind, Rank, Study};
-use verdict::{ClaimVerdict, Judgement, Measured, Verdict, number};
+use verdict::{ClaimVerdict, Judgement, Measured, Verdict};
+use words::figure;
 
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
 
@@ -72,8 +73,8 @@ pub(crate) fn print_missed_rates(study: &Study, trials: &[Trial]) {
             "rate not reached by {workload} in {trials} {}; least {} of {} a second in trial {} \
              ({}), {} transactions due and never started",
             if trials == 1 { "trial" } else { "trials" },
-            number(least.reached),
-            number(least.asked),
+            figure(least.reached),
+            figure(least.asked),
             least.number,
             least.name,
             least.backlog,
@@ -111,7 +112,7 @@ fn cells(claim: &ClaimVerdict) -> [String; 4] {
 }
 
 fn published(claim: &ClaimVerdict) -> String {
-    claim.published.map_or_else(|| "–".to_owned(), number)
+    claim.published.map_or_else(|| "–".to_owned(), figure)
 }
 
 /// `1.31 [1.27, 1.35]  n 6`, `in all 18 trials`.
@@ -119,20 +120,20 @@ pub(crate) fn here(claim: &ClaimVerdict) -> String {
     match &claim.measured {
         Measured::Nothing => "–".to_owned(),
         Measured::Value { interval, .. } if interval.n == 1 => {
-            format!("{}  n 1", number(interval.point))
+            format!("{}  n 1", figure(interval.point))
         }
         Measured::Value { interval, .. } => format!(
             "{} [{}, {}]  n {}",
-            number(interval.point),
-            number(interval.low),
-            number(interval.high),
+            figure(interval.point),
+            figure(interval.low),
+            figure(interval.high),
             interval.n
         ),
         Measured::Pairs { interval, pairs } => format!(
             "{} [{}, {}]  {pairs} pairs",
-            number(interval.point),
-            number(interval.low),
-            number(interval.high),
+            figure(interval.point),
+            figure(interval.low),
+            figure(interval.high),
         ),
         counted @ Measured::Count { .. } => counted.counted().unwrap_or_default(),
     }

@@ -48,7 +48,6 @@ pub struct Comparison {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// pgbench's options, which say what the load is; empty with a study, and in older records.
-    #[serde(default)]
     pub workload: String,
     /// The answer, in a sentence or two.
     pub answer: String,
@@ -65,7 +64,6 @@ pub struct Comparison {
     /// Origin of the data of both sides.
     pub data: DataOrigin,
     /// The settings that pgrig gave both servers by itself.
-    #[serde(default)]
     pub set: Vec<(String, String)>,
     /// Clients of each side.
     pub clients: u32,
@@ -93,9 +91,7 @@ pub struct Comparison {
     pub seed: u64,
     /// Reason why it ended.
     pub stop: Stop,
-    /// The figures that the answer rests on, the one that it begins with first. Older records do not
-    /// say.
-    #[serde(default)]
+    /// The figures that the answer rests on, the one that it begins with first.
     pub decides: Vec<Metric>,
     /// The figures that were compared.
     pub figures: Vec<Figure>,
@@ -104,11 +100,9 @@ pub struct Comparison {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical: Option<Ratio>,
     /// Number of times that the servers were made anew, and the difference that this makes to figures.
-    /// Older records do not say.
-    #[serde(default)]
+    ///
     pub instances: Instances,
-    /// Work of the servers of A and of B besides the load. Older records do not say.
-    #[serde(default)]
+    /// Work of the servers of A and of B besides the load.
     pub background: [Background; 2],
     /// Wait events of the clients, the largest difference first.
     pub waits: Vec<Wait>,
@@ -117,11 +111,9 @@ pub struct Comparison {
     /// Profile of the servers' CPU time, if one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
-    /// Observations of machine and generator. Older records do not say.
-    #[serde(default)]
+    /// Observations of machine and generator.
     pub conditions: Conditions,
     /// The goals that were out of reach, and what would reach them.
-    #[serde(default)]
     pub notes: Vec<String>,
     /// The reasons to doubt the answer.
     pub doubts: Vec<String>,
@@ -385,18 +377,13 @@ pub struct Look {
     pub pairs: usize,
     /// Since measuring began.
     pub seconds: f64,
-    /// Throughput of B ÷ A in this segment alone; none where A did nothing. Older records have a look
-    /// for each octet or quad of blocks.
-    #[serde(alias = "octet", alias = "quad")]
+    /// Throughput of B ÷ A in this segment alone; none where A did nothing.
     pub segment: Option<f64>,
     /// True if the sides had exchanged their files: B the original, A the copy.
-    #[serde(default)]
     pub is_exchanged: bool,
     /// Value, lower and upper bound of each ratio that has an interval.
     pub ratios: BTreeMap<Metric, [f64; 3]>,
-    /// Work of the servers of A and of B besides the load in this segment. Older records do not
-    /// say.
-    #[serde(default)]
+    /// Work of the servers of A and of B besides the load in this segment.
     pub background: [Background; 2],
 }
 

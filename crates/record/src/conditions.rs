@@ -19,13 +19,10 @@ pub struct Conditions {
     /// CPUs of this machine, where the servers are on it.
     pub cores: Option<usize>,
     /// True if a side did less than the rate that it was asked for.
-    #[serde(default)]
     pub is_rate_missed: bool,
     /// The larger share of failed transactions of both sides, 0 to 1.
-    #[serde(default)]
     pub failed_share_max: f64,
-    /// The share of failed transactions of A and of B. Older records do not say.
-    #[serde(default)]
+    /// The share of failed transactions of A and of B.
     pub failed_shares: [f64; 2],
 }
 

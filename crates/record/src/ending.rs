@@ -3,8 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger;
-
 /// The end of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "why")]
@@ -103,7 +101,7 @@ impl Ending {
 
 /// A kind, and a text for people that nothing decides by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "AnyFormat<K>", bound(deserialize = "K: FormatOne + Deserialize<'de>"))]
+#[serde(deny_unknown_fields)]
 pub struct Reason<K> {
     /// The kind, on which decisions rest.
     pub kind: K,
@@ -126,15 +124,12 @@ impl Note {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VoidKind {
-    /// Throughput still rose when the warm-up's bound was reached: the window began too early. Records
-    /// made before unsteady trials counted also have it where throughput had no one level.
+    /// Throughput still rose when the warm-up's bound was reached: the window began too early.
     NotSteady,
     /// An action of the timeline failed or had no effect.
     Action,
     /// Every transaction failed: there is nothing that a figure could speak of.
     AllFailed,
-    /// The record does not say (format 1).
-    Unknown,
 }
 
 /// Reason why a trial was not run.
@@ -151,9 +146,7 @@ pub enum SkipKind {
 pub enum Fault {
     /// A server's: it died unasked, answered with an error of its own, or did not answer.
     Server,
-    /// It is not known; it may have been a server's. Up to format 2 most of these were said to be the
-    /// rig's.
-    #[serde(alias = "rig")]
+    /// It is not known; it may have been a server's.
     Unknown,
     /// The study's: a statement that the server cannot run, as it said before any transaction ended
     /// well.
@@ -161,7 +154,6 @@ pub enum Fault {
     /// The machine's: there was no room for the record.
     Machine,
     /// The rig's: it found no free port.
-    #[serde(rename = "rig_proven")]
     Rig,
 }
 
@@ -196,7 +188,7 @@ pub enum Interruption {
     BeforeLoad,
     /// Its servers ran and answered, none had crashed, and what the clients' ledger has was there.
     Checked,
-    /// Nobody has looked, or something was wrong. Records up to format 2 do not say.
+    /// Nobody has looked, or something was wrong.
     Unchecked,
 }
 
@@ -225,61 +217,4 @@ pub enum NoteKind {
     Probe,
     /// Anything else.
     Other,
-}
-
-/// A kind as format 1 had it: as the beginning of its text.
-trait FormatOne: Sized {
-    fn of_format_1(text: String) -> Reason<Self>;
-}
-
-impl FormatOne for VoidKind {
-    fn of_format_1(text: String) -> Reason<VoidKind> {
-        let unsteady = text.starts_with("not steady");
-        Reason { kind: if unsteady { VoidKind::NotSteady } else { VoidKind::Unknown }, text }
-    }
-}
-
-impl FormatOne for SkipKind {
-    /// Format 1 had no other.
-    fn of_format_1(text: String) -> Reason<SkipKind> {
-        Reason { kind: SkipKind::CannotRunHere, text }
-    }
-}
-
-impl FormatOne for Fault {
-    fn of_format_1(text: String) -> Reason<Fault> {
-        Reason { kind: Fault::Unknown, text }
-    }
-}
-
-impl FormatOne for Interruption {
-    fn of_format_1(text: String) -> Reason<Interruption> {
-        Reason { kind: Interruption::Unchecked, text }
-    }
-}
-
-impl FormatOne for NoteKind {
-    fn of_format_1(text: String) -> Reason<NoteKind> {
-        match text.strip_prefix(ledger::NOTE_FORMAT_1) {
-            Some(text) => Reason { kind: NoteKind::Ledger, text: text.to_owned() },
-            None => Reason { kind: NoteKind::Other, text },
-        }
-    }
-}
-
-/// A reason as formats wrote it: since format 2 with its kind.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum AnyFormat<K> {
-    Text(String),
-    Reason { kind: K, text: String },
-}
-
-impl<K: FormatOne> From<AnyFormat<K>> for Reason<K> {
-    fn from(read: AnyFormat<K>) -> Reason<K> {
-        match read {
-            AnyFormat::Text(text) => K::of_format_1(text),
-            AnyFormat::Reason { kind, text } => Reason { kind, text },
-        }
-    }
 }

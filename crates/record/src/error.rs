@@ -98,8 +98,8 @@ pub enum Error {
     /// Another pgrig wrote it in another format.
     #[error(
         "reading {path}: pgrig {writer} wrote this record in format {found}, \
-         this pgrig reads {oldest} to {newest}",
-        path = path.display(), oldest = crate::FORMAT_OLDEST, newest = crate::FORMAT
+         this pgrig reads {own}",
+        path = path.display(), own = crate::FORMAT
     )]
     Format {
         /// record.json.
@@ -168,13 +168,6 @@ impl Error {
                 Some("read it with the pgrig that wrote it, or run the study again".to_owned())
             }
         }
-    }
-
-    /// True if the disk under the record is full.
-    #[must_use]
-    pub fn is_storage_full(&self) -> bool {
-        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-        matches!(self, Error::Io { source, .. } if full.contains(&source.kind()))
     }
 }
 

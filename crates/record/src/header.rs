@@ -7,17 +7,9 @@ use spec::{Planned, PointName};
 
 /// The version of the record's format that this pgrig writes.
 ///
-/// A change of what a file of a record contains increases it. A field that is added carries
-/// `#[serde(default)]`, and [`FORMAT_OLDEST`] stays; a field that is changed or removed makes
-/// older records unreadable, and [`FORMAT_OLDEST`] follows. Newer records are never read:
-/// unknown fields are refused rather than dropped.
-///
-/// Format 2 keeps every attempt at a trial, and says of each ending and note what kind it is. Format 3
-/// says that a failure is not a server's only with a proof, and keeps attempts that never ended.
-pub const FORMAT: u32 = 3;
-
-/// The oldest version of the format that this pgrig reads.
-pub const FORMAT_OLDEST: u32 = 1;
+/// A change of what a file of a record contains increases it. A record of another format is refused: no
+/// format was released yet.
+pub const FORMAT: u32 = 4;
 
 /// `record.json`: what was run, on what, and how it ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,25 +43,6 @@ pub struct Header {
     pub facts: Vec<Fact>,
     /// Notes for the reader: what was left out and why.
     pub notes: Vec<String>,
-}
-
-impl Header {
-    /// The information that a record of this format lacks, for people; none for the newest format.
-    #[must_use]
-    pub fn lacks(&self) -> Option<&'static str> {
-        match self.format {
-            0 | 1 => Some(
-                "this record has format 1: of a trial that was run again it has the last attempt \
-                 only, so that what earlier ones showed is lost; it does not say whose fault a \
-                 failure was",
-            ),
-            2 => Some(
-                "this record has format 2: it does not say which failures were proven to be no \
-                 server's, what interrupted attempts had shown, nor whether servers crashed unasked",
-            ),
-            _ => None,
-        }
-    }
 }
 
 /// State of a run.

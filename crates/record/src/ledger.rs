@@ -23,7 +23,6 @@ mod history;
 pub use chain::Chain;
 pub use check::{Exposure, Row, Rows, check, check_unless};
 pub use entry::{Entry, What, header_line};
-pub(crate) use findings::NOTE_FORMAT_1;
 pub use findings::{Anomaly, Example, Findings};
 pub use givers::{Giver, Split};
 pub use history::{Ledger, Outcome, SUFFIX, Transaction};

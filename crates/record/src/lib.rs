@@ -67,7 +67,7 @@ pub use ending::{Ending, Fault, Interruption, Note, NoteKind, Reason, SkipKind, 
 pub use error::Error;
 pub use finished::Finished;
 pub use folder::read_folder;
-pub use header::{FORMAT, FORMAT_OLDEST, Fact, Header, PlannedTrial, RunState};
+pub use header::{FORMAT, Fact, Header, PlannedTrial, RunState};
 pub use history::{Link, Seen, Witness, read_histories};
 pub use host::{HostLoad, HostUse};
 pub use interval::Interval;

@@ -11,7 +11,6 @@ pub struct Mark {
     /// Time at which it began.
     pub at: Moment,
     /// Its length in nanoseconds; 0 for an instant.
-    #[serde(default)]
     pub length_ns: u64,
     /// Its kind.
     pub kind: MarkKind,

@@ -65,9 +65,7 @@ pub struct Paired {
     pub figures: Vec<Figure>,
     /// Series from which the ratios of throughput and latency are computed.
     pub series: Vec<Series>,
-    /// Restarts of the servers, and the amount by which a new instance changes figures. Older
-    /// records do not say.
-    #[serde(default)]
+    /// Restarts of the servers, and the amount by which a new instance changes figures.
     pub instances: Instances,
     /// Wait events of the clients, the largest difference first.
     pub waits: Vec<Wait>,
@@ -89,16 +87,13 @@ pub struct Series {
     pub above: Vec<f64>,
     /// The denominator's.
     pub below: Vec<f64>,
-    /// Older records tuned the sequence to a number of observations.
-    #[serde(default, skip_serializing)]
-    tuned_for: Option<usize>,
 }
 
 impl Series {
     /// The observations of a metric: one of each for every segment, or for several.
     #[must_use]
     pub fn new(metric: Metric, above: Vec<f64>, below: Vec<f64>) -> Series {
-        Series { metric, above, below, tuned_for: None }
+        Series { metric, above, below }
     }
 }
 

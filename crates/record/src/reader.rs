@@ -14,7 +14,7 @@ use crate::finished::{self, Finished};
 use crate::folder::read_below;
 use crate::inside::Inside;
 use crate::layout::{HEADER, LEDGER, STUDY, TRIALS, is_unfinished, trial_directory};
-use crate::{FORMAT, FORMAT_OLDEST, Header, Interval, Mark, Paired, Sample, Trial};
+use crate::{FORMAT, Header, Interval, Mark, Paired, Sample, Trial};
 
 /// A record, opened: its first page, its study and every attempt at its trials are in memory; what
 /// lies beside an attempt is read when it is asked for.
@@ -190,7 +190,7 @@ fn read_header(directory: &Inside) -> Result<Header, Error> {
         why: error.to_string(),
     };
     let stamp: Stamp = serde_json::from_str(&text).map_err(damaged)?;
-    if !(FORMAT_OLDEST..=FORMAT).contains(&stamp.format) {
+    if stamp.format != FORMAT {
         return Err(Error::Format { path, found: stamp.format, writer: stamp.pgrig });
     }
     serde_json::from_str(&text).map_err(damaged)

@@ -17,7 +17,6 @@ pub struct Sample {
     /// The metric's name in the catalogue.
     pub metric: String,
     /// A label within the metric (a wait event, a statement, a device); empty for none.
-    #[serde(default)]
     pub label: String,
     /// The value, in the catalogue's unit.
     pub value: f64,

@@ -19,7 +19,6 @@ pub struct Trial {
     /// Position in the order of execution, from 1.
     pub number: usize,
     /// Number of the attempt at this trial, from 1.
-    #[serde(default = "first")]
     pub attempt: usize,
     /// Number of its round, from 1.
     pub round: usize,
@@ -30,7 +29,6 @@ pub struct Trial {
     /// The point on the scenario's axes, axis → value as written in the study.
     pub axes: BTreeMap<String, String>,
     /// Its end, which decides whether its figures count.
-    #[serde(alias = "status")]
     pub ending: Ending,
     /// Wall clock at its beginning, RFC 3339.
     pub started_at: String,
@@ -127,10 +125,6 @@ impl Trial {
     }
 }
 
-fn first() -> usize {
-    1
-}
-
 /// The part of a trial that counts: after every client is connected, prepared and warm, before
 /// the first one leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,12 +185,11 @@ pub struct WorkloadResult {
     pub latency: Latency,
     /// Ages, at the close, of the transactions that had not ended: under way, or in an open loop due
     /// and never started. Their latencies are at least that.
-    #[serde(default, with = "crate::histogram_text")]
+    #[serde(with = "crate::histogram_text")]
     pub open: Latency,
     /// Those of them that were never started.
-    #[serde(default)]
     pub never_started: u64,
-    /// Open loop: latency from the first send, which a record before format 2 has in closed loop too.
+    /// Open loop: latency from the first send.
     #[serde(with = "crate::histogram_text")]
     pub service: Latency,
     /// Open loop: how far behind schedule.
@@ -211,7 +204,6 @@ pub struct WorkloadResult {
     pub longest_wait_ns: u64,
     /// That transaction never ended while the rig waited, or was never started: the wait was at least
     /// that long.
-    #[serde(default)]
     pub longest_wait_is_open: bool,
     /// The way pgbench counts.
     pub published_way: PublishedWay,
@@ -230,7 +222,6 @@ pub struct StatementResult {
     /// Executions inside the window whose failure ended the transaction.
     pub failures: u64,
     /// Executions inside the window after whose failure the transaction was tried again.
-    #[serde(default)]
     pub retries: u64,
     /// Time of each successful execution inside the window.
     #[serde(with = "crate::histogram_text")]

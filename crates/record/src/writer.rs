@@ -71,11 +71,6 @@ impl Writer {
             header: reader.header().clone(),
             _lock: lock,
         };
-        // From here on its new attempts are of this format. What earlier ones lack stays said.
-        if let Some(lacks) = writer.header.lacks() {
-            writer.header.notes.push(lacks.to_owned());
-            writer.header.format = crate::FORMAT;
-        }
         writer.header.ended_at = None;
         writer.header.state = RunState::Running;
         writer.save_header()?;

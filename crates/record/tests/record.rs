@@ -9,8 +9,8 @@ use std::path::Path;
 
 use common::planned;
 use record::{
-    Counts, Ending, FORMAT, Fact, Fault, Finished, Header, Interval, Mark, MarkKind, Moment, Note,
-    NoteKind, Phase, PublishedWay, Reader, RunState, Sample, SkipKind, Trial, VoidKind, Window,
+    Counts, Ending, Fact, Fault, Finished, Header, Interval, Mark, MarkKind, Moment, Note,
+    NoteKind, Phase, PublishedWay, Reader, RunState, Sample, Trial, VoidKind, Window,
     WorkloadResult, Writer,
 };
 use spec::Folder;
@@ -181,51 +181,6 @@ fn an_interrupted_run_keeps_what_it_has_and_goes_on() {
 }
 
 #[test]
-fn a_record_of_format_1_opens_says_what_it_lacks_and_goes_on() {
-    let place = tempfile::tempdir().unwrap();
-    let directory = place.path().join("mine");
-    let writer = Writer::create(&directory, header(), &folder()).unwrap();
-    assert_eq!(writer.header().lacks(), None);
-    let add = |number, why: &str, kind, expected: Ending| {
-        writer.add(&finished(number, expected.clone())).unwrap();
-        let path = directory.join(format!("trials/{number:04}-plain-read/trial.json"));
-        let mut json: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-        let trial = json.as_object_mut().unwrap();
-        trial.remove("attempt");
-        trial.remove("ending");
-        let status = serde_json::json!({ "is": kind, "why": why });
-        trial.insert("status".to_owned(), status);
-        trial.insert("notes".to_owned(), serde_json::json!(["ledger: lost: one", "two"]));
-        fs::write(&path, json.to_string()).unwrap();
-        expected
-    };
-    let drift = "not steady: the rate drifts";
-    let expected = [
-        add(1, drift, "void", Ending::void(VoidKind::NotSteady, drift)),
-        add(2, "no effect", "void", Ending::void(VoidKind::Unknown, "no effect")),
-        add(3, "gone", "failed", Ending::failed(Fault::Unknown, "gone")),
-        add(4, "no FUSE", "skipped", Ending::skipped(SkipKind::CannotRunHere, "no FUSE")),
-    ];
-    let path = directory.join("record.json");
-    let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replace("\"format\": 3", "\"format\": 1")).unwrap();
-
-    let reader = Reader::open(&directory).unwrap();
-    assert!(reader.header().lacks().unwrap().contains("the last attempt only"));
-    for (trial, expected) in reader.trials().iter().zip(expected) {
-        assert_eq!((trial.attempt, &trial.ending), (1, &expected));
-        let notes = [Note::new(NoteKind::Ledger, "lost: one"), Note::new(NoteKind::Other, "two")];
-        assert_eq!(trial.notes, notes);
-    }
-    drop(writer);
-    // A run that goes on writes the newest format; what the older part lacks stays said.
-    let writer = Writer::resume(&directory).unwrap();
-    assert_eq!(writer.header().format, FORMAT);
-    assert!(writer.header().notes[0].contains("the last attempt only"));
-}
-
-#[test]
 fn a_directory_that_holds_something_is_not_overwritten() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("precious"), "").unwrap();
@@ -253,15 +208,15 @@ fn every_pair_of_versions_reads_or_says_why_not() {
     };
     // New reader, old data.
     check(
-        ours.replace("\"format\": 3", "\"format\": 0").replace("\"seed\"", "\"random_seed\""),
-        "reading DIR/record.json: pgrig 0.1.0 wrote this record in format 0, this pgrig reads 1 \
-         to 3; read it with the pgrig that wrote it, or run the study again",
+        ours.replace("\"format\": 4", "\"format\": 0").replace("\"seed\"", "\"random_seed\""),
+        "reading DIR/record.json: pgrig 0.1.0 wrote this record in format 0, this pgrig reads 4; \
+         read it with the pgrig that wrote it, or run the study again",
     );
     // Old reader, new data, whatever else changed.
     check(
-        r#"{ "format": 4, "pgrig": "9.0.0", "all": { "new": [] } }"#.to_owned(),
-        "reading DIR/record.json: pgrig 9.0.0 wrote this record in format 4, this pgrig reads 1 \
-         to 3; read it with the pgrig that wrote it, or a newer one",
+        r#"{ "format": 5, "pgrig": "9.0.0", "all": { "new": [] } }"#.to_owned(),
+        "reading DIR/record.json: pgrig 9.0.0 wrote this record in format 5, this pgrig reads 4; \
+         read it with the pgrig that wrote it, or a newer one",
     );
     // The same format with a field that it does not have: refused, not dropped.
     check(
@@ -437,7 +392,7 @@ fn what_takes_more_memory_than_any_run_is_refused_with_its_place() {
     let crowd = |text: &str| {
         let mut trial: serde_json::Value = serde_json::from_str(text).unwrap();
         let statement = serde_json::json!({
-            "script": "", "line": 1, "text": "", "failures": 0, "latency": dense(),
+            "script": "", "line": 1, "text": "", "failures": 0, "retries": 0, "latency": dense(),
         });
         trial["workloads"][0]["statements"] = vec![statement; 1_600].into();
         trial.to_string()

@@ -34,7 +34,6 @@ impl Report<'_> {
         let (mut latency_tables, percentiles) = latency_tables::latency(&self.groups, trials);
         let (proof_words, proof) = proof::proof(study, trials, &self.groups);
         let (mut trust_words, trust) = trust::trust(study, trials, &self.noise, &self.judgement);
-        trust_words.extend(header.lacks().map(str::to_owned));
         trust_words.extend(header.notes.iter().cloned());
         let tidy = |tables: Vec<Table>| -> Vec<Table> {
             tables.into_iter().map(Table::without_empty_columns).collect()

@@ -15,13 +15,6 @@ pub fn literal(text: &str) -> String {
     escape::escape_literal(text).trim_start().to_owned()
 }
 
-/// A value of a connection string in single quotes, with `\` before `\` and `'` (libpq,
-/// "Keyword/Value Connection Strings").
-#[must_use]
-pub fn conninfo_value(value: &str) -> String {
-    format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,6 +24,5 @@ mod tests {
         assert_eq!(literal("it's"), "'it''s'");
         assert_eq!(literal(r"a\b"), r"E'a\\b'");
         assert_eq!(identifier("a\"b"), "\"a\"\"b\"");
-        assert_eq!(conninfo_value(r"it's\"), r"'it\'s\\'");
     }
 }

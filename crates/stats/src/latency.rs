@@ -8,7 +8,7 @@
 use std::fmt;
 
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{V2DeflateSerializer, V2Serializer};
+use hdrhistogram::serialization::V2DeflateSerializer;
 
 use crate::counters::Counters;
 use crate::hdr_payload::{self, DecodeError};
@@ -19,15 +19,6 @@ use crate::moments::Moments;
 pub struct Latency {
     counts: Counters,
     moments: Moments,
-}
-
-/// One point of a percentile curve.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CurvePoint {
-    /// The share of durations that are not longer than `value_ns`, in 0..1.
-    pub quantile: f64,
-    /// The duration, ns.
-    pub value_ns: u64,
 }
 
 impl Latency {
@@ -151,26 +142,6 @@ impl Latency {
         self
     }
 
-    /// The percentile curve for plotting over 1 ÷ (1 − quantile) on a logarithmic axis: at most
-    /// `points_max` points, evenly spaced there, from quantile 0 to the maximum, which is drawn at
-    /// 1 − 1 ÷ 2n (the middle of its step). Quantiles that n durations cannot tell apart are left
-    /// out. Empty when the histogram is or `points_max` is 0.
-    pub fn percentile_curve(&self, points_max: usize) -> Vec<CurvePoint> {
-        let nines_max = (2.0 * self.count() as f64).log10();
-        let steps = points_max.saturating_sub(1).max(1) as f64;
-        let counts = self.counts.open();
-        let mut curve: Vec<CurvePoint> = Vec::new();
-        for step in (0..points_max).rev() {
-            let quantile = 1.0 - 10f64.powf(-nines_max * step as f64 / steps);
-            let Some(value_ns) = self.quantile_of(&counts, quantile) else {
-                continue;
-            };
-            curve.push(CurvePoint { quantile, value_ns });
-        }
-        curve.reverse();
-        curve
-    }
-
     /// Durations by rising length: the longest of each bucket, ns, and how many lie in it.
     pub(crate) fn buckets(&self) -> Vec<(u64, u64)> {
         let counts = self.counts.open();
@@ -195,11 +166,6 @@ impl Latency {
     /// exact moments are not part of it.
     pub fn to_base64(&self) -> String {
         hdr_payload::encode(&*self.counts.open(), V2DeflateSerializer::new())
-    }
-
-    /// As [`Latency::to_base64`], without compression.
-    pub fn to_base64_plain(&self) -> String {
-        hdr_payload::encode(&*self.counts.open(), V2Serializer::new())
     }
 
     /// Reads HDR's V2 encoding in base64, compressed or not, from any implementation. Mean,
@@ -252,7 +218,6 @@ mod tests {
         assert_eq!(latency.quantile_ns(0.5), None);
         assert_eq!((latency.min_ns(), latency.max_ns()), (None, None));
         assert_eq!((latency.mean_ns(), latency.stddev_ns()), (None, None));
-        assert_eq!(latency.percentile_curve(10), []);
         assert_eq!(Latency::from_base64(&latency.to_base64()), Ok(latency));
     }
 
@@ -296,21 +261,9 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_reaches_the_maximum_with_the_points_allowed() {
-        let latency = latency_of(&(1..=10_000).collect::<Vec<_>>());
-        let curve = latency.percentile_curve(50);
-        assert_eq!(curve.len(), 50);
-        assert_eq!(curve[0], CurvePoint { quantile: 0.0, value_ns: 1 });
-        assert_eq!(curve[49].value_ns, 10_000);
-        assert!(curve.is_sorted_by(|a, b| a.quantile < b.quantile && a.value_ns <= b.value_ns));
-        assert_eq!(latency.percentile_curve(0), []);
-        assert_eq!(latency_of(&[7]).percentile_curve(1).len(), 1);
-    }
-
-    #[test]
     fn damaged_text_is_refused() {
         let good = latency_of(&[1_000, 2_000_000]).to_base64();
-        let plain = latency_of(&[1_000, 2_000_000]).to_base64_plain();
+        let plain = plain(&latency_of(&[1_000, 2_000_000]));
         for text in ["", "!", "AAAA", "AAAAAAAAAAAA", &good[..good.len() - 8], &plain[..56]] {
             assert!(Latency::from_base64(text).is_err(), "{text}");
         }
@@ -340,6 +293,14 @@ mod tests {
     fn durations() -> impl Strategy<Value = Vec<u64>> {
         let any_magnitude = (0u32..42).prop_flat_map(|bits| 0..=(1u64 << bits));
         prop::collection::vec(any_magnitude, 1..200)
+    }
+
+    /// As [`Latency::to_base64`], without compression, as other programs write it.
+    fn plain(latency: &Latency) -> String {
+        hdr_payload::encode(
+            &*latency.counts.open(),
+            hdrhistogram::serialization::V2Serializer::new(),
+        )
     }
 
     const QUANTILES: [f64; 7] = [0.0, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0];
@@ -384,7 +345,7 @@ mod tests {
         #[test]
         fn both_encodings_round_trip(values in durations()) {
             let latency = latency_of(&values);
-            for text in [latency.to_base64(), latency.to_base64_plain()] {
+            for text in [latency.to_base64(), plain(&latency)] {
                 let decoded = Latency::from_base64(&text).expect("own encoding");
                 prop_assert_eq!(decoded.count(), latency.count());
                 prop_assert_eq!(&decoded.with_moments(latency.moments()), &latency);
@@ -407,7 +368,7 @@ mod tests {
         ) {
             use base64::Engine;
             use base64::engine::general_purpose::STANDARD;
-            let mut bytes = STANDARD.decode(latency_of(&values).to_base64_plain()).unwrap();
+            let mut bytes = STANDARD.decode(plain(&latency_of(&values))).unwrap();
             for (index, byte) in at {
                 let index = index.index(bytes.len());
                 bytes[index] = byte;

@@ -54,7 +54,7 @@ pub use hdr_payload::DecodeError;
 pub use holm::{FAMILY_ERROR, holm};
 pub use interval::{HEADLINE_ROUNDS_MIN, Interval, Method, NoInterval};
 pub use isotonic::isotonic;
-pub use latency::{CurvePoint, Latency};
+pub use latency::Latency;
 pub use moments::Moments;
 pub use prng::{Prng, mix};
 pub use steady::{SteadyState, Unsteady, steady_state};

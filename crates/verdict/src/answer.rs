@@ -6,8 +6,8 @@ use spec::{Added, Profile, Study};
 use stats::Interval;
 
 use crate::claim_verdict::{ClaimVerdict, Measured, Verdict};
-use crate::number::number;
 use crate::value;
+use words::figure;
 
 /// The answer of profile smoke.
 const SMOKE: &str = "A check of the rig, not an answer: profile quick gives one.";
@@ -50,11 +50,11 @@ fn filled_in(added: &Added, interval: &Interval) -> Option<String> {
     point.is_finite().then_some(())?;
     let range = match n {
         1 => "(one round)".to_owned(),
-        _ => format!("[{}, {}]", number(low), number(high)),
+        _ => format!("[{}, {}]", figure(low), figure(high)),
     };
-    let sentence = added.says.replace("{value}", &number(point));
+    let sentence = added.says.replace("{value}", &figure(point));
     let sentence = sentence.replace("{interval}", &range).replace("{n}", &n.to_string());
-    Some(sentence.replace("{low}", &number(low)).replace("{high}", &number(high)))
+    Some(sentence.replace("{low}", &figure(low)).replace("{high}", &figure(high)))
 }
 
 /// Without the sentences that name what was published, where nothing was.
@@ -71,16 +71,16 @@ fn first_sentence(study: &Study, headline: Option<&ClaimVerdict>) -> String {
     };
     let (value, interval, n) = match &headline.measured {
         Measured::Value { interval, .. } if interval.n == 1 => {
-            (number(interval.point), "(one round)".to_owned(), "1".to_owned())
+            (figure(interval.point), "(one round)".to_owned(), "1".to_owned())
         }
         Measured::Pairs { interval, pairs } => (
-            number(interval.point),
-            format!("[{}, {}]", number(interval.low), number(interval.high)),
+            figure(interval.point),
+            format!("[{}, {}]", figure(interval.low), figure(interval.high)),
             pairs.to_string(),
         ),
         Measured::Value { interval, .. } => (
-            number(interval.point),
-            format!("[{}, {}]", number(interval.low), number(interval.high)),
+            figure(interval.point),
+            format!("[{}, {}]", figure(interval.low), figure(interval.high)),
             interval.n.to_string(),
         ),
         Measured::Count { trials, failures, .. } => {
@@ -109,7 +109,7 @@ fn first_sentence(study: &Study, headline: Option<&ClaimVerdict>) -> String {
     let published = headline.published.map_or_else(String::new, |value| value.to_string());
     let (low, high) = match &headline.measured {
         Measured::Value { interval, .. } | Measured::Pairs { interval, .. } => {
-            (number(interval.low), number(interval.high))
+            (figure(interval.low), figure(interval.high))
         }
         _ => (String::new(), String::new()),
     };

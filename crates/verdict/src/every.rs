@@ -242,7 +242,6 @@ impl Question<'_> {
         if in_flight.is_some_and(|count| count == 0.0) {
             return Some("had no transaction in flight at the fault".to_owned());
         }
-        // Records up to format 2 do not say.
         let share = |of| value_of(trial, &metrics::LEDGER_LOAD_SHARE, of);
         let share = share(self.of).or_else(|| share(""))?;
         (share < LOAD_SHARE_MIN).then(|| {

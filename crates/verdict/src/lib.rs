@@ -31,7 +31,6 @@ mod conditions;
 mod diff;
 
 mod name;
-mod number;
 
 pub use attempts::{AttemptUse, uses};
 pub use claim_verdict::{ClaimVerdict, Figures, Measured, Verdict};
@@ -39,7 +38,6 @@ pub use conditions::Condition;
 pub use diff::{Change, Diff, Difference, Side, diff};
 pub use judge::{Discarded, Judgement, judge, judge_claim};
 pub use noise::{Noise, Source};
-pub use number::number;
 pub use rate::{MissedRate, missed_rates};
 pub use rounds::{Rounds, value_of};
 pub use table::{Cell, Listed, Tabled, tables};

@@ -24,9 +24,9 @@ use crate::attempts::{self, Chosen};
 use crate::claim_verdict::{Found, Measured, Verdict};
 use crate::doubt;
 use crate::gaps::Gaps;
-use crate::number::number;
 use crate::paired;
 use crate::rounds::Rounds;
+use words::figure;
 
 /// The confidence of every interval.
 const CONFIDENCE: f64 = 0.95;
@@ -191,10 +191,10 @@ fn stand_still(study: &Study, expression: &Expression, trials: &[Trial], found: 
                  the rounds' middle does not say what a user gets",
                 reference.metric.name,
                 study.points[reference.point].name,
-                number(median),
+                figure(median),
                 still.len(),
                 values.len(),
-                number(*least)
+                figure(*least)
             );
             found.doubt(vec![why]);
         }
@@ -230,9 +230,9 @@ fn described(found: &Found) -> String {
         Measured::Value { interval, .. } => format!(
             "{}, {} [{}, {}]",
             found.verdict.words(),
-            number(interval.point),
-            number(interval.low),
-            number(interval.high)
+            figure(interval.point),
+            figure(interval.low),
+            figure(interval.high)
         ),
         Measured::Nothing | Measured::Pairs { .. } | Measured::Count { .. } => {
             found.verdict.words().to_owned()

@@ -158,11 +158,6 @@ impl Conninfo {
     pub fn from_keyword_string(text: &str) -> Result<Self, ConninfoError> {
         text::read(text)
     }
-
-    /// As [`Conninfo::to_keyword_string`], without passwords: for messages.
-    pub fn redacted(&self) -> String {
-        text::write(self, text::Reader::Person)
-    }
 }
 
 #[cfg(test)]

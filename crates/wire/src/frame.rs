@@ -44,20 +44,6 @@ pub fn next(input: &[u8]) -> Result<Option<Frame<'_>>, ProtocolError> {
     Ok(rest.get(..body_bytes).map(|body| Frame { tag, body }))
 }
 
-/// Number of bytes that the frame at the start of `input` has in all, once its header has arrived.
-///
-/// For a caller that wants to make room for a long frame at once.
-///
-/// # Errors
-/// As [`next`].
-pub fn announced_bytes(input: &[u8]) -> Result<Option<usize>, ProtocolError> {
-    let Some(&[tag, l0, l1, l2, l3]) = input.first_chunk::<HEADER_BYTES>() else {
-        return Ok(None);
-    };
-    let body_bytes = body_bytes(tag, u32::from_be_bytes([l0, l1, l2, l3]))?;
-    Ok(Some(HEADER_BYTES + body_bytes))
-}
-
 #[inline]
 fn body_bytes(tag: u8, length: u32) -> Result<usize, ProtocolError> {
     let Some((least, most)) = BODY_BYTES_LIMIT[tag as usize] else {
@@ -125,7 +111,6 @@ mod tests {
         for cut in 0..second.len() {
             assert_eq!(next(&second[..cut]), Ok(None), "{cut} bytes");
         }
-        assert_eq!(announced_bytes(&second[..5]), Ok(Some(14)));
     }
 
     #[test]
@@ -155,7 +140,6 @@ mod tests {
             if let Ok(Some(frame)) = next(&input) {
                 prop_assert!(frame.total_bytes() <= input.len());
                 prop_assert_eq!(frame.body, &input[HEADER_BYTES..frame.total_bytes()]);
-                prop_assert_eq!(announced_bytes(&input), Ok(Some(frame.total_bytes())));
             }
         }
     }

@@ -169,11 +169,6 @@ pub fn describe_execute_sync(out: &mut Vec<u8>) {
     out.extend_from_slice(b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04");
 }
 
-/// Execute of the unnamed portal for all rows.
-pub fn execute_all(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0");
-}
-
 /// Ends an extended query; the server answers ReadyForQuery.
 pub fn sync(out: &mut Vec<u8>) {
     out.extend_from_slice(b"S\0\0\0\x04");
@@ -234,21 +229,6 @@ pub fn sasl_response(out: &mut Vec<u8>, response: &[u8]) -> Result<(), EncodeErr
 pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) -> Result<(), EncodeError> {
     let mut message = Builder::begin(out, "CopyData", tag::COPY_DATA);
     message.bytes(data);
-    message.finish()
-}
-
-/// COPY data ended well.
-pub fn copy_done(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"c\0\0\0\x04");
-}
-
-/// Makes the server abandon a COPY, with this reason.
-///
-/// # Errors
-/// A NUL in `reason`, or too long.
-pub fn copy_fail(out: &mut Vec<u8>, reason: &[u8]) -> Result<(), EncodeError> {
-    let mut message = Builder::begin(out, "CopyFail", tag::COPY_FAIL);
-    message.text("reason", reason)?;
     message.finish()
 }
 

@@ -1,7 +1,9 @@
 //! Numbers as people read them, and text of strangers.
 
+mod figure;
 mod visible;
 
+pub use figure::{figure, figure_with_interval, percent};
 pub use visible::{escaped, visible, visible_in_place};
 
 /// `16,384`.

@@ -112,7 +112,7 @@ fn a_history_of_another_version_or_none_is_refused() {
     };
     let none = "0.history is not a history: its first line must be \"history 1\"";
     check("", none);
-    check("ledger 1 seed 42\n", none);
+    check("ledger 2 seed 42\n", none);
     check(
         "history 2\n",
         "0.history has version 2, this pgrig reads 1; read it with the pgrig that wrote it",

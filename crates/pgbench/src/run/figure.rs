@@ -2,16 +2,7 @@
 
 /// A duration in milliseconds with three significant digits.
 pub(super) fn short_ms(ns: u64) -> String {
-    short(ns as f64 / 1e6)
-}
-
-/// Three significant digits, no exponent.
-pub(super) fn short(value: f64) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let digits = 2 - value.abs().log10().floor() as i32;
-    if digits <= 0 { grouped(value) } else { format!("{value:.*}", digits.min(6) as usize) }
+    words::figure(ns as f64 / 1e6)
 }
 
 /// A count, thousands in groups.

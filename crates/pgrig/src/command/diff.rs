@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use stats::Interval;
-use verdict::{Change, Condition, Diff, Difference, Side, number};
+use verdict::{Change, Condition, Diff, Difference, Side};
+use words::figure;
 
 use crate::arguments::DiffArguments;
 use crate::complaint::Complaint;
@@ -103,7 +104,7 @@ fn print_table(differences: &[Difference]) {
         };
         let mark = if one.alone == one.change { "" } else { " *" };
         let figure = |value: f64, is_at_least: bool| {
-            format!("{}{}", if is_at_least { "> " } else { "" }, number(value))
+            format!("{}{}", if is_at_least { "> " } else { "" }, figure(value))
         };
         let [before_at_least, after_at_least] = one.is_at_least;
         terminal::result(format_args!(
@@ -121,8 +122,8 @@ fn print_table(differences: &[Difference]) {
 fn ratio(ratio: &Interval) -> String {
     let (point, low, high) = (ratio.point, ratio.low, ratio.high);
     match ratio.n {
-        1 => format!("{}  one round, no interval", number(point)),
-        _ => format!("{} [{}, {}]", number(point), number(low), number(high)),
+        1 => format!("{}  one round, no interval", figure(point)),
+        _ => format!("{} [{}, {}]", figure(point), figure(low), figure(high)),
     }
 }
 

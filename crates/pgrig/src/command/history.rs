@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use record::{Comparison, comparison};
 use report::{Results, Series};
-use verdict::number;
+use words::figure;
 
 use crate::arguments::{HistoryArguments, HistoryCommand};
 use crate::complaint::Complaint;
@@ -81,9 +81,9 @@ fn show(series: &[Series]) {
             let commit = if point.commit.is_empty() { "–" } else { &point.commit };
             let interval = point.bounds.map_or_else(
                 || "one round, no interval".to_owned(),
-                |[low, high]| format!("[{}, {}]", number(low), number(high)),
+                |[low, high]| format!("[{}, {}]", figure(low), figure(high)),
             );
-            let (time, value) = (&point.time, number(point.value));
+            let (time, value) = (&point.time, figure(point.value));
             terminal::result(format_args!("  {time}  {commit:10.10}  {value:>10} {interval}"));
         }
     }

@@ -13,7 +13,7 @@ use super::{Metric, Ratio};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Renewal {
-    /// Each side keeps the server that it began with. Older records do not say anything else.
+    /// Each side keeps the server that it began with.
     #[default]
     Kept,
     /// Both sides are sessions of one server.

@@ -50,9 +50,8 @@ pub enum What {
     Disconnected,
 }
 
-/// The format that [`header_line`] announces. Format 1 named no servers.
+/// The format that [`header_line`] announces.
 const FORMAT: u32 = 2;
-const FORMATS: std::ops::RangeInclusive<u32> = 1..=FORMAT;
 
 /// The first line of a file: its format and the seed of its chains.
 #[must_use]
@@ -64,9 +63,7 @@ pub fn header_line(seed: u64) -> String {
 pub(super) fn parse_header(line: &str) -> Result<u64, String> {
     let words: Vec<&str> = line.split(' ').collect();
     match words[..] {
-        ["ledger", format, "seed", seed]
-            if format.parse().is_ok_and(|format| FORMATS.contains(&format)) =>
-        {
+        ["ledger", format, "seed", seed] if format.parse() == Ok(FORMAT) => {
             seed.parse().map_err(|_| format!("\"{seed}\" is no seed"))
         }
         ["ledger", format, ..] => {

@@ -137,9 +137,6 @@ impl About {
     }
 }
 
-/// Beginning of the notes on the ledger's check in format 1.
-pub(crate) const NOTE_FORMAT_1: &str = "ledger: ";
-
 impl fmt::Display for Example {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.anomaly.word())?;

@@ -263,10 +263,10 @@ fn what_cannot_have_happened_is_named_with_its_line() {
         let (line, why) = Ledger::default().add("0.ledger", text.as_bytes()).unwrap_err();
         assert_eq!(format!("{line}: {why}"), expected, "{text:?}");
     };
-    let head = "ledger 1 seed 42\n";
+    let head = "ledger 2 seed 42\n";
     check("i 1 1 5\n", "1: it does not begin as a ledger does");
     check("ledger 3 seed 42\n", "1: the ledger has format 3, this pgrig reads 2");
-    check("ledger 1 seed x\n", "1: \"x\" is no seed");
+    check("ledger 2 seed x\n", "1: \"x\" is no seed");
     check(&format!("{head}i 1 2 5\n"), "2: client 1 intends 2, its last was 0");
     check(&format!("{head}a 1 1 5\n"), "2: client 1 has no open transaction 1");
     check(&format!("{head}i 1 1 5\na 1 1 6\nf 1 1 7\n"), "4: client 1 has no open transaction 1");
@@ -274,8 +274,8 @@ fn what_cannot_have_happened_is_named_with_its_line() {
         check(&format!("{head}{line}\n"), &format!("2: \"{line}\" is no entry of a ledger"));
     }
     let mut ledger = Ledger::default();
-    ledger.add("0.ledger", b"ledger 1 seed 42\ni 1 1 5\n").unwrap();
-    let (_, why) = ledger.add("1.ledger", b"ledger 1 seed 42\ni 1 1 5\n").unwrap_err();
+    ledger.add("0.ledger", b"ledger 2 seed 42\ni 1 1 5\n").unwrap();
+    let (_, why) = ledger.add("1.ledger", b"ledger 2 seed 42\ni 1 1 5\n").unwrap_err();
     assert_eq!(why, "client 1 stands in two ledgers");
 }
 

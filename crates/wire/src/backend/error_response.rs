@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::cursor::Cursor;
 use crate::excerpt::excerpt;
-use crate::{Frame, ProtocolError, SqlState};
+use crate::{ProtocolError, SqlState};
 
 /// The fields of an error or a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,16 +20,6 @@ impl<'a> ErrorResponse<'a> {
             body.text()?;
         }
         Ok(Self { fields })
-    }
-
-    /// The SQLSTATE of an error or notice frame, without a check of the rest: the quick way for
-    /// code that counts errors.
-    pub fn sql_state_of(frame: Frame<'_>) -> SqlState {
-        let fields = ErrorFields { rest: frame.body };
-        fields
-            .into_iter()
-            .find(|(code, _)| *code == b'C')
-            .map_or(SqlState::UNKNOWN, |(_, value)| SqlState::from_bytes(value))
     }
 
     /// All fields, in the order sent.

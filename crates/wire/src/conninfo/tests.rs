@@ -178,10 +178,9 @@ fn passwords_come_from_the_file_of_the_host() {
         assert_eq!(found, expected, "{dbname}");
         let copy = Conninfo::from_keyword_string(&conninfo.to_keyword_string()).unwrap();
         assert_eq!(copy, conninfo);
-        for shown in [format!("{conninfo:?}"), conninfo.redacted()] {
-            for password in expected.iter().flatten() {
-                assert!(!shown.contains(*password), "{shown}");
-            }
+        let shown = format!("{conninfo:?}");
+        for password in expected.iter().flatten() {
+            assert!(!shown.contains(*password), "{shown}");
         }
     };
     check("", &[Some("s3cret")]);

@@ -29,8 +29,6 @@ pub(super) enum Reader {
     Ourselves,
     /// libpq: one password for all hosts, and settings in `options`.
     Libpq,
-    /// A person, who sees no password.
-    Person,
 }
 
 pub(super) fn write(conninfo: &Conninfo, reader: Reader) -> String {
@@ -46,10 +44,9 @@ pub(super) fn write(conninfo: &Conninfo, reader: Reader) -> String {
                 put("password", password);
             }
         }
-        Reader::Person => {}
     }
     write_settings(conninfo, reader, &mut put);
-    write_tls(conninfo, reader, &mut put);
+    write_tls(conninfo, &mut put);
     if conninfo.target != TargetSessionAttrs::Any {
         put("target_session_attrs", conninfo.target.name());
     }
@@ -158,7 +155,7 @@ fn write_passwords(conninfo: &Conninfo, put: &mut impl FnMut(&str, &str)) {
     put(HOST_PASSWORDS, &inner);
 }
 
-fn write_tls(conninfo: &Conninfo, reader: Reader, put: &mut impl FnMut(&str, &str)) {
+fn write_tls(conninfo: &Conninfo, put: &mut impl FnMut(&str, &str)) {
     let tls = &conninfo.tls;
     put("sslmode", tls.mode.name());
     if tls.negotiation != SslNegotiation::Postgres {
@@ -170,12 +167,11 @@ fn write_tls(conninfo: &Conninfo, reader: Reader, put: &mut impl FnMut(&str, &st
     if !tls.names_host {
         put("sslsni", "0");
     }
-    let password = tls.key_password.as_deref().filter(|_| reader != Reader::Person);
     for (keyword, value) in [
         ("sslrootcert", tls.root_certificates.as_deref()),
         ("sslcert", tls.certificate.as_deref()),
         ("sslkey", tls.key.as_deref()),
-        ("sslpassword", password),
+        ("sslpassword", tls.key_password.as_deref()),
         ("sslcrl", tls.revoked.as_deref()),
         ("sslcrldir", tls.revoked_directory.as_deref()),
         ("ssl_min_protocol_version", tls.least_version.map(|version| version.name())),

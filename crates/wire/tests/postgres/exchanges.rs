@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::server::{Client, HBA, Server, Stream, admin};
-use wire::backend::{ErrorResponse, Message, TransactionStatus};
+use wire::backend::{Message, TransactionStatus};
 use wire::trace::{Detail, Origin, dump};
 use wire::{Frame, SqlState, frame, frontend};
 
@@ -79,7 +79,7 @@ fn exchanges_read_as_libpq_traces_them() {
         &|out| {
             frontend::query(out, b"COPY t FROM STDIN").unwrap();
             frontend::copy_data(out, b"7\tx\n").unwrap();
-            frontend::copy_done(out);
+            out.extend_from_slice(b"c\0\0\0\x04");
         },
         "
         B\t11\tCopyInResponse\t \\x00 2 0 0
@@ -155,8 +155,11 @@ fn frames(bytes: &[u8]) -> Vec<Frame<'_>> {
 }
 
 fn errors(bytes: &[u8]) -> Vec<SqlState> {
-    let errors = frames(bytes).into_iter().filter(|frame| frame.tag == b'E');
-    errors.map(ErrorResponse::sql_state_of).collect()
+    let states = frames(bytes).into_iter().filter_map(|frame| match Message::parse(frame) {
+        Ok(Message::ErrorResponse(error)) => Some(error.sql_state()),
+        _ => None,
+    });
+    states.collect()
 }
 
 fn last_status(bytes: &[u8]) -> TransactionStatus {
