@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -37,9 +38,11 @@ fn terminated(desk: &Desk, mut child: Child, at: &str) -> String {
     signal(&child, Signal::TERM);
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    let code = child.wait().unwrap().code();
+    let status = child.wait().unwrap();
     let took = asked.elapsed();
-    assert_eq!(code, Some(130), "{at}: {said}");
+    // On a busy machine the signal can come before the program's first line.
+    let is_early = said.is_empty() && status.signal() == Some(Signal::TERM.as_raw());
+    assert!(is_early || status.code() == Some(130), "{at}: {status:?}: {said}");
     assert!(took < ENDS_WITHIN, "{at}: {took:?}: {said}");
     // Where the disk is busy, the init goes on removing what the lab has made.
     let is_gone = || names(&desk.path("tmp")).is_empty();
