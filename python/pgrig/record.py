@@ -9,8 +9,8 @@ import pandas as pd
 
 from .histogram import Histogram
 
-#: The newest format that this package reads; older ones lack some columns.
-FORMAT = 3
+#: The format of records that this package reads.
+FORMAT = 4
 
 
 class RecordError(Exception):
@@ -72,9 +72,9 @@ class Record:
         self.directory = directory
         #: The first page: study, profile, seed, plan, facts of the machine, notes.
         self.header = _json(directory / "record.json")
-        if self.header.get("format", 0) > FORMAT:
+        if self.header.get("format") != FORMAT:
             raise RecordError(
-                f"{directory} has format {self.header['format']}, this package reads up to {FORMAT}: upgrade it"
+                f"{directory} has format {self.header.get('format')}, this package reads {FORMAT}: use the package of that pgrig"
             )
 
     @cached_property

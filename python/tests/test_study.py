@@ -59,7 +59,7 @@ def test_what_is_no_record_is_named(tmp_path: Path):
     with pytest.raises(pgrig.RecordError, match="neither record.json nor comparison.json"):
         pgrig.read(tmp_path)
     (tmp_path / "record.json").write_text('{"format": 99}')
-    with pytest.raises(pgrig.RecordError, match="reads up to 3: upgrade it"):
+    with pytest.raises(pgrig.RecordError, match="reads 4: use the package"):
         pgrig.read(tmp_path)
     (tmp_path / "record.json").write_text("{")
     with pytest.raises(pgrig.RecordError, match="record.json"):
