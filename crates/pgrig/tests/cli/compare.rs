@@ -132,7 +132,8 @@ fn sides_with_a_rate_are_told_apart_by_their_latency() {
     let mut arguments = vec!["compare", "--b-sql", "slower.sql", "--data", "data.sql"];
     arguments.extend(["-f", "work.sql", "-M", "prepared", "-c", "4", "-R", "400"]);
     // It ends as soon as the median latency is decided.
-    arguments.extend(["--threshold", "30%", "--gate", "p50", "--json", "found.json"]);
+    arguments.extend(["--threshold", "30%", "--gate", "p50", "--max-time", "2min"]);
+    arguments.extend(["--json", "found.json"]);
     let said = desk.pgrig(&arguments).ended(4);
     assert!(said.out.contains("\nB is slower at 400 transactions a second: "), "{}", said.out);
     let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");

@@ -50,7 +50,16 @@ fn a_variant_is_compared_with_another() {
     desk.write("seen.sql", "DO 'BEGIN ASSERT current_setting(''work.rows'') = ''200''; END';\n");
     // Each ends as soon as the throughput is decided.
     let check = |sides: &[&str], code: i32, verdict: &str, variants: [&str; 2]| {
-        let rest = ["--threshold", "30%", "--gate", "throughput", "--json", "found.json"];
+        let rest = [
+            "--threshold",
+            "30%",
+            "--gate",
+            "throughput",
+            "--max-time",
+            "2min",
+            "--json",
+            "found.json",
+        ];
         let said = desk.pgrig(&[&READS[..], sides, &rest].concat()).ended(code);
         assert!(said.out.contains(&format!("\n{verdict}")), "{sides:?}: {}", said.out);
         let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
