@@ -1,9 +1,9 @@
 //! The answer that the figures give, and the rule for stopping.
 
-use record::Doubt;
 use record::comparison::{Comparison, Instances, Metric, Ratio, Stop, Verdict};
-use stats::Interval;
+use record::{Doubt, Series};
 use stats::equivalence::{Difference, Region};
+use stats::{Expectation, Interval, sequence};
 
 use crate::figure::{self, Figure};
 
@@ -123,6 +123,32 @@ pub struct Rule {
     pub by_threshold: bool,
     /// The condition on the first figure that decides, in the place of precision and threshold.
     pub until: Option<Until>,
+    /// Stop as soon as all of these are judged; never for that reason where there are none.
+    pub claims: Vec<Claimed>,
+}
+
+/// A claim about the ratio B ÷ A of a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Claimed {
+    /// The metric.
+    pub metric: Metric,
+    /// The range in which the ratio is expected.
+    pub expect: Expectation,
+    /// The error with which its verdict may be wrong: that of a family, divided by its members.
+    pub error: f64,
+}
+
+impl Claimed {
+    /// True if it holds, or does not, by these observations. Valid at every look.
+    fn is_judged(&self, series: &[Series]) -> bool {
+        let Some(series) = series.iter().find(|series| series.metric == self.metric) else {
+            return false;
+        };
+        let Ok(ratio) = sequence::ratio(&series.above, &series.below, 1.0 - self.error) else {
+            return false;
+        };
+        !matches!(self.expect.judge(Ok(&ratio), 1), stats::Verdict::CannotTell(_))
+    }
 }
 
 /// A condition under which a figure answers the question.
@@ -147,6 +173,11 @@ impl Until {
 }
 
 impl Rule {
+    /// True if there are claims and these observations judge each of them.
+    pub(crate) fn are_judged(&self, series: &[Series]) -> bool {
+        !self.claims.is_empty() && self.claims.iter().all(|claim| claim.is_judged(series))
+    }
+
     /// The reason to stop; none while these figures are not enough. Valid at every look: the intervals
     /// are confidence sequences.
     ///
@@ -219,6 +250,7 @@ mod tests {
             threshold: 0.05,
             by_threshold,
             until: None,
+            claims: Vec::new(),
         };
         let check_due = |by_threshold, tps, p99, is_due, expected| {
             assert_eq!(rule(by_threshold).stops(&figures(tps, p99), is_due), expected);
@@ -249,5 +281,43 @@ mod tests {
         until(Until::Excludes(0.975), within, None);
         until(Until::Resolved, beyond, None);
         until(Until::Resolved, interval(0.88, 0.91), Some(Stop::Decided));
+    }
+
+    #[test]
+    fn it_stops_when_every_claim_is_judged() {
+        let series = |metric, ratio: f64| {
+            let below: Vec<f64> = (0..8).map(|i| 100.0 + f64::from(i % 3)).collect();
+            let above = below.iter().enumerate().map(|(i, one)| ratio * one + (i % 2) as f64);
+            Series::new(metric, above.collect(), below)
+        };
+        let seen = [series(Metric::Throughput, 2.0), series(Metric::P50, 1.0)];
+        let claim = |metric, expect, error| Claimed { metric, expect, error };
+        let at_least = Expectation::AtLeast;
+        let check = |claims: Vec<Claimed>, expected: bool| {
+            let rule = Rule {
+                deciding: Metric::DECIDING.to_vec(),
+                precision: 0.01,
+                threshold: 0.05,
+                by_threshold: false,
+                until: None,
+                claims: claims.clone(),
+            };
+            assert_eq!(rule.are_judged(&seen), expected, "{claims:?}");
+        };
+        check(vec![], false);
+        check(vec![claim(Metric::Throughput, at_least(1.14), 0.05)], true);
+        check(vec![claim(Metric::Throughput, Expectation::AtMost(1.14), 0.05)], true);
+        check(vec![claim(Metric::Throughput, at_least(2.005), 0.05)], false);
+        // The same observations at a smaller error, and a figure that is not there.
+        check(vec![claim(Metric::Throughput, at_least(1.98), 0.05)], true);
+        check(vec![claim(Metric::Throughput, at_least(1.98), 1e-6)], false);
+        check(vec![claim(Metric::P99, at_least(0.5), 0.05)], false);
+        let both = [1.14, 1.005].map(|bound| claim(Metric::Throughput, at_least(bound), 0.05));
+        check(both.to_vec(), true);
+        let one_open = [
+            claim(Metric::Throughput, at_least(1.14), 0.05),
+            claim(Metric::P50, at_least(1.005), 0.05),
+        ];
+        check(one_open.to_vec(), false);
     }
 }

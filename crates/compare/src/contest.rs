@@ -18,6 +18,8 @@ use crate::error::Error;
 use crate::figure::{self, Figure};
 use crate::observation::Segment;
 use crate::pilot::{self, SLICE_MS, Shape};
+use crate::schedule;
+use crate::tidy::Tidied;
 
 /// The servers of a side, as far as a contest has to do with them.
 pub trait Ground: Sync {
@@ -36,11 +38,11 @@ pub trait Ground: Sync {
     /// The logs of its servers, as far as they are the rig's.
     fn logs(&self) -> String;
 
-    /// Does what would otherwise happen inside a block: vacuum, a checkpoint.
+    /// Does what would otherwise happen inside a block, within a limit: vacuum, a checkpoint.
     ///
     /// # Errors
     /// If a statement fails.
-    fn tidy(&self) -> Result<(), Error>;
+    fn tidy(&self, limit: Duration) -> Result<Tidied, Error>;
 }
 
 /// The ground that both sides stand on.
@@ -128,6 +130,16 @@ pub struct Progress<'a> {
     pub seconds: f64,
 }
 
+/// What is said of a contest under way.
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'a> {
+    /// The time holds too few segments for an interval. It is known before the first one is measured, and
+    /// says which time would do.
+    Short(&'a str),
+    /// A segment has been measured.
+    Progress(Progress<'a>),
+}
+
 impl Contested {
     /// Pairs of neighbouring blocks.
     #[must_use]
@@ -155,6 +167,20 @@ const RESTART_S: f64 = 5.0;
 
 /// At the start of each pilot, and of each segment: caches fill, connections warm up.
 pub(crate) const WARM_MS: u64 = 2_000;
+
+/// Time for which the pilot loads one side, in milliseconds.
+fn pilot_ms(max_time: Duration, length_ms: Option<u64>) -> u64 {
+    let share_ms = (max_time.as_secs_f64() * 1e3 * PILOT_SHARE) as u64;
+    match length_ms {
+        Some(_) => REST_PILOT_MS,
+        None => share_ms.clamp(*PILOT_MS.start(), *PILOT_MS.end()),
+    }
+}
+
+/// Time that the pilots of both sides take, in seconds.
+pub(crate) fn pilots_s(max_time: Duration, length_ms: Option<u64>) -> f64 {
+    2.0 * (WARM_MS + pilot_ms(max_time, length_ms)) as f64 / 1e3
+}
 
 /// The result of a short load of one side alone.
 struct Pilot {
@@ -209,11 +235,7 @@ impl Contest<'_> {
 
     fn pilot(&self, side: usize, length_ms: Option<u64>) -> Result<Pilot, Error> {
         let workload = &self.workloads[side];
-        let share_ms = (self.max_time.as_secs_f64() * 1e3 * PILOT_SHARE) as u64;
-        let window_ms = match length_ms {
-            Some(_) => REST_PILOT_MS,
-            None => share_ms.clamp(*PILOT_MS.start(), *PILOT_MS.end()),
-        };
+        let window_ms = pilot_ms(self.max_time, length_ms);
         let mut plan = self.plan(vec![workload.clone()], SLICE_MS);
         plan.limit = Limit::Time { warm_up: WarmUp::Fixed(WARM_MS), window_ms };
         let (outcome, first) = self.load_alone(side, &plan)?;
@@ -277,7 +299,7 @@ impl Contest<'_> {
     /// About how long so many pairs take, in seconds.
     pub(crate) fn pairs_s(&self, shape: Shape, pairs: usize) -> f64 {
         let octet_s = shape.octet_s();
-        let segment_s = pilot::segment_s(self.max_time, octet_s);
+        let segment_s = schedule::segment_s(self.max_time.as_secs_f64(), octet_s, RESTART_S);
         let octets = (pairs as f64 / shape.pairs() as f64).ceil();
         let restarts =
             if self.arena.renewal().restarts() { octets * octet_s / segment_s } else { 0.0 };
@@ -288,9 +310,9 @@ impl Contest<'_> {
     #[must_use]
     pub fn needs_s(&self, metric: Metric, shape: Shape) -> f64 {
         let octet_s = shape.octet_s();
-        let segment_s = pilot::segment_s(self.max_time, octet_s);
+        let segment_s = schedule::segment_s(self.max_time.as_secs_f64(), octet_s, RESTART_S);
         let with_restart_s = segment_s + RESTART_S;
-        let pilot_s = 2.0 * self.max_time.as_secs_f64().mul_add(PILOT_SHARE, 2.0).min(14.0);
+        let pilot_s = pilots_s(self.max_time, None);
         let intervals = OBSERVATIONS_MIN as f64 * with_restart_s;
         let transactions = match metric.quantile() {
             Some(quantile) => figure::transactions_min(quantile) as f64,

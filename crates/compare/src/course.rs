@@ -6,8 +6,9 @@ use lab::machine::CpuTime;
 use load::{Blocks, Control, End, Limit, Plan, Urgency, WarmUp};
 use record::Conditions;
 use record::comparison::{Look, Metric, OCTET_PAIRS, Renewal, Stop};
+use stats::sequence::OBSERVATIONS_MIN;
 
-use crate::contest::{CONFIDENCE, Contest, Contested, Ground, Progress, WARM_MS};
+use crate::contest::{CONFIDENCE, Contest, Contested, Ground, Progress, Told, WARM_MS};
 use crate::design::{self, CYCLE};
 use crate::doubts;
 use crate::error::Error;
@@ -15,8 +16,10 @@ use crate::figure::{self, Confidence, Figure};
 use crate::instances::{self, Cost};
 use crate::meter::Meter;
 use crate::observation::{self, Octet, Segment};
-use crate::pilot::{Shape, segment_s};
+use crate::pilot::Shape;
 use crate::profile::{self, Profiler};
+use crate::schedule;
+use crate::tidy::{self, Tidied};
 use crate::waits::{self, Watch};
 
 /// A rate counts as reached from this share of it on.
@@ -33,13 +36,13 @@ impl Contest<'_> {
         &mut self,
         shape: Shape,
         began: Instant,
-        observe: &mut dyn FnMut(Progress<'_>),
+        observe: &mut dyn FnMut(Told<'_>),
     ) -> Result<(Contested, Stop), Error> {
         let cpu = CpuTime::now();
         let mut course = Course::new(self, shape, began);
         let stop = course.segments(observe)?;
         course.conditions.steal_share = CpuTime::now().steal_share_since(cpu);
-        let Course { waits, mut conditions, units, octets, mut found, .. } = course;
+        let Course { waits, mut conditions, units, octets, cut, mut found, .. } = course;
         let missed = self.missed_rates(&found.figures);
         conditions.is_rate_missed = !missed.is_empty();
         conditions.failed_shares = observation::failed_shares(&octets);
@@ -51,6 +54,7 @@ impl Contest<'_> {
         let names = self.arena.sides().map(Ground::name);
         found.doubts.extend(doubts::doubts(&octets, names, &conditions));
         found.doubts.extend(doubts::of_tidying(names, found.instances.tidy_s));
+        found.doubts.extend(doubts::of_cut_tidying(names, cut, tidy::limit(self.max_time)));
         found.doubts.extend(found.identical.as_ref().and_then(doubts::of_identical));
         found.doubts.extend(missed);
         found.doubts.extend(found.lost.clone());
@@ -97,6 +101,10 @@ pub(crate) struct Course<'c, 'a> {
     /// The segment under way.
     pub(crate) under_way: Segment,
     cost: Cost,
+    /// What passed before the segment under way, warming up included, in seconds.
+    between_s: f64,
+    /// How often vacuum and checkpoint of A and of B were ended by their limit.
+    cut: [usize; 2],
     found: Contested,
 }
 
@@ -118,6 +126,8 @@ impl<'c, 'a> Course<'c, 'a> {
             units: Vec::new(),
             under_way: Segment::default(),
             cost: Cost::default(),
+            between_s: WARM_MS as f64 / 1e3,
+            cut: [0; 2],
             found: Contested::default(),
             contest,
         }
@@ -128,13 +138,12 @@ impl<'c, 'a> Course<'c, 'a> {
     }
 
     /// Segment after segment, until the rule says that it is enough.
-    fn segments(&mut self, observe: &mut dyn FnMut(Progress<'_>)) -> Result<Stop, Error> {
-        let mut between_s = WARM_MS as f64 / 1e3;
+    fn segments(&mut self, observe: &mut dyn FnMut(Told<'_>)) -> Result<Stop, Error> {
         for number in 0.. {
             if self.contest.control.urgency() != Urgency::None {
                 return Ok(Stop::Interrupted);
             }
-            if self.octets_in(self.left().as_secs_f64() - between_s) < 1 {
+            if self.octets_in(self.left().as_secs_f64() - self.between_s) < 1 {
                 return Ok(Stop::Time);
             }
             let ended = Instant::now();
@@ -142,12 +151,15 @@ impl<'c, 'a> Course<'c, 'a> {
             if let Err(error) = self.renew(is_exchanged) {
                 return self.stopped(error);
             }
+            self.between_s = ended.elapsed().as_secs_f64() + WARM_MS as f64 / 1e3;
+            if number == 0 {
+                self.tell_if_short(observe);
+            }
             // What is not known before: warming up.
             let octets = self.octets_in(self.left().as_secs_f64() - WARM_MS as f64 / 1e3);
             if octets < 1 {
                 return Ok(Stop::Time);
             }
-            between_s = ended.elapsed().as_secs_f64() + WARM_MS as f64 / 1e3;
             self.under_way = Segment { is_exchanged, ..Segment::default() };
             let stop = match self.shape.turn {
                 None => self.segment(number, octets),
@@ -168,9 +180,35 @@ impl<'c, 'a> Course<'c, 'a> {
 
     /// Number of octets of a segment that fit into so many seconds.
     fn octets_in(&self, seconds: f64) -> usize {
-        let octet_s = self.shape.octet_s();
-        let segment_s = segment_s(self.contest.max_time, octet_s);
-        (seconds.min(segment_s) / octet_s + 1e-9).floor().max(0.0) as usize
+        (seconds.min(self.segment_s()) / self.shape.octet_s() + 1e-9).floor().max(0.0) as usize
+    }
+
+    /// Length of a segment, now that it is known what comes before one.
+    fn segment_s(&self) -> f64 {
+        let max_s = self.contest.max_time.as_secs_f64();
+        schedule::segment_s(max_s, self.shape.octet_s(), self.between_s)
+    }
+
+    /// Says that the time is too short for an interval, where it is, and which time would do.
+    fn tell_if_short(&mut self, observe: &mut dyn FnMut(Told<'_>)) {
+        let (segment_s, between_s) = (self.segment_s(), self.between_s);
+        let left_s = self.left().as_secs_f64() - WARM_MS as f64 / 1e3;
+        let fits = schedule::segments(left_s, segment_s, between_s);
+        if fits >= OBSERVATIONS_MIN {
+            return;
+        }
+        let needs_s =
+            self.began.elapsed().as_secs_f64() + OBSERVATIONS_MIN as f64 * (segment_s + between_s);
+        let note = format!(
+            "vacuum, a checkpoint, a restart and warming up take {} before each segment of {}: {fits} of \
+             the {OBSERVATIONS_MIN} segments that an interval takes fit into {}; {} would do",
+            words::duration(between_s),
+            words::duration(segment_s),
+            words::duration(self.contest.max_time.as_secs_f64()),
+            words::duration(needs_s),
+        );
+        observe(Told::Short(&note));
+        self.found.doubts.push(note);
     }
 
     /// True if the sides have exchanged their files in this segment: in one of two, at random.
@@ -181,13 +219,14 @@ impl<'c, 'a> Course<'c, 'a> {
 
     /// Vacuum and checkpoint, then new instances.
     fn renew(&mut self, is_exchanged: bool) -> Result<(), Error> {
-        let took = tidy(self.contest.arena.sides())?;
+        let tidied = tidy(self.contest.arena.sides(), tidy::limit(self.contest.max_time))?;
         let began = Instant::now();
         self.contest.arena.renew(is_exchanged)?;
         self.cost.restart_s += began.elapsed().as_secs_f64() + WARM_MS as f64 / 1e3;
         self.cost.times += 1;
-        for (sum, took) in self.cost.tidy_s.iter_mut().zip(took) {
-            *sum += took;
+        for (side, Tidied { seconds, is_cut }) in tidied.into_iter().enumerate() {
+            self.cost.tidy_s[side] += seconds;
+            self.cut[side] += usize::from(is_cut);
         }
         Ok(())
     }
@@ -331,7 +370,7 @@ impl<'c, 'a> Course<'c, 'a> {
     }
 
     /// Evaluates the segments so far; returns the reason to stop if they are enough.
-    fn look(&mut self, observe: &mut dyn FnMut(Progress<'_>)) -> Option<Stop> {
+    fn look(&mut self, observe: &mut dyn FnMut(Told<'_>)) -> Option<Stop> {
         // One that was interrupted in its first octet has shown nothing.
         if self.under_way.octets == 0 {
             return None;
@@ -359,26 +398,23 @@ impl<'c, 'a> Course<'c, 'a> {
         let ratios = ratios.collect();
         found.looks.push(Look { pairs, seconds, segment: ratio, is_exchanged, ratios, background });
         let Contested { figures, looks, instances, .. } = found;
-        observe(Progress { pairs, figures, looks, instances, seconds });
+        observe(Told::Progress(Progress { pairs, figures, looks, instances, seconds }));
         let quantiles = self.contest.rule.deciding.iter().filter_map(|one| one.quantile());
         let quantile = quantiles.fold(0.5, f64::max);
         let share = seconds / self.contest.max_time.as_secs_f64();
         let is_due = observation::transactions_min(&self.units) as f64
             >= figure::transactions_min(quantile) as f64 * share;
-        self.contest.rule.stops(&self.found.figures, is_due)
+        let rule = &self.contest.rule;
+        rule.stops(&self.found.figures, is_due)
+            .or_else(|| rule.are_judged(&figure::series(&self.units)).then_some(Stop::Decided))
     }
 }
 
-/// Does for both sides, at the same time, what would otherwise happen inside a block. Returns how
-/// long it took on each, in seconds.
-fn tidy(grounds: [&dyn Ground; 2]) -> Result<[f64; 2], Error> {
-    let timed = |ground: &dyn Ground| {
-        let began = Instant::now();
-        ground.tidy().map(|()| began.elapsed().as_secs_f64())
-    };
+/// Does for both sides, at the same time, what would otherwise happen inside a block.
+fn tidy(grounds: [&dyn Ground; 2], limit: Duration) -> Result<[Tidied; 2], Error> {
     std::thread::scope(|scope| {
         // Both have begun before either is waited for.
-        let tidied = grounds.map(|ground| scope.spawn(move || timed(ground)));
+        let tidied = grounds.map(|ground| scope.spawn(move || ground.tidy(limit)));
         let [a, b] = tidied.map(|one| match one.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),

@@ -1,5 +1,7 @@
 //! Reasons to doubt an answer.
 
+use std::time::Duration;
+
 use record::comparison::Ratio;
 use record::{Conditions, Doubt};
 
@@ -90,6 +92,22 @@ pub(crate) fn of_tidying(names: [&str; 2], [a, b]: [f64; 2]) -> Option<String> {
     })
 }
 
+/// The doubt that arises where vacuum and checkpoint were ended by their limit, so often on A and on B.
+pub(crate) fn of_cut_tidying(
+    names: [&str; 2],
+    [a, b]: [usize; 2],
+    limit: Duration,
+) -> Option<String> {
+    (a + b > 0).then(|| {
+        let [one, other] = names;
+        format!(
+            "vacuum and checkpoint before a segment were not done within {} and were ended, {a} times on \
+             {one} and {b} times on {other}: a part of that work may be in the figures",
+            words::duration(limit.as_secs_f64())
+        )
+    })
+}
+
 fn told(side: &str, from: f64, to: f64) -> String {
     format!("{side} went from {from:.0} to {to:.0} transactions an octet")
 }
@@ -127,6 +145,13 @@ mod tests {
         let told = |a, b| of_tidying(["A", "B"], [a, b]).is_some();
         assert!(told(0.2, 0.6) && told(2.0, 0.3));
         assert!(!told(0.05, 0.2) && !told(2.0, 2.6) && !told(0.0, 0.0));
+        let cut = |a, b| of_cut_tidying(["A", "B"], [a, b], Duration::from_secs(5));
+        assert!(cut(0, 0).is_none());
+        let doubt = cut(0, 2).expect("a doubt");
+        assert!(
+            doubt.contains("within 5 s") && doubt.contains("0 times on A and 2 times on B"),
+            "{doubt}"
+        );
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub enum Event<'a> {
         /// The goals that are out of reach in the time.
         notes: &'a [String],
     },
+    /// The time is too short for an interval, and which time would do.
+    Short(&'a str),
     /// There is more to say: the comparison as it would be if it ended now.
     Progress(&'a Comparison),
 }

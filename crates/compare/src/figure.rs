@@ -226,11 +226,12 @@ fn quantiles(segments: &[Octet], metric: Metric, quantile: f64) -> Option<Series
     (!below.is_empty()).then(|| Series::new(metric, above, below))
 }
 
-/// The series from which the ratios of throughput and of latencies are computed.
+/// The series from which the ratios of throughput, of latencies and of CPU time are computed.
 pub(crate) fn series(segments: &[Octet]) -> Vec<Series> {
     let of = |metric: Metric| match (metric, metric.quantile()) {
         (Metric::Throughput, _) => Some(counted(segments)),
         (_, Some(quantile)) => quantiles(segments, metric, quantile),
+        (Metric::Cpu, None) => used(segments, metric),
         _ => None,
     };
     Metric::ALL.into_iter().filter_map(of).collect()
@@ -248,6 +249,19 @@ fn counted(segments: &[Octet]) -> Series {
         segments.iter().map(|segment| value(&segment.sides[index])).collect()
     };
     Series::new(Metric::Throughput, side(1), side(0))
+}
+
+/// What each transaction used, segment by segment; none where it was not read in each.
+fn used(segments: &[Octet], metric: Metric) -> Option<Series> {
+    let side = |index: usize| -> Option<Vec<f64>> {
+        let of = |half: &Half| {
+            let transactions = (half.transactions + half.lead) as f64;
+            let each = half.used.get(&metric)? / transactions;
+            each.is_finite().then_some(each)
+        };
+        segments.iter().map(|segment| of(&segment.sides[index])).collect()
+    };
+    Some(Series::new(metric, side(1)?, side(0)?))
 }
 
 #[cfg(test)]

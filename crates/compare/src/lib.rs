@@ -10,7 +10,7 @@
 //! [`record::Comparison`]. Inside, `build` makes two servers and `outside` connects to two of the
 //! user's, and `same` checks their data. [`measure`] makes a comparison of any two sides that stand:
 //! `contest` says what two sides are and `arena` restarts servers that pgrig makes, `pilot` finds the length of a block, `design` the order of
-//! blocks, `course` loads them; `meter`, `waits` and `profile` look at the servers meanwhile,
+//! blocks, `course` loads them and `schedule` divides its time; `tidy` does what would otherwise happen inside a block; `meter`, `waits` and `profile` look at the servers meanwhile,
 //! `plans` at their plans afterwards and `presets` at how they were built; `figure` makes figures of what was observed, `answer` the
 //! verdict, `doubts` what stands against it. Neither [`measure`] nor a [`Contest`] has servers of
 //! its own: studies compare their variants and measure their pairs with them.
@@ -43,8 +43,10 @@ mod request;
 mod room;
 mod run;
 mod same;
+mod schedule;
 mod settings;
 mod side;
+mod tidy;
 mod turns;
 mod waits;
 
@@ -54,9 +56,9 @@ pub fn fuzz_plan(json: &str) {
     let _ = plans::read(json);
 }
 
-pub use answer::{Rule, Until};
+pub use answer::{Claimed, Rule, Until};
 pub use common::Common;
-pub use contest::{Arena, CONFIDENCE, Contest, Contested, Ground, Progress};
+pub use contest::{Arena, CONFIDENCE, Contest, Contested, Ground, Progress, Told};
 pub use crash::Watched;
 pub use design::SIDES;
 pub use error::Error;
@@ -68,4 +70,6 @@ pub use pilot::Shape;
 pub use request::Request;
 pub use run::{check, compare};
 pub use same::check as check_same;
+pub use schedule::interval_s;
 pub use side::{Data, SideOptions, read};
+pub use tidy::{Tidied, tidy};

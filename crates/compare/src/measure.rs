@@ -9,7 +9,7 @@ use record::{Comparison, Fact};
 
 use crate::answer::{self, Rule};
 use crate::common::Common;
-use crate::contest::{Arena, CONFIDENCE, Contest, Contested};
+use crate::contest::{Arena, CONFIDENCE, Contest, Contested, Told};
 use crate::crash::Watched;
 use crate::error::Error;
 use crate::event::Event;
@@ -60,7 +60,14 @@ pub fn measure(
         floor: common.floor.clone(),
         lanes,
         seed: common.seed,
-        rule: Rule { deciding, precision, threshold, by_threshold, until: common.until },
+        rule: Rule {
+            deciding,
+            precision,
+            threshold,
+            by_threshold,
+            until: common.until,
+            claims: Vec::new(),
+        },
         deciding: CONFIDENCE,
         has_profile: common.has_profile,
         max_time: common.max_time,
@@ -85,7 +92,11 @@ pub fn measure(
     let judged = |figures: &[crate::Figure], instances: &Instances| -> Vec<Figure> {
         figures.iter().map(|figure| figure.judged(threshold, &deciding, instances)).collect()
     };
-    let (contested, stop) = contest.run(shape, began, &mut |progress| {
+    let (contested, stop) = contest.run(shape, began, &mut |told| {
+        let progress = match told {
+            Told::Progress(progress) => progress,
+            Told::Short(note) => return observe(Event::Short(note)),
+        };
         found.looks.extend(progress.looks.last().cloned());
         (found.pairs, found.seconds) = (progress.pairs, progress.seconds);
         found.figures = judged(progress.figures, progress.instances);

@@ -4,8 +4,6 @@
 //! cut into octets of blocks of each candidate length, as if every other block belonged to another
 //! server, and the length is chosen whose octets say most in a second of measuring.
 
-use std::time::Duration;
-
 use record::comparison::OCTET_PAIRS;
 
 use crate::design::{CYCLE, OCTET, ORDER, QUAD};
@@ -31,19 +29,6 @@ const OCTETS_MIN: usize = 3;
 
 /// Transactions of one client that a block must have room for.
 const TRANSACTIONS_MIN: f64 = 10.0;
-
-/// From one restart to the next, restart and warm-up left out. With instances that differ by 1.5 %,
-/// octets of 1.8 s by 7.5 % and restarts of 4 s, this gives the narrowest intervals
-/// (crates/stats/tests/instances.rs says how often they cover).
-const SEGMENT_S: f64 = 15.0;
-
-/// Segments that a contest has time for if it is short: a segment has an octet at least.
-const SEGMENTS: f64 = 40.0;
-
-/// Length of a segment, restart and warm-up left out.
-pub(crate) fn segment_s(max_time: Duration, octet_s: f64) -> f64 {
-    SEGMENT_S.min(max_time.as_secs_f64() / SEGMENTS).max(octet_s)
-}
 
 /// A turn takes about this, and one transaction at least.
 const TURN_S: f64 = 1.0;

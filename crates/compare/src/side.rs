@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use lab::guest::{self, OwnSchema};
 use lab::{Lab, Node, Server, TARGET_SCHEMA};
@@ -10,6 +11,7 @@ use server::Client;
 
 use crate::contest::Ground;
 use crate::error::Error;
+use crate::tidy::{Tidied, tidy};
 
 /// The user's options for one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -168,7 +170,6 @@ impl Ground for Side {
         pid.into_iter().collect()
     }
 
-    /// Of a server of the user's, only pgrig's own tables are touched.
     fn logs(&self) -> String {
         match &self.server {
             Server::Node(node) => node.log_text(),
@@ -176,22 +177,15 @@ impl Ground for Side {
         }
     }
 
-    fn tidy(&self) -> Result<(), Error> {
-        match self.kind {
-            SideKind::Guest => Ok(()),
-            SideKind::Lab { .. } => {
-                let mut client = self.connect()?;
-                self.run(&mut client, "VACUUM")?;
-                self.run(&mut client, "CHECKPOINT")
-            }
-            SideKind::Schema { .. } => {
-                let mut client = self.connect()?;
-                ["VACUUM", "CHECKPOINT"].iter().try_for_each(|statement| {
-                    guest::send(statement, &mut guest::Outlet::Server(&mut client))
-                        .map_err(|why| Error::Data { side: self.name.to_owned(), why })
-                })
-            }
-        }
+    /// Of a server of the user's, only pgrig's own tables are touched.
+    fn tidy(&self, limit: Duration) -> Result<Tidied, Error> {
+        let schema = match self.kind {
+            SideKind::Guest => return Ok(Tidied { seconds: 0.0, is_cut: false }),
+            SideKind::Lab { .. } => None,
+            SideKind::Schema { .. } => Some(TARGET_SCHEMA),
+        };
+        tidy(&mut self.connect()?, schema, limit)
+            .map_err(|(statement, source)| self.failed(statement, source))
     }
 }
 

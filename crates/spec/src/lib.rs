@@ -82,7 +82,7 @@ pub use link::{Link, LinkKind};
 pub use machine::{Machine, ManagedServer, Process, Ready, ReadyWhen, dotted};
 pub use named::Named;
 pub use node::{Guard, Node, NodeKind, Pgbouncer, Plproxy, Quorum, QuorumWay, Role};
-pub use pairing::Pairing;
+pub use pairing::{PairedClaim, Pairing};
 pub use pairs::Pairs;
 pub use plan::Planned;
 pub use point::{Point, PointName, Requirement, Unfit};

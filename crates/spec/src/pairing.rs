@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use stats::{Expectation, FAMILY_ERROR};
 use terms::Pace;
 
 use crate::catalogue::{Metric, metrics};
@@ -29,8 +30,13 @@ pub struct Pairing {
 }
 
 /// Metrics that are measured in pairs.
-const MEASURED: [&Metric; 4] =
-    [&metrics::TPS, &metrics::LATENCY_P50_MS, &metrics::LATENCY_P95_MS, &metrics::LATENCY_P99_MS];
+const MEASURED: [&Metric; 5] = [
+    &metrics::TPS,
+    &metrics::LATENCY_P50_MS,
+    &metrics::LATENCY_P95_MS,
+    &metrics::LATENCY_P99_MS,
+    &metrics::SERVER_CPU_US_PER_TX,
+];
 
 /// The points of a claim that asks for pairs, numerator first; none for others.
 fn asked(claim: &Claim) -> Option<(&Expression, Pairs)> {
@@ -129,7 +135,38 @@ fn share_servers(one: &Point, other: &Point) -> bool {
     one.data.reset == Reset::Clone || settings(one) == settings(other)
 }
 
+/// A claim about the ratio of two points that are measured in pairs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PairedClaim {
+    /// The metric on both sides.
+    pub metric: &'static Metric,
+    /// The range in which the ratio is expected.
+    pub expect: Expectation,
+    /// The error with which its verdict may be wrong, so that it stands beside the others of its family.
+    pub error: f64,
+}
+
 impl Study {
+    /// The claims about a pairing.
+    #[must_use]
+    pub fn claims_of(&self, pairing: &Pairing) -> Vec<PairedClaim> {
+        let is_value = |claim: &&Claim| matches!(claim.about, About::Value { .. });
+        let values = || self.claims.iter().filter(is_value);
+        let family = values().filter(|claim| claim.rank.is_corrected()).count().max(1);
+        let claimed = values().filter_map(|claim| {
+            let About::Value { value, expect, pairs: Some(_) } = &claim.about else { return None };
+            let metric = value.references()[value.ratio()?.0].metric;
+            let members = if claim.rank.is_corrected() { family } else { 1 };
+            let error = FAMILY_ERROR / members as f64;
+            (points(value)? == (pairing.above, pairing.below)).then_some(PairedClaim {
+                metric,
+                expect: *expect,
+                error,
+            })
+        });
+        claimed.collect()
+    }
+
     /// The pairings, each two points once, in the order of the claims.
     #[must_use]
     pub fn pairings(&self) -> Vec<Pairing> {

@@ -16,8 +16,11 @@ pub struct Pairs {
     /// Measuring stops when the interval of the throughput's ratio reaches no further than this on
     /// either side, as a share.
     pub precision: f64,
-    /// It stops after so long at the latest, in milliseconds.
+    /// It stops after so long at the latest, in milliseconds. What comes before the first block is part of
+    /// it: servers that start, vacuum, a checkpoint, warming up.
     pub max_ms: u64,
+    /// It also stops as soon as every claim about these points is judged.
+    pub until_judged: bool,
 }
 
 /// Longest time for which pairs are measured, unless the claim says otherwise.
@@ -46,16 +49,28 @@ impl Pairs {
             }
             share
         });
+        let until = fields.value("until");
+        let until_judged = until.and_then(|value| {
+            let word = text("until", value, problems)?;
+            let is_known = ["judged", "precise"].contains(&word);
+            if !is_known {
+                let hint = "\"judged\" also stops when every claim about these points is judged";
+                problems.hinted(&value.span, "until is \"precise\" or \"judged\"", hint);
+            }
+            Some(word == "judged")
+        });
+        let until_judged = until_judged.unwrap_or(false);
         fields.finish();
-        Some(Pairs { block_ms, precision: precision?, max_ms })
+        Some(Pairs { block_ms, precision: precision?, max_ms, until_judged })
     }
 
-    /// The narrower precision, the shorter block, the longer time.
+    /// The narrower precision, the shorter block, the longer time, and to the precision if one says so.
     pub(crate) fn or(self, other: Pairs) -> Pairs {
         Pairs {
             block_ms: self.block_ms.min(other.block_ms).or(self.block_ms).or(other.block_ms),
             precision: self.precision.min(other.precision),
             max_ms: self.max_ms.max(other.max_ms),
+            until_judged: self.until_judged && other.until_judged,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use compare::{CONFIDENCE, Contest, Contested, Rule, Watched};
+use compare::{CONFIDENCE, Claimed, Contest, Contested, Rule, Told, Watched};
 use load::{Control, Urgency};
 use record::comparison::{Floor, Metric, Stop};
 use record::{Ending, Fault, Interruption, Moment, Paired, SkipKind};
@@ -79,7 +79,7 @@ impl PairsOrder<'_> {
     pub(crate) fn measure(
         &self,
         sites: [&mut Site; 2],
-        observe: &mut dyn FnMut(compare::Progress<'_>),
+        observe: &mut dyn FnMut(Told<'_>),
     ) -> Paired {
         let mut paired = self.blank();
         let result = self.attempt(sites, &mut paired, observe);
@@ -102,9 +102,10 @@ impl PairsOrder<'_> {
         &'s self,
         mut sites: [&'s mut Site; 2],
         paired: &mut Paired,
-        observe: &mut dyn FnMut(compare::Progress<'_>),
+        observe: &mut dyn FnMut(Told<'_>),
     ) -> Result<(), Failure> {
         let points = self.points();
+        let began = Instant::now();
         for (site, point) in sites.iter_mut().zip(points) {
             let place = ready::Place { labs: self.labs, program: self.program };
             ready::servers(point, site, Alone::No, &place, self.control)?;
@@ -142,6 +143,7 @@ impl PairsOrder<'_> {
                 threshold: pairs.precision,
                 by_threshold: false,
                 until: None,
+                claims: self.claims(),
             },
             // Verdicts are corrected for several claims when they are made.
             deciding: CONFIDENCE,
@@ -150,7 +152,6 @@ impl PairsOrder<'_> {
             control: self.control,
         };
         let watched = Watched::begin(contest.arena.sides());
-        let began = Instant::now();
         let shape = contest.find_shape(pairs.block_ms)?;
         (paired.block_ms, paired.rest_ms) = (shape.length_ms, shape.rest_ms);
         let (contested, stop) = contest.run(shape, began, observe)?;
@@ -187,6 +188,19 @@ impl PairsOrder<'_> {
             Stop::Died => Err(of_server(lost.unwrap_or_default())),
             _ => Ok(()),
         }
+    }
+
+    /// The claims with which measuring stops as soon as they are judged.
+    fn claims(&self) -> Vec<Claimed> {
+        if !self.pairing.pairs.until_judged {
+            return Vec::new();
+        }
+        let claims = self.study.claims_of(self.pairing).into_iter();
+        let claimed = claims.filter_map(|claim| {
+            let metric = Metric::of(claim.metric)?;
+            Some(Claimed { metric, expect: claim.expect, error: claim.error })
+        });
+        claimed.collect()
     }
 
     /// Both pairings of a study shall not draw the same keys.

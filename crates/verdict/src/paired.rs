@@ -5,7 +5,7 @@
 //! It is computed again from the record's series, so that the verdict rests on what was observed.
 
 use record::comparison::{Metric, Stop};
-use record::{Ending, Paired, Series, Sort};
+use record::{Doubt, Ending, Paired, Series, Sort};
 use spec::{Expression, Study};
 use stats::{Expectation, Interval, sequence};
 
@@ -70,12 +70,7 @@ pub(crate) fn judge(
             sequence::OBSERVATIONS_MIN
         ));
     };
-    // A confidence sequence is as wide as few observations make it: no number of them is too few.
-    let verdict = match expect.judge(Ok(&interval), 1) {
-        stats::Verdict::Holds => Verdict::Holds,
-        stats::Verdict::DoesNotHold => Verdict::DoesNotHold,
-        stats::Verdict::CannotTell(_) => Verdict::CannotTell,
-    };
+    let verdict = verdict_of(expect, &interval);
     let p = expect.p_value(interval.point, |bound| p_value(series, bound));
     let mut found = Found {
         why: match verdict {
@@ -86,7 +81,8 @@ pub(crate) fn judge(
         verdict,
         p: Some(p),
     };
-    let mut doubts = doubts(paired, above.metric.is_latency(), expect, verdict);
+    let judged = Judged { paired, metric: series.metric, expect, interval, verdict };
+    let mut doubts = judged.doubts();
     let is_open = |paired: &&Paired| paired.ending.stays_open();
     if let Some(earlier) = pairs.iter().filter(is_meant).find(is_open) {
         let (attempt, why) = (earlier.attempt, earlier.ending.why());
@@ -108,28 +104,109 @@ fn p_value(series: &Series, bound: f64) -> f64 {
     sequence::ratio_p(&series.above, &series.below, bound).unwrap_or(1.0)
 }
 
-/// Doubts about figures of pairs: the same as those of `pgrig compare`.
-fn doubts(paired: &Paired, is_latency: bool, expect: Expectation, verdict: Verdict) -> Vec<String> {
-    let sort = if is_latency { Sort::Latency } else { Sort::Rate };
-    let is_near_one = is_near_one(expect, verdict);
-    let doubts = paired.conditions.doubts().into_iter();
-    let mut doubts: Vec<String> =
-        doubts.filter(|doubt| doubt.refuses(sort, is_near_one)).map(record::Doubt::words).collect();
-    if paired.stop == Some(Stop::Died) {
-        doubts.push("a client of a side failed".to_owned());
-    }
-    doubts
+/// A quotient that was measured in pairs, and its verdict.
+struct Judged<'p> {
+    paired: &'p Paired,
+    metric: Metric,
+    expect: Expectation,
+    interval: Interval,
+    verdict: Verdict,
 }
 
-/// True if a verdict on a quotient may be false if the quotient is further away from 1 than it
-/// seems.
-pub(crate) fn is_near_one(expect: Expectation, verdict: Verdict) -> bool {
+impl Judged<'_> {
+    /// Doubts about it: the same as those of `pgrig compare`.
+    fn doubts(&self) -> Vec<String> {
+        let sort = match self.metric {
+            Metric::Throughput => Sort::Rate,
+            metric if metric.quantile().is_some() => Sort::Latency,
+            _ => Sort::Use,
+        };
+        let doubts = self.paired.conditions.doubts().into_iter();
+        let refuses = |doubt: &Doubt| match doubt {
+            Doubt::RunDelay(share) if sort == Sort::Rate => self.is_changed_by(*share),
+            doubt => doubt.refuses(sort, is_pulled(self.expect, self.verdict, &self.interval)),
+        };
+        let mut doubts: Vec<String> = doubts.filter(refuses).map(Doubt::words).collect();
+        if self.paired.stop == Some(Stop::Died) {
+            doubts.push("a client of a side failed".to_owned());
+        }
+        doubts
+    }
+
+    /// True if the verdict is another one without the generator's wait for a CPU, which was this share of
+    /// what clients waited.
+    fn is_changed_by(&self, share: f64) -> bool {
+        let corrected = self.interval.map(|ratio| without_wait(ratio, share));
+        verdict_of(self.expect, &corrected) != self.verdict
+    }
+}
+
+/// A quotient of rates as it would be without the generator's wait for a CPU. Each transaction of either
+/// side waits for the same time; the sides have their turns for as long as each other, so that `share` is
+/// the mean of the shares that this is of their latencies.
+fn without_wait(ratio: f64, share: f64) -> f64 {
+    let left = |share: f64| (1.0 - share).max(0.01);
+    let of_below = 2.0 * share / (1.0 + ratio);
+    ratio * left(of_below) / left(ratio * of_below)
+}
+
+fn verdict_of(expect: Expectation, interval: &Interval) -> Verdict {
+    // A confidence sequence is as wide as few observations make it: no number of them is too few.
+    match expect.judge(Ok(interval), 1) {
+        stats::Verdict::Holds => Verdict::Holds,
+        stats::Verdict::DoesNotHold => Verdict::DoesNotHold,
+        stats::Verdict::CannotTell(_) => Verdict::CannotTell,
+    }
+}
+
+/// True if a verdict on a quotient with this interval may be false if the quotient is further away from 1
+/// than it seems.
+pub(crate) fn is_pulled(expect: Expectation, verdict: Verdict, interval: &Interval) -> bool {
     let (from, to) = expect.range();
-    let expects_one = from <= 1.0 && 1.0 <= to;
+    let (may_be_less, may_be_more) = (interval.low < 1.0, interval.high > 1.0);
     match verdict {
-        // A range that does not reach over 1 may be left on its far side.
-        Verdict::Holds => expects_one || (to.is_finite() && from > 1.0) || (from > 0.0 && to < 1.0),
-        Verdict::DoesNotHold => !expects_one,
+        // It may lie beyond a bound of the range.
+        Verdict::Holds => (may_be_less && from > 0.0) || (may_be_more && to.is_finite()),
+        // It may lie in a range further away.
+        Verdict::DoesNotHold => {
+            (may_be_less && to < interval.low) || (may_be_more && from > interval.high)
+        }
         Verdict::CannotTell => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(low: f64, high: f64) -> Interval {
+        Interval { low, high, ..Interval::exact((low * high).sqrt(), 8) }
+    }
+
+    #[test]
+    fn a_pull_towards_1_matters_on_the_side_of_1_that_a_quotient_is_on() {
+        use Verdict::{DoesNotHold, Holds};
+        let check = |expect, verdict, (low, high), expected| {
+            let seen = is_pulled(expect, verdict, &interval(low, high));
+            assert_eq!(seen, expected, "{expect:?} {verdict:?} [{low}, {high}]");
+        };
+        let (at_least, less) = (Expectation::AtLeast, Expectation::LessThan);
+        check(at_least(1.0), Holds, (2.1, 4.0), false);
+        check(less(1.0), Holds, (0.45, 0.63), false);
+        check(at_least(0.9), Holds, (0.92, 0.98), true);
+        check(at_least(0.9), Holds, (1.05, 1.2), false);
+        check(Expectation::Between { low: 0.95, high: 1.05 }, Holds, (0.97, 1.03), true);
+        check(at_least(1.14), DoesNotHold, (1.02, 1.1), true);
+        check(at_least(1.14), DoesNotHold, (0.5, 0.6), false);
+        check(at_least(0.9), DoesNotHold, (0.7, 0.8), false);
+    }
+
+    #[test]
+    fn a_wait_that_both_sides_share_is_taken_out_of_a_quotient() {
+        // 10 ms and 5 ms, of which 1 ms is the wait: 15 % of what clients wait, as both have the same time.
+        assert!((without_wait(2.0, 0.15) - 9.0 / 4.0).abs() < 1e-12);
+        assert!((without_wait(0.5, 0.15) - 4.0 / 9.0).abs() < 1e-12);
+        assert!((without_wait(1.0, 0.3) - 1.0).abs() < 1e-12);
+        assert!(without_wait(3.0, 0.9).is_finite());
     }
 }

@@ -91,7 +91,9 @@ fn wait_for_cpus(
 ) {
     let references = expression.references();
     let are_rates = references.iter().all(|one| one.metric.is_speed() && !one.metric.is_latency());
-    if expression.ratio().is_none() || !are_rates || !paired::is_near_one(expect, found.verdict) {
+    let Measured::Value { interval, .. } = &found.measured else { return };
+    let is_pulled = paired::is_pulled(expect, found.verdict, interval);
+    if expression.ratio().is_none() || !are_rates || !is_pulled {
         return;
     }
     let points = points(expression);

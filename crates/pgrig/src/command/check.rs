@@ -8,7 +8,7 @@ use lab::machine::{Disk, Machine};
 use load::OnHostLoss;
 use serde_json::{Value, json};
 use spec::{Profile, Study};
-use study::{Has, Preflight};
+use study::{Has, Pair, Preflight};
 use words::{duration, grouped, size};
 
 use crate::arguments::CheckArguments;
@@ -123,7 +123,10 @@ fn json(
     let needs = preflight.needs.iter();
     let needs = needs.map(|one| json!({ "what": one.what, "needs": one.needs, "has": one.has }));
     let pairs = preflight.pairs.iter();
-    let pairs = pairs.map(|one| json!({ "points": one.name, "left_out_because": one.misfit }));
+    let pairs = pairs.map(|one| {
+        let Pair { name, misfit, short_s } = one;
+        json!({ "points": name, "left_out_because": misfit, "too_short_needs_s": short_s })
+    });
     json!({
         "study": study.name,
         "profile": study.profile.name(),
@@ -173,9 +176,14 @@ fn plan(study: &Study, planned: &BTreeSet<usize>, preflight: &Preflight) {
         terminal::result(format_args!("  {:width$}  {what}  {fits}", point.name.to_string()));
     }
     for pair in &preflight.pairs {
-        let fits = match &pair.misfit {
-            None => styled(GOOD, "fits"),
-            Some(why) => format!("{} ({why}): whole trials instead", styled(BAD, "left out")),
+        let fits = match (&pair.misfit, pair.short_s) {
+            (None, None) => styled(GOOD, "fits"),
+            (None, Some(needs_s)) => format!(
+                "{}: an interval takes about {} here, more than their max",
+                styled(BAD, "too short"),
+                duration(needs_s)
+            ),
+            (Some(why), _) => format!("{} ({why}): whole trials instead", styled(BAD, "left out")),
         };
         terminal::result(format_args!("  in pairs: {}  {fits}", pair.name));
     }

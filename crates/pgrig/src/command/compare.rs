@@ -278,6 +278,7 @@ fn line(event: &Event<'_>, precision: f64) -> String {
             }
             line
         }
+        Event::Short(note) => format!("  measuring       {note}"),
         Event::Progress(found) => {
             let mut line = format!("  comparing       {} pairs   B ÷ A ", found.pairs);
             let ratio = |metric| found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());

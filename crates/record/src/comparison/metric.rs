@@ -59,12 +59,15 @@ impl Metric {
     /// The figure of pairs that is meant by a metric of the catalogue.
     #[must_use]
     pub fn of(metric: &spec::Metric) -> Option<Metric> {
-        use spec::metrics::{LATENCY_P50_MS, LATENCY_P95_MS, LATENCY_P99_MS, TPS};
+        use spec::metrics::{
+            LATENCY_P50_MS, LATENCY_P95_MS, LATENCY_P99_MS, SERVER_CPU_US_PER_TX, TPS,
+        };
         let known = [
             (&TPS, Metric::Throughput),
             (&LATENCY_P50_MS, Metric::P50),
             (&LATENCY_P95_MS, Metric::P95),
             (&LATENCY_P99_MS, Metric::P99),
+            (&SERVER_CPU_US_PER_TX, Metric::Cpu),
         ];
         known.into_iter().find(|(one, _)| *one == metric).map(|(_, found)| found)
     }

@@ -135,7 +135,12 @@ fn pairs_are_two_variants_of_one_simple_point() {
         (name(pairing.above), name(pairing.below)),
         ("fast/load clients=8".to_owned(), "safe/load clients=8".to_owned())
     );
-    let how = spec::Pairs { block_ms: Some(2_000), precision: 0.02, max_ms: 600_000 };
+    let how = spec::Pairs {
+        block_ms: Some(2_000),
+        precision: 0.02,
+        max_ms: 600_000,
+        until_judged: false,
+    };
     assert_eq!(pairing.pairs, how);
     // Without a round too few, such a claim is never beyond judgement.
     let few = asked.replacen("[scenarios.load]", "[scenarios.load]\nrounds = 1", 1);

@@ -1,6 +1,8 @@
 //! An estimate of a plan's cost: time, memory, disk. It is good enough to refuse a hopeless plan and to
 //! tell a person whether to wait or to have lunch.
 
+use std::time::Duration;
+
 use lab::estimate::{BACKEND_BYTES, CLUSTER_BYTES, bytes_of_setting};
 use site::{SitePlan, connections};
 use spec::{Check, Data, Pairing, Planned, Point, Reset, Study, Topology, WarmUp};
@@ -78,9 +80,19 @@ pub(crate) fn trial_s(point: &Point) -> f64 {
     reset_s + turn_s + before_s + connect_s + load_s + restore_s + explore_s + TRIAL_S
 }
 
-/// Time for which two points are measured in pairs at most, servers included, in seconds.
+/// Time for which two points are measured in pairs at most, in seconds: servers that start and vacuum are
+/// part of it. Both sites are stopped afterwards.
 pub(crate) fn pairs_s(pairing: &Pairing) -> f64 {
-    pairing.pairs.max_ms as f64 / 1e3 + 2.0 * (SERVER_S + STEP_S)
+    pairing.pairs.max_ms as f64 / 1e3 + STEP_S
+}
+
+/// The time that an interval of two points in pairs takes at least, in seconds.
+pub(crate) fn interval_s(study: &Study, pairing: &Pairing) -> f64 {
+    let points = [pairing.above, pairing.below].map(|point| &study.points[point]);
+    let servers = points.map(|point| servers(&point.topology)).into_iter().max().unwrap_or(1);
+    let start_s = STEP_S + RESTART_S * servers as f64;
+    let max_time = Duration::from_millis(pairing.pairs.max_ms);
+    start_s + compare::interval_s(max_time, pairing.pairs.block_ms, start_s)
 }
 
 /// The parts of a trial's memory.
@@ -185,6 +197,8 @@ const ROW_BYTES: u64 = 150;
 const SERVER_S: f64 = 2.0;
 /// Stopping and starting one server where sites take turns.
 const TURN_S: f64 = 0.25;
+/// Stopping one server with a checkpoint and starting it again, its standbys streaming.
+const RESTART_S: f64 = 1.5;
 /// Filling 100,000 accounts and indexing them, a second.
 const SCALES_PER_S: f64 = 4.0;
 const ROWS_PER_S: f64 = 300_000.0;

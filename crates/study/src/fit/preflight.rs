@@ -31,13 +31,15 @@ pub struct Preflight {
 }
 
 /// Two points that are to be measured in pairs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
     /// Both, numerator first.
     pub name: String,
     /// The reason why they cannot take turns here, so that whole trials are compared; none if they
     /// can.
     pub misfit: Option<String>,
+    /// The time that an interval takes, in seconds, where their time is shorter.
+    pub short_s: Option<f64>,
 }
 
 impl Preflight {
@@ -128,7 +130,9 @@ impl Pair {
                 pairs_misfit(study, pairing, has.memory_bytes)
             }
         };
-        Pair { name: format!("{above} ÷ {below}"), misfit }
+        let needs_s = estimate::interval_s(study, pairing);
+        let short_s = (needs_s * 1e3 > pairing.pairs.max_ms as f64).then_some(needs_s);
+        Pair { name: format!("{above} ÷ {below}"), misfit, short_s }
     }
 }
 

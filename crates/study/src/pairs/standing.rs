@@ -1,6 +1,8 @@
 //! Servers that stand beside another point's, and are loaded in turn with them.
 
-use compare::{Arena, Ground};
+use std::time::Duration;
+
+use compare::{Arena, Ground, Tidied};
 use import::{Source, Values};
 use lab::Server;
 use load::{Control, Urgency};
@@ -73,13 +75,9 @@ impl Ground for Standing<'_> {
         nodes.collect()
     }
 
-    fn tidy(&self) -> Result<(), compare::Error> {
-        let mut client = self.connect()?;
-        for statement in ["VACUUM", "CHECKPOINT"] {
-            let failed = |source| compare::Error::failed(self.name, statement, source);
-            client.batch_execute(statement).map_err(failed)?;
-        }
-        Ok(())
+    fn tidy(&self, limit: Duration) -> Result<Tidied, compare::Error> {
+        compare::tidy(&mut self.connect()?, None, limit)
+            .map_err(|(statement, source)| compare::Error::failed(self.name, statement, source))
     }
 }
 

@@ -98,9 +98,12 @@ impl Run<'_> {
         let Ok(sites) = self.sites.get_disjoint_mut([below, above]) else {
             return Ok(order.skipped("both variants have the same servers".to_owned()));
         };
-        let measured = order.measure(sites, &mut |progress| {
+        let measured = order.measure(sites, &mut |told| {
             let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
-            observe(Event::Pairs { progress, left_s });
+            observe(match told {
+                compare::Told::Progress(progress) => Event::Pairs { progress, left_s },
+                compare::Told::Short(note) => Event::Note(note),
+            });
         });
         self.spent.measured_s += began.elapsed().as_secs_f64();
         Ok(measured)
