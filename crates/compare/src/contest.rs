@@ -1,6 +1,7 @@
 //! A contest: two sides, what is found of them, and the pilot loads that find a length of a block
 //! that fits both.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
@@ -65,8 +66,9 @@ pub trait Arena {
 pub struct Contest<'a> {
     /// Their servers.
     pub arena: &'a mut dyn Arena,
-    /// The load of A, then of B. A rate is that of the blocks in which a side has its turn.
-    pub workloads: [Workload; 2],
+    /// The workloads of A, which run together, then those of B, as many. A rate is that of the blocks in
+    /// which a side has its turn.
+    pub workloads: [Vec<Workload>; 2],
     /// The known difference between identical servers on this machine.
     pub floor: Floor,
     /// Threads of the generator.
@@ -225,34 +227,37 @@ impl Contest<'_> {
             return Ok(Shape { length_ms, rest_ms, turn: None, tps });
         }
         let means_s = [a.mean_s, b.mean_s];
-        if self.workloads.iter().any(|workload| workload.pace.rate().is_some()) {
+        if self.workloads.iter().flatten().any(|workload| workload.pace.rate().is_some()) {
             let longest_ms = pilot::at_least(length_ms.unwrap_or(0)).max().unwrap_or(0);
             let seconds = means_s[0].max(means_s[1]);
             return Err(Error::TooSlow { seconds, block_s: longest_ms as f64 / 1e3 });
         }
-        Ok(Shape::of_turns(means_s, self.workloads[0].clients))
+        let clients = self.workloads[0].iter().map(|workload| workload.clients).sum();
+        Ok(Shape::of_turns(means_s, clients))
     }
 
     fn pilot(&self, side: usize, length_ms: Option<u64>) -> Result<Pilot, Error> {
-        let workload = &self.workloads[side];
+        let workloads = &self.workloads[side];
         let window_ms = pilot_ms(self.max_time, length_ms);
-        let mut plan = self.plan(vec![workload.clone()], SLICE_MS);
+        let mut plan = self.plan(workloads.clone(), SLICE_MS);
         plan.limit = Limit::Time { warm_up: WarmUp::Fixed(WARM_MS), window_ms };
         let (outcome, first) = self.load_alone(side, &plan)?;
-        let result = &outcome.workloads[0];
         // How long transactions wait for a client is no property of blocks.
-        let took = match workload.pace.rate() {
-            Some(_) => &result.service,
-            None => &result.latency,
-        };
+        let took = workloads.iter().zip(&outcome.workloads).map(|(workload, result)| {
+            if workload.pace.rate().is_some() { &result.service } else { &result.latency }
+        });
+        // Blocks are to fit the longest transactions.
+        let means = took.map(|took| took.mean_ns().filter(|_| took.count() > FEW));
+        let mean_ns = means.reduce(|one, other| Some(one?.max(other?))).flatten();
         let open = outcome.window.map_or(0, |window| window.open.0);
-        let slices = outcome.intervals.iter().filter(|slice| slice.start.0 >= open);
-        let slices: Vec<u64> = slices.map(|slice| slice.counts.transactions).collect();
+        let mut slices: BTreeMap<u64, u64> = BTreeMap::new();
+        for slice in outcome.intervals.iter().filter(|slice| slice.start.0 >= open) {
+            *slices.entry(slice.start.0).or_default() += slice.counts.transactions;
+        }
+        let slices: Vec<u64> = slices.into_values().collect();
         let tps = slices.iter().sum::<u64>() as f64 / (window_ms as f64 / 1e3);
-        match (took.mean_ns(), first) {
-            (Some(mean_ns), _) if took.count() > FEW => {
-                Ok(Pilot { slices, mean_s: mean_ns / 1e9, tps: Some(tps) })
-            }
+        match (mean_ns, first) {
+            (Some(mean_ns), _) => Ok(Pilot { slices, mean_s: mean_ns / 1e9, tps: Some(tps) }),
             (_, Some(why)) => Err(self.failing(side, why)),
             // The window says little of transactions that hardly fit it.
             (_, None) => self.slow_pilot(side),
@@ -261,10 +266,11 @@ impl Contest<'_> {
 
     /// One transaction of each client.
     fn slow_pilot(&self, side: usize) -> Result<Pilot, Error> {
-        let mut plan = self.plan(vec![self.workloads[side].clone()], 1_000);
+        let mut plan = self.plan(self.workloads[side].clone(), 1_000);
         plan.limit = Limit::Transactions(1);
         let (outcome, first) = self.load_alone(side, &plan)?;
-        match outcome.workloads[0].latency.mean_ns() {
+        let means = outcome.workloads.iter().map(|result| result.latency.mean_ns());
+        match means.reduce(|one, other| Some(one?.max(other?))).flatten() {
             Some(mean_ns) => Ok(Pilot { slices: Vec::new(), mean_s: mean_ns / 1e9, tps: None }),
             None => {
                 Err(self.failing(side, first.unwrap_or_else(|| "it gave no answer".to_owned())))

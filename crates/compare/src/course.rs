@@ -48,7 +48,7 @@ impl Contest<'_> {
         conditions.failed_shares = observation::failed_shares(&octets);
         let [a, b] = conditions.failed_shares;
         conditions.failed_share_max = a.max(b);
-        found.series = figure::series(&units);
+        found.series = figure::series(&units, &self.names());
         found.conditions = conditions;
         found.background = observation::background(&octets);
         let names = self.arena.sides().map(Ground::name);
@@ -68,13 +68,22 @@ impl Contest<'_> {
         Ok((found, stop))
     }
 
+    /// The names of the workloads that run together, which are B's; none where there is one.
+    fn names(&self) -> Vec<String> {
+        match &self.workloads[1][..] {
+            [_] => Vec::new(),
+            several => several.iter().map(|workload| workload.name.clone()).collect(),
+        }
+    }
+
     /// The sides that did not do what was due.
     fn missed_rates(&self, figures: &[Figure]) -> Vec<String> {
         let throughput = figures.iter().find(|figure| figure.metric == Metric::Throughput);
         let missed = throughput.into_iter().flat_map(|figure| {
             let sides = self.arena.sides().into_iter().zip(&self.workloads).zip(figure.sides);
-            sides.filter_map(|((side, workload), tps)| {
-                let rate = workload.pace.rate().filter(|rate| tps < RATE_SHARE_MIN * rate)?;
+            sides.filter_map(|((side, workloads), tps)| {
+                let rates = workloads.iter().map(|workload| workload.pace.rate());
+                let rate = rates.sum::<Option<f64>>().filter(|rate| tps < RATE_SHARE_MIN * rate)?;
                 let name = side.name();
                 Some(format!(
                     "side {name} did {tps:.0} of {rate:.0} transactions a second: it cannot keep \
@@ -259,6 +268,7 @@ impl<'c, 'a> Course<'c, 'a> {
         let plan = self.plan(number, warm_blocks, octets);
         let order = plan.blocks.as_ref().map_or(&[][..], |blocks| &blocks.order);
         let block_s = self.shape.active_s();
+        let of_a = self.contest.workloads[0].len();
         let own = Control::new();
         let mut blocks = 0;
         let mut octet = Octet::default();
@@ -296,12 +306,12 @@ impl<'c, 'a> Course<'c, 'a> {
                     let Some(turn) = order.get(blocks - 1) else { return };
                     let number = (blocks - warm_blocks - 1) % CYCLE;
                     if number == 0 {
-                        octet.lead_in(cells);
+                        octet.lead_in(cells, of_a);
                         // Nothing began on the other side since the octet before.
-                        let idle = 1 - turn.workload;
+                        let idle = 1 - turn.side;
                         meter.read_idle(idle, &mut octet.sides[idle]);
                     } else {
-                        octet.add(cells, turn.workload, block_s);
+                        octet.add(cells, of_a, turn.side, block_s);
                     }
                     if number == CYCLE - 1 {
                         meter.read(&mut octet.sides);
@@ -330,7 +340,9 @@ impl<'c, 'a> Course<'c, 'a> {
         seen.busy_share_max = seen.busy_share_max.max(outcome.generator.busy_share_max);
         let delay = outcome.generator.run_delay_share.unwrap_or(0.0);
         seen.run_delay_share_max = seen.run_delay_share_max.max(delay);
-        for (side, result) in self.contest.arena.sides().into_iter().zip(&outcome.workloads) {
+        let sides = self.contest.arena.sides();
+        for (workload, result) in outcome.workloads.iter().enumerate() {
+            let side = sides[observation::side_of(workload, of_a).0];
             let (side, why) = (side.name().to_owned(), first.clone().unwrap_or_default());
             let counts = &result.counts_total;
             let is_over = counts.aborted_clients > 0 || outcome.end == End::Completed;
@@ -361,11 +373,13 @@ impl<'c, 'a> Course<'c, 'a> {
         let order = order.split_off(order.len() - octets * CYCLE - warm_blocks);
         let Shape { length_ms, rest_ms, .. } = self.shape;
         let window_ms = order.len() as u64 * length_ms;
+        let workloads = &self.contest.workloads;
+        let sides = [0, 1].map(|side| vec![side; workloads[side].len()]).concat();
         Plan {
             seed,
             limit: Limit::Time { warm_up: WarmUp::Fixed(0), window_ms },
-            blocks: Some(Blocks { length_ms, rest_ms, order }),
-            ..self.contest.plan(self.contest.workloads.to_vec(), length_ms)
+            blocks: Some(Blocks { length_ms, rest_ms, sides, order }),
+            ..self.contest.plan(workloads.concat(), length_ms)
         }
     }
 
@@ -405,8 +419,10 @@ impl<'c, 'a> Course<'c, 'a> {
         let is_due = observation::transactions_min(&self.units) as f64
             >= figure::transactions_min(quantile) as f64 * share;
         let rule = &self.contest.rule;
-        rule.stops(&self.found.figures, is_due)
-            .or_else(|| rule.are_judged(&figure::series(&self.units)).then_some(Stop::Decided))
+        rule.stops(&self.found.figures, is_due).or_else(|| {
+            rule.are_judged(&figure::series(&self.units, &self.contest.names()))
+                .then_some(Stop::Decided)
+        })
     }
 }
 

@@ -35,11 +35,11 @@ pub(crate) fn order(octets: usize, seed: u64) -> Vec<Turn> {
     let mut draws = 0;
     for _ in 0..octets {
         let first = usize::from(prng.unit() < 0.5);
-        turns.push(Turn { workload: 1 - first, draws });
+        turns.push(Turn { side: 1 - first, draws });
         let mut next = [draws; 2];
         for side in ORDER.map(|side| side ^ first) {
             next[side] += 1;
-            turns.push(Turn { workload: side, draws: next[side] });
+            turns.push(Turn { side, draws: next[side] });
         }
         draws = next[first] + 1;
     }
@@ -54,7 +54,7 @@ mod tests {
     fn each_octet_is_balanced_against_trends_and_carry_over() {
         for seed in 0..20 {
             for cycle in order(50, seed).chunks(CYCLE) {
-                let side = |turn: &Turn| turn.workload;
+                let side = |turn: &Turn| turn.side;
                 let octet: Vec<usize> = cycle[1..].iter().map(side).collect();
                 let sign = |side: usize| if side == 0 { 1_i64 } else { -1 };
                 for degree in 0..=2 {
@@ -74,7 +74,7 @@ mod tests {
         let turns = order(20, 3);
         let draws = |side: usize| -> Vec<u64> {
             let cycles = turns.chunks(CYCLE).flat_map(|cycle| &cycle[1..]);
-            cycles.filter(|turn| turn.workload == side).map(|turn| turn.draws).collect()
+            cycles.filter(|turn| turn.side == side).map(|turn| turn.draws).collect()
         };
         assert_eq!(draws(0), draws(1));
         let leads = turns.iter().step_by(CYCLE).map(|turn| turn.draws);

@@ -227,14 +227,21 @@ fn quantiles(segments: &[Octet], metric: Metric, quantile: f64) -> Option<Series
 }
 
 /// The series from which the ratios of throughput, of latencies and of CPU time are computed.
-pub(crate) fn series(segments: &[Octet]) -> Vec<Series> {
+/// Where several workloads run together, these are their names, and each has its throughput.
+pub(crate) fn series(segments: &[Octet], workloads: &[String]) -> Vec<Series> {
     let of = |metric: Metric| match (metric, metric.quantile()) {
         (Metric::Throughput, _) => Some(counted(segments)),
         (_, Some(quantile)) => quantiles(segments, metric, quantile),
         (Metric::Cpu, None) => used(segments, metric),
         _ => None,
     };
-    Metric::ALL.into_iter().filter_map(of).collect()
+    let parts = workloads.iter().enumerate().map(|(position, name)| {
+        let side = |index: usize| {
+            segments.iter().map(|segment| segment.sides[index].rate_of(position)).collect()
+        };
+        Series::new(Metric::Throughput, side(1), side(0)).of(name.clone())
+    });
+    Metric::ALL.into_iter().filter_map(of).chain(parts).collect()
 }
 
 /// Transactions, segment by segment; in a second, where the turns of sides differ in length.

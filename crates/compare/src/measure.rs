@@ -40,7 +40,7 @@ pub struct Subject {
 pub fn measure(
     subject: Subject,
     arena: &mut dyn Arena,
-    workloads: [Workload; 2],
+    workloads: [Vec<Workload>; 2],
     lanes: u32,
     common: &Common,
     control: &Control,
@@ -49,7 +49,7 @@ pub fn measure(
     // The clients of both sides keep their connections.
     let _ = lab::machine::raise_nofile();
     let Common { precision, threshold, by_threshold, .. } = *common;
-    let rate = workloads[0].pace.rate();
+    let rate = workloads[0].iter().map(|workload| workload.pace.rate()).sum::<Option<f64>>();
     let deciding = match common.decides.is_empty() {
         true => Metric::deciding(rate).to_vec(),
         false => common.decides.clone(),

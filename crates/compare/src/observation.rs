@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use record::Counts;
 use record::comparison::{Background, Metric, OCTET_PAIRS};
 use stats::Latency;
 
@@ -10,6 +11,8 @@ use stats::Latency;
 pub struct Half {
     /// Transactions that ended well.
     pub transactions: u64,
+    /// The transactions of each of its workloads, which run together.
+    pub by_workload: Vec<u64>,
     /// Transactions of the block that leads in, if it was this side's: of them only `used` knows.
     pub lead: u64,
     /// Transactions that failed, retries left aside.
@@ -49,6 +52,22 @@ impl Half {
         self.transactions as f64 / if self.seconds > 0.0 { self.seconds } else { 1.0 }
     }
 
+    /// Adds what its workload at this position did.
+    pub(crate) fn add(&mut self, position: usize, counts: &Counts, latency: &Latency) {
+        self.transactions += counts.transactions;
+        self.failures += counts.failed();
+        self.latency.merge(latency);
+        let len = self.by_workload.len().max(position + 1);
+        self.by_workload.resize(len, 0);
+        self.by_workload[position] += counts.transactions;
+    }
+
+    /// Transactions a second of its own turns, by the workload at this position.
+    pub(crate) fn rate_of(&self, position: usize) -> f64 {
+        let transactions = self.by_workload.get(position).copied().unwrap_or_default();
+        transactions as f64 / if self.seconds > 0.0 { self.seconds } else { 1.0 }
+    }
+
     /// Adds a block of this many transactions to one of the two parts of its side's blocks.
     pub(crate) fn add_block(&mut self, transactions: u64, seconds: f64, part: usize) {
         let part = &mut self.split[part];
@@ -62,6 +81,11 @@ impl Half {
             *part = (part.0 + more.0, part.1 + more.1);
         }
         self.transactions += other.transactions;
+        let len = self.by_workload.len().max(other.by_workload.len());
+        self.by_workload.resize(len, 0);
+        for (sum, more) in self.by_workload.iter_mut().zip(&other.by_workload) {
+            *sum += more;
+        }
         self.lead += other.lead;
         self.failures += other.failures;
         self.lead_failures += other.lead_failures;
@@ -125,26 +149,31 @@ impl Octet {
         }
     }
 
-    /// Adds a block that is over: one cell for each workload, which is a side. `turn` is the side whose
-    /// block it was, for so many seconds.
-    pub(crate) fn add(&mut self, cells: &[record::Interval], turn: usize, seconds: f64) {
+    /// Adds a block that is over: one cell for each workload, of which A has the first so many. `turn` is
+    /// the side whose block it was, for so many seconds.
+    pub(crate) fn add(
+        &mut self,
+        cells: &[record::Interval],
+        of_a: usize,
+        turn: usize,
+        seconds: f64,
+    ) {
+        let own = cells.iter().filter(|cell| side_of(cell.workload, of_a).0 == turn);
+        let transactions = own.map(|cell| cell.counts.transactions).sum();
+        let half = &mut self.sides[turn];
+        let number = (half.seconds / seconds).round() as usize;
+        let is_inner = number != 0 && number != OCTET_PAIRS - 1;
+        half.add_block(transactions, seconds, usize::from(is_inner));
         for cell in cells {
-            let half = &mut self.sides[cell.workload];
-            if cell.workload == turn {
-                let number = (half.seconds / seconds).round() as usize;
-                let is_inner = number != 0 && number != OCTET_PAIRS - 1;
-                half.add_block(cell.counts.transactions, seconds, usize::from(is_inner));
-            }
-            half.transactions += cell.counts.transactions;
-            half.failures += cell.counts.failed();
-            half.latency.merge(&cell.latency);
+            let (side, position) = side_of(cell.workload, of_a);
+            self.sides[side].add(position, &cell.counts, &cell.latency);
         }
     }
 
     /// Adds the block that leads in, of which only the transactions and failures count.
-    pub(crate) fn lead_in(&mut self, cells: &[record::Interval]) {
+    pub(crate) fn lead_in(&mut self, cells: &[record::Interval], of_a: usize) {
         for cell in cells {
-            let half = &mut self.sides[cell.workload];
+            let half = &mut self.sides[side_of(cell.workload, of_a).0];
             half.lead += cell.counts.transactions;
             half.lead_failures += cell.counts.failed();
         }
@@ -159,6 +188,14 @@ impl Octet {
     pub(crate) fn ratio(&self) -> Option<f64> {
         let [a, b] = &self.sides;
         (a.transactions > 0).then(|| b.rate() / a.rate())
+    }
+}
+
+/// The side of a workload, and its position among those of its side, where A has the first so many.
+pub(crate) fn side_of(workload: usize, of_a: usize) -> (usize, usize) {
+    match workload.checked_sub(of_a) {
+        None => (0, workload),
+        Some(position) => (1, position),
     }
 }
 

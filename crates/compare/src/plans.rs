@@ -19,19 +19,19 @@ const STEPS_MAX: usize = 10_000;
 /// cannot be explained is left out. Plans that differ come first, then the most expensive.
 pub(crate) fn compare(
     sides: [&dyn Ground; 2],
-    workloads: &[Workload; 2],
+    workloads: &[Vec<Workload>; 2],
     seed: u64,
 ) -> Vec<PlanPair> {
     let clients = sides.map(Ground::connect);
     let [Ok(mut a), Ok(mut b)] = clients else { return Vec::new() };
-    for (workload, client) in workloads.iter().zip([&mut a, &mut b]) {
-        for (name, value) in &workload.session {
+    for (workloads, client) in workloads.iter().zip([&mut a, &mut b]) {
+        for (name, value) in workloads.iter().flat_map(|workload| &workload.session) {
             // What cannot be set explains itself in the run.
             let _ = client.execute("SELECT set_config($1, $2, false)", &[name, value]);
         }
     }
     let mut pairs: Vec<PlanPair> = Vec::new();
-    for statement in statements(&workloads[0], seed) {
+    for statement in workloads[0].iter().flat_map(|workload| statements(workload, seed)) {
         let plans = [explain(&mut a, &statement), explain(&mut b, &statement)];
         if let [Some(a), Some(b)] = plans {
             pairs.push(PlanPair { statement: statement.text, a, b });

@@ -63,7 +63,7 @@ pub fn compare(
         set: set(request, of_pgrig, outside),
         clients: request.workload.clients,
     };
-    let workloads = sides.each_ref().map(|side| workload(request, side, scale));
+    let workloads = sides.each_ref().map(|side| vec![workload(request, side, scale)]);
     let lanes = request.workload.lanes;
     measure(subject, &mut servers, workloads, lanes, &request.common, control, observe)
 }

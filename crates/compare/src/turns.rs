@@ -68,15 +68,17 @@ impl Course<'_, '_> {
         transactions: u64,
         octet: Option<&mut Octet>,
     ) -> Result<(), Error> {
-        let workload = self.contest.workloads[side].clone();
+        let workloads = self.contest.workloads[side].clone();
         let plan = Plan {
             limit: Limit::Transactions(transactions),
             seed,
-            ..self.contest.plan(vec![workload], 1_000)
+            ..self.contest.plan(workloads, 1_000)
         };
         let (outcome, first) = self.contest.load_alone(side, &plan)?;
-        let result = &outcome.workloads[0];
-        if result.counts_total.aborted_clients > 0 || result.counts_total.transactions == 0 {
+        let ended = |result: &record::WorkloadResult| {
+            result.counts_total.aborted_clients == 0 && result.counts_total.transactions > 0
+        };
+        if !outcome.workloads.iter().all(ended) {
             let (side, why) = (self.contest.arena.sides()[side].name(), first.unwrap_or_default());
             return Err(Error::Died { side: side.to_owned(), why });
         }
@@ -87,10 +89,11 @@ impl Course<'_, '_> {
         // Which of a side's two turns is which part is drawn: the first one may be slower.
         let part = (half.turns + usize::from(seed & 2 != 0)) % 2;
         half.turns += 1;
-        half.add_block(result.counts.transactions, seconds, part);
-        half.transactions += result.counts.transactions;
-        half.failures += result.counts.failed();
-        half.latency.merge(&result.latency);
+        let transactions = outcome.workloads.iter().map(|result| result.counts.transactions);
+        half.add_block(transactions.sum(), seconds, part);
+        for (position, result) in outcome.workloads.iter().enumerate() {
+            half.add(position, &result.counts, &result.latency);
+        }
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 //! Who shall use it connects to [`Link::endpoint`] instead of the server's own. Every verb proves
 //! its effect, and returns the proof in words.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fault::link::{Counters, Shape};
 use terms::Direction;
@@ -97,6 +97,32 @@ impl Link {
         self.object.ask(Verb::Measure)
     }
 
+    /// Bytes a second that rows of a query take from the PostgreSQL server it leads to; none for a link
+    /// by namespace, which cannot be entered from outside.
+    ///
+    /// # Errors
+    /// [`Error::Connect`]; [`Error::Query`].
+    pub fn carries(&self) -> Result<Option<f64>, Error> {
+        if let Some(LinkTap::Interface { .. }) = self.tap() {
+            return Ok(None);
+        }
+        let server = format!("the server behind link {}", self.name);
+        let mut client = self.endpoint().connect(&server)?;
+        let mut rows = ROWS_FIRST;
+        loop {
+            let statement =
+                format!("SELECT repeat('x', {ROW_BYTES}) FROM generate_series(1, {rows})");
+            let began = Instant::now();
+            let read = client.query_each(&statement, |_| {});
+            let took = began.elapsed();
+            read.map_err(|source| Error::Query { server: server.clone(), statement, source })?;
+            if took >= LONG_ENOUGH || rows >= ROWS_MAX {
+                return Ok(Some((rows * ROW_BYTES) as f64 / took.as_secs_f64()));
+            }
+            rows *= ROWS_FACTOR;
+        }
+    }
+
     /// The name of the host that it is on; none on this machine.
     pub fn host(&self) -> Option<&str> {
         self.object.lab.host()
@@ -118,3 +144,14 @@ impl Link {
         self.made.tap.clone()
     }
 }
+
+/// A link's bandwidth is measured with so many bytes in a row,
+const ROW_BYTES: u64 = 8192;
+/// so many rows at first,
+const ROWS_FIRST: u64 = 8;
+/// then so many times as many,
+const ROWS_FACTOR: u64 = 4;
+/// and so many at most,
+const ROWS_MAX: u64 = 32_768;
+/// until reading them takes this long.
+const LONG_ENOUGH: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! Workloads in turn: blocks of time, in each of which the clients of one workload alone begin
+//! Workloads in turn: blocks of time, in each of which the clients of one side's workloads alone begin
 //! transactions. The others keep their connections and wait.
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,9 @@ pub struct Blocks {
     /// The part at the end of each block in which no transaction begins, so that those under way
     /// end before the next block begins. In milliseconds, less than the length.
     pub rest_ms: u64,
-    /// Workload and draws of each block.
+    /// The side that each workload belongs to.
+    pub sides: Vec<usize>,
+    /// Side and draws of each block.
     pub order: Vec<Turn>,
 }
 
@@ -25,10 +27,10 @@ pub struct Blocks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
-    /// The workload whose clients begin transactions.
-    pub workload: usize,
-    /// Number of the sequence from which they draw. Clients of the same rank in their workloads
-    /// draw the same random numbers in all blocks with the same sequence.
+    /// The side whose clients begin transactions.
+    pub side: usize,
+    /// Number of the sequence from which they draw. Clients of the same rank on their sides draw the same
+    /// random numbers in all blocks with the same sequence.
     pub draws: u64,
 }
 
@@ -36,7 +38,7 @@ impl Blocks {
     /// True if clients of a workload may begin a transaction.
     pub(crate) fn is_on(&self, workload: usize, grid: &Grid, now: u64) -> bool {
         let (_, within) = self.block(grid, now);
-        self.turn(grid, now).is_some_and(|turn| turn.workload == workload)
+        self.turn(grid, now).is_some_and(|turn| self.is_of(turn, workload))
             && within < self.active_ns()
     }
 
@@ -50,7 +52,8 @@ impl Blocks {
     pub(crate) fn next(&self, workload: usize, grid: &Grid, now: u64) -> u64 {
         let (block, _) = self.block(grid, now);
         let later = self.order.iter().enumerate().skip(block + 1);
-        let mut own = later.filter(|(_, turn)| turn.workload == workload).map(|(index, _)| index);
+        let mut own =
+            later.filter(|(_, turn)| self.is_of(**turn, workload)).map(|(index, _)| index);
         own.next().map_or(NEVER, |index| grid.began + index as u64 * self.length_ns())
     }
 
@@ -58,13 +61,18 @@ impl Blocks {
     /// clock of its schedule.
     pub(crate) fn active_until(&self, workload: usize, grid: &Grid, now: u64) -> u64 {
         let (block, within) = self.block(grid, now);
-        let own = |turn: &&Turn| turn.workload == workload;
+        let own = |turn: &&Turn| self.is_of(**turn, workload);
         let whole = self.order.iter().take(block).filter(own).count();
         let part = match self.order.get(block).filter(own) {
             Some(_) => within.min(self.active_ns()),
             None => 0,
         };
         whole as u64 * self.active_ns() + part
+    }
+
+    /// True if a block is that of a workload.
+    fn is_of(&self, turn: Turn, workload: usize) -> bool {
+        self.sides.get(workload) == Some(&turn.side)
     }
 
     /// The block that a moment lies in, and how far.
@@ -87,8 +95,13 @@ mod tests {
     use super::*;
 
     fn blocks(order: &[usize]) -> Blocks {
-        let turn = |workload: &usize| Turn { workload: *workload, draws: 0 };
-        Blocks { length_ms: 10, rest_ms: 2, order: order.iter().map(turn).collect() }
+        let turn = |side: &usize| Turn { side: *side, draws: 0 };
+        Blocks {
+            length_ms: 10,
+            rest_ms: 2,
+            sides: vec![0, 1],
+            order: order.iter().map(turn).collect(),
+        }
     }
 
     #[test]
@@ -113,6 +126,14 @@ mod tests {
         check(25, [false, true], [30, NEVER]);
         check(37, [true, false], [NEVER, NEVER]);
         check(40, [false, false], [NEVER, NEVER]);
+    }
+
+    #[test]
+    fn all_workloads_of_a_side_have_its_blocks() {
+        let blocks = Blocks { sides: vec![0, 0, 1], ..blocks(&[0, 1]) };
+        let grid = Grid { began: 0, ..Grid::UNDECIDED };
+        let on = |ms: u64| [0, 1, 2].map(|workload| blocks.is_on(workload, &grid, ms * 1_000_000));
+        assert_eq!((on(3), on(13)), ([true, true, false], [false, false, true]));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Distribution of clients and random numbers over the lanes of all processes.
 
+use std::collections::BTreeMap;
+
 use script::{Prng, Seeds};
 use serde::{Deserialize, Serialize};
 
@@ -90,14 +92,18 @@ fn all_shares(plan: &Plan, part: &Part) -> Vec<LaneShare> {
             offset: (number + 1) as f64 / lanes as f64,
         })
         .collect();
-    // Workloads that run in turn are two sides of one comparison: they draw the same numbers.
-    let twins = plan.blocks.is_some().then(|| prngs.clone());
+    // Workloads that run in turn belong to the sides of one comparison: their clients draw the same numbers.
+    let twins = prngs.clone();
+    let mut drawn: BTreeMap<usize, usize> = BTreeMap::new();
     let mut id = 0;
     let mut first = 0;
     for (index, workload) in plan.workloads.iter().enumerate() {
         let left = workload.clients as usize;
-        if let Some(twins) = &twins {
-            prngs.splice(..left.min(prngs.len()), twins[..left].iter().cloned());
+        if let Some(blocks) = &plan.blocks {
+            let of_side =
+                drawn.entry(blocks.sides.get(index).copied().unwrap_or(index)).or_default();
+            prngs.splice(..left.min(prngs.len()), twins[*of_side..*of_side + left].iter().cloned());
+            *of_side += left;
         }
         for (lane, n) in split(left, &each, &part.weights, first) {
             // A workload begins where the one before has ended, or many small ones would all

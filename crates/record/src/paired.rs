@@ -83,6 +83,9 @@ pub struct Paired {
 pub struct Series {
     /// Of what.
     pub metric: Metric,
+    /// The numerator's workload, where several run together and these are one's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
     /// The numerator's, one for each unit of observation.
     pub above: Vec<f64>,
     /// The denominator's.
@@ -93,7 +96,13 @@ impl Series {
     /// The observations of a metric: one of each for every segment, or for several.
     #[must_use]
     pub fn new(metric: Metric, above: Vec<f64>, below: Vec<f64>) -> Series {
-        Series { metric, above, below }
+        Series { metric, workload: None, above, below }
+    }
+
+    /// The same of one workload of several.
+    #[must_use]
+    pub fn of(self, workload: String) -> Series {
+        Series { workload: Some(workload), ..self }
     }
 }
 
@@ -101,7 +110,13 @@ impl Paired {
     /// The series that a ratio of this metric rests on.
     #[must_use]
     pub fn series(&self, metric: Metric) -> Option<&Series> {
-        self.series.iter().find(|series| series.metric == metric)
+        self.series_of(metric, None)
+    }
+
+    /// The same of one of several workloads that run together.
+    #[must_use]
+    pub fn series_of(&self, metric: Metric, workload: Option<&str>) -> Option<&Series> {
+        self.series.iter().find(|one| one.metric == metric && one.workload.as_deref() == workload)
     }
 
     /// The scenario of the denominator.

@@ -65,8 +65,13 @@ pub(crate) fn noise(judgement: &Judgement) -> Option<String> {
             format!("from the spread between rounds of {}", plural(points, "point"))
         }
     };
+    let is_paired = |claim: &ClaimVerdict| matches!(claim.measured, Measured::Pairs { .. });
+    let place = match judgement.claims.iter().any(is_paired) {
+        true => "in whole trials here",
+        false => "here",
+    };
     Some(format!(
-        "Differences below {means} cannot be seen here: so much do two means of {} of the same \
+        "Differences below {means} cannot be seen {place}: so much do two means of {} of the same \
          throughput differ on this machine, single measurements by {one} ({basis}).",
         plural(noise.rounds, "round"),
     ))

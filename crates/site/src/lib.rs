@@ -32,6 +32,7 @@ mod waiting;
 
 mod build;
 mod cluster;
+mod crossing;
 mod data;
 pub mod outside;
 mod power;
@@ -43,6 +44,7 @@ mod whom;
 pub use build::Place;
 pub use cluster::{Moved, TablePart};
 pub use connections::{SPARE_CONNECTIONS, connections};
+pub use crossing::{Crossing, crossings};
 pub use data::{DataError, Tell, list as list_data};
 pub use error::Error;
 pub use hosts::{Hosts, open as open_hosts};

@@ -63,6 +63,11 @@ impl SiteLink {
         self.ends[0] == from && self.ends[1] == to
     }
 
+    /// The server that it leads to.
+    pub(crate) fn server(&self) -> &str {
+        &self.ends[1]
+    }
+
     /// Its name in the study.
     #[must_use]
     pub fn name(&self) -> &str {

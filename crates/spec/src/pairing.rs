@@ -15,6 +15,7 @@ use crate::plan::Planned;
 use crate::point::Point;
 use crate::problem::Problems;
 use crate::study::Study;
+use crate::workload::Workload;
 
 /// Two points that are measured in pairs, as indices of the study's points.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,6 +92,15 @@ fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)
             "give both workloads as many clients, or leave out pairs",
         ));
     }
+    let parts = [one.part(&above.scope), other.part(&below.scope)];
+    if parts[0] != parts[1] || one.workloads.len() != other.workloads.len() {
+        let message = "a claim in pairs compares workloads at the same position of both sides";
+        return Some((message.to_owned(), shape));
+    }
+    if parts[0].is_some() && above.metric != &metrics::TPS {
+        let message = "of one of several workloads, pairs measure tps alone";
+        return Some((message.to_owned(), "measure it in whole trials: leave out pairs"));
+    }
     let simple = "measure it in whole trials: leave out pairs";
     [one, other].into_iter().find_map(|point| {
         let why = point.unfit_for_pairs()?;
@@ -111,8 +121,25 @@ impl Point {
             [workload] if workload.keeps_history => Some("keeps a history"),
             [_] if !self.timeline.is_empty() => Some("has a timeline"),
             [_] => None,
-            _ => Some("has more than one workload"),
+            several => {
+                let is_plain = |workload: &Workload| {
+                    workload.pace == Pace::Closed
+                        && workload.ledger.is_none()
+                        && !workload.keeps_history
+                };
+                let is_plain = self.timeline.is_empty() && several.iter().all(is_plain);
+                (!is_plain).then_some(
+                    "has several workloads and a rate, a ledger, a history or a timeline",
+                )
+            }
         }
+    }
+
+    /// The position of the workload that a scope means, where several run together.
+    #[must_use]
+    pub fn part(&self, scope: &str) -> Option<usize> {
+        let is_meant = |workload: &Workload| workload.name == scope;
+        self.workloads.iter().position(is_meant).filter(|_| self.workloads.len() > 1)
     }
 }
 
@@ -136,10 +163,12 @@ fn share_servers(one: &Point, other: &Point) -> bool {
 }
 
 /// A claim about the ratio of two points that are measured in pairs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PairedClaim {
     /// The metric on both sides.
     pub metric: &'static Metric,
+    /// The numerator's workload, where several run together and the claim is about one of them.
+    pub workload: Option<String>,
     /// The range in which the ratio is expected.
     pub expect: Expectation,
     /// The error with which its verdict may be wrong, so that it stands beside the others of its family.
@@ -155,11 +184,14 @@ impl Study {
         let family = values().filter(|claim| claim.rank.is_corrected()).count().max(1);
         let claimed = values().filter_map(|claim| {
             let About::Value { value, expect, pairs: Some(_) } = &claim.about else { return None };
-            let metric = value.references()[value.ratio()?.0].metric;
+            let above = &value.references()[value.ratio()?.0];
+            let part = self.points[above.point].part(&above.scope);
+            let (metric, workload) = (above.metric, part.map(|_| above.scope.clone()));
             let members = if claim.rank.is_corrected() { family } else { 1 };
             let error = FAMILY_ERROR / members as f64;
             (points(value)? == (pairing.above, pairing.below)).then_some(PairedClaim {
                 metric,
+                workload,
                 expect: *expect,
                 error,
             })

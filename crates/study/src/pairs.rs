@@ -117,8 +117,7 @@ impl PairsOrder<'_> {
             if has_rate { Metric::DECIDING_AT_A_RATE } else { Metric::DECIDING }.to_vec();
         let workloads = [0, 1].map(|index| {
             let conninfos = sites[index].conninfos();
-            // The study was checked: a point in pairs has one workload.
-            load_plan::workloads(points[index], &conninfos, None).swap_remove(0)
+            load_plan::workloads(points[index], &conninfos, None)
         });
         let is_one_variant = points[0].name.variant == points[1].name.variant;
         let standing = |site: &'s mut Site, point: &'s Point| Standing {
@@ -198,7 +197,8 @@ impl PairsOrder<'_> {
         let claims = self.study.claims_of(self.pairing).into_iter();
         let claimed = claims.filter_map(|claim| {
             let metric = Metric::of(claim.metric)?;
-            Some(Claimed { metric, expect: claim.expect, error: claim.error })
+            let spec::PairedClaim { workload, expect, error, .. } = claim;
+            Some(Claimed { metric, workload, expect, error })
         });
         claimed.collect()
     }

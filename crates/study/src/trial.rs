@@ -32,7 +32,6 @@ use std::time::Duration;
 use load::{End, LoadError, Outcome, Plan, Urgency};
 use record::{Ending, Fault, Finished, Interruption, Moment};
 use site::Site;
-use site::warm::Warmed;
 use spec::{Planned, metrics};
 
 use crate::clock;
@@ -41,6 +40,7 @@ use crate::trial::crashes::Crashes;
 use crate::trial::meter::{Agenda, Metered};
 use crate::trial::order::Order;
 use crate::trial::progress::LoadProgress;
+use crate::trial::ready::Ready;
 use crate::trial::result::{Loaded, blank, fill, log_tails};
 use crate::trial::samplers::Samplers;
 use crate::trial::stage::Stage;
@@ -169,7 +169,8 @@ fn attempt(
 ) -> Result<Loaded, Broke> {
     let point = order.point;
     let (load_limit, other_limit) = (watchdog::load_limit(point), watchdog::other_limit(point));
-    let (warmed, values) = patiently(other_limit, "the preparation", || prepare(order, site))?;
+    let (Ready { warmed, crossings }, values) =
+        patiently(other_limit, "the preparation", || prepare(order, site))?;
     order.begins(&blank.trial).map_err(Broke::Record)?;
     seen.has_begun = true;
     let (loaded, metered, readings, watched) = patiently(load_limit, "the load", || {
@@ -201,7 +202,7 @@ fn attempt(
         found.add(watched.outcome(window, metered.marks.first().map(|mark| mark.at)));
     }
     let data_host = site.data_node().host().map(str::to_owned);
-    Ok(Loaded { outcome, readings, metered, warmed, messages, found, data_host })
+    Ok(Loaded { outcome, readings, metered, warmed, crossings, messages, found, data_host })
 }
 
 /// A check that fails after an action that failed is due to that action.
@@ -216,11 +217,11 @@ fn after_action(broke: Broke, metered: &Metered) -> Broke {
 }
 
 /// Gets servers, checks and fronts ready for the clients.
-fn prepare(order: &Order<'_>, site: &mut Site) -> Result<(Warmed, check::Values), Broke> {
+fn prepare(order: &Order<'_>, site: &mut Site) -> Result<(Ready, check::Values), Broke> {
     let point = order.point;
     let place = ready::Place { labs: order.labs, program: order.generator };
-    let warmed = ready::servers(point, site, order.alone, &place, order.control);
-    let warmed = warmed.map_err(Broke::unknown)?;
+    let ready = ready::servers(point, site, order.alone, &place, order.control);
+    let ready = ready.map_err(Broke::unknown)?;
     order.go_on()?;
     check::prepare(point, site).map_err(|error| match error.is_of_study() {
         true => Broke::somehow(Fault::Study, error),
@@ -234,7 +235,7 @@ fn prepare(order: &Order<'_>, site: &mut Site) -> Result<(Warmed, check::Values)
     let values = check::values(point, site).map_err(|error| Broke::by(&error))?;
     order.go_on()?;
     site::flush_disks(site).map_err(|error| Broke::by(&error))?;
-    Ok((warmed, values))
+    Ok((ready, values))
 }
 
 type LoadResult = Result<(Outcome, Vec<String>), Broke>;

@@ -10,7 +10,7 @@ use spec::{Folder, Profile, Study};
 use study::{Ended, Event, Place, Request, Servers};
 use verdict::{Measured, Verdict};
 
-/// Two scenarios of one variant, which share its servers but in pairs.
+/// Two scenarios of one variant, which share its servers but in pairs. In each, two workloads run together.
 const SCENARIOS: &str = r#"
 question = "Does waiting take time?"
 rounds = 1
@@ -27,14 +27,24 @@ clients = 2
 script = "wait.sql"
 clients = 2
 [scenarios.fast]
-run = ["short"]
+run = [{ workload = "short", as = "changed" }, { workload = "short", as = "same" }]
 [scenarios.slow]
-run = ["long"]
+run = [{ workload = "long", as = "changed" }, { workload = "short", as = "same" }]
 [[claims]]
 says = "five times the wait, less throughput"
-value = "tps('default/slow') / tps('default/fast')"
+value = "tps('default/slow/changed') / tps('default/fast/changed')"
 expect = "<= 0.75"
-pairs = { block = "200ms", precision = "1%", max = "40s" }
+pairs = { block = "200ms", precision = "0.1%", max = "60s", until = "judged" }
+[[claims]]
+says = "of all together as well"
+value = "tps('default/slow') / tps('default/fast')"
+expect = "<= 0.9"
+pairs = { block = "200ms", precision = "0.1%", max = "60s", until = "judged" }
+[[claims]]
+says = "the other workload has as much"
+value = "tps('default/slow/same') / tps('default/fast/same')"
+expect = ">= 0.5"
+pairs = { block = "200ms", precision = "0.1%", max = "60s", until = "judged" }
 "#;
 
 /// Both variants have the same servers in all but a setting that clients see.
@@ -191,8 +201,13 @@ fn scenarios_of_one_variant_are_loaded_in_turn() {
     assert_eq!(paired.sides(), ["fast", "slow"]);
     let study = Study::parse(&folder, Profile::Smoke).unwrap();
     let judged = verdict::judge(&study, &reader.header().plan, reader.trials(), reader.pairs());
-    let claim = &judged.claims[0];
-    assert!(matches!(claim.measured, Measured::Pairs { .. }), "{claim:?}");
-    let ratio = paired.figure(Metric::Throughput).and_then(|one| one.b_over_a.as_ref()).unwrap();
-    assert!(ratio.upper < 0.75, "{ratio:?}");
+    let intervals = judged.claims.iter().map(|claim| match claim.measured {
+        Measured::Pairs { interval, .. } => interval,
+        _ => panic!("{claim:?}"),
+    });
+    let [changed, all, same] = intervals.collect::<Vec<_>>()[..] else { panic!("three claims") };
+    // A fifth of the one workload, all of the other.
+    assert!(changed.high < 0.75 && changed.high < all.low && all.high < same.low, "{judged:?}");
+    assert_eq!(paired.stop, Some(Stop::Decided), "long before it is as precise as 0.1 %");
+    assert!(paired.seconds < 60.0 && paired.series(Metric::Cpu).is_some(), "{paired:?}");
 }

@@ -61,7 +61,8 @@ pub(crate) fn judge(
     if paired.ending != Ending::Done {
         return nothing(paired.ending.why().to_owned());
     }
-    let series = Metric::of(above.metric).and_then(|metric| paired.series(metric));
+    let part = study.points[above.point].part(&above.scope).map(|_| above.scope.as_str());
+    let series = Metric::of(above.metric).and_then(|metric| paired.series_of(metric, part));
     let interval = series.map(|series| interval(series, CONFIDENCE));
     let Some((series, Ok(interval))) = series.zip(interval) else {
         return nothing(format!(

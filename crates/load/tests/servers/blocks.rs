@@ -9,11 +9,16 @@ const ORDER: [(usize, u64); 8] = [(0, 1), (1, 1), (1, 2), (0, 2), (1, 3), (0, 3)
 
 /// Two workloads in turn, in blocks of 250 ms.
 fn in_turn(a: load::Workload, b: load::Workload) -> Plan {
-    let turn = |(workload, draws)| Turn { workload, draws };
+    let turn = |(side, draws)| Turn { side, draws };
     let mut plan = plan(a, Limit::Time { warm_up: WarmUp::Fixed(0), window_ms: 8 * 250 });
     plan.workloads.push(b);
     plan.interval_ms = 250;
-    plan.blocks = Some(Blocks { length_ms: 250, rest_ms: 50, order: ORDER.map(turn).to_vec() });
+    plan.blocks = Some(Blocks {
+        length_ms: 250,
+        rest_ms: 50,
+        sides: vec![0, 1],
+        order: ORDER.map(turn).to_vec(),
+    });
     plan
 }
 

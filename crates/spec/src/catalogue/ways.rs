@@ -1,7 +1,7 @@
 //! Metrics of poolers and links.
 
 use super::Better::{Lower, Neither};
-use super::Kind::{Gauge, Rate};
+use super::Kind::{Gauge, Rate, Total};
 use super::Scope::Node;
 use super::{By, Metric, Source, by, labelled, row};
 
@@ -9,6 +9,7 @@ const POOLS: Source = by(By::Server, "PgBouncer, SHOW POOLS");
 const STATS: Source = by(By::Server, "PgBouncer, SHOW STATS");
 const LINK: Source =
     by(By::Machine, "the relay's own counters, /proc/net/dev of a network namespace");
+const CROSSING: Source = by(By::Machine, "an echo behind the link, a query over it");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {
@@ -37,6 +38,10 @@ metrics! {
         "packets to the server; of a relay, the pieces that it read"),
     LINK_FROM_PACKETS = row("link_from_packets", "1/s", Neither, Node, Rate, LINK,
         "packets from the server; of a relay, the pieces that it read"),
+    LINK_ROUND_TRIP_MS = row("link_round_trip_ms", "ms", Lower, Node, Total, CROSSING,
+        "median round trip over a link, its delay included, before the clients come"),
+    LINK_CARRIES_BYTES = row("link_carries_bytes", "B/s", Neither, Node, Total, CROSSING,
+        "rows that one session reads over a link from the server it leads to, before the clients come"),
     LINK_LATE_MS = row("link_late_ms", "ms/s", Lower, Node, Rate, LINK,
         "how much later than they should have a relay's pieces were passed on, all together"),
 }

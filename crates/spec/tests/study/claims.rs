@@ -189,6 +189,22 @@ fn pairs_are_two_variants_of_one_simple_point() {
     check("run  = [\"orders\"]", skips, message);
     let timeline = "run = [\"orders\"]\ntimeline = [{ at = \"1s\", kill = \"primary\" }]";
     check("run  = [\"orders\"]", timeline, "has a timeline");
+    let paced = "run = [\"orders\", { workload = \"orders\", as = \"more\", rate = 10 }]";
+    check("run  = [\"orders\"]", paced, "has several workloads and a rate");
+    check("block = \"2s\"", "until = \"soon\"", "until is \"precise\" or \"judged\"");
+
+    // One of several workloads has a throughput of its own.
     let two = "run = [\"orders\", { workload = \"orders\", as = \"more\" }]";
-    check("run  = [\"orders\"]", two, "has more than one workload");
+    let two = asked.replacen("run  = [\"orders\"]", two, 1);
+    let study = parse(&two.replace("block = \"2s\"", "until = \"judged\""));
+    let pairings = study.pairings();
+    assert!(pairings[0].pairs.until_judged);
+    let claims = study.claims_of(&pairings[0]);
+    let claimed: Vec<_> =
+        claims.iter().map(|one| (one.metric.name, one.workload.as_deref())).collect();
+    assert_eq!(claimed, [("tps", Some("orders"))]);
+    let found = problems(&two.replacen("safe/load/orders", "safe/load/more", 1));
+    assert!(found.contains("workloads at the same position"), "{found}");
+    let found = problems(&two.replace("tps('", "latency_p50_ms('"));
+    assert!(found.contains("pairs measure tps alone"), "{found}");
 }

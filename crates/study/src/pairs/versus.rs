@@ -10,7 +10,7 @@ use std::time::Instant;
 use compare::{Common, SIDES, SideOptions, Subject};
 use import::{Cache, Source};
 use lab::{Installation, Lab, LabConfig};
-use load::{Control, Workload};
+use load::Control;
 use record::Comparison;
 use record::comparison::{DataOrigin, Point as PointFacts, Side as SideFacts};
 use site::{Alone, Hosts, Labs, Place, Site, SitePlan};
@@ -95,17 +95,11 @@ pub fn versus(
         seconds: began.elapsed().as_secs_f64(),
     });
 
-    let workloads = [0, 1].map(|side| workload(&study.points[side], sides[side].site));
+    let workloads = [0, 1]
+        .map(|side| load_plan::workloads(&study.points[side], &sides[side].site.conninfos(), None));
     let subject = request.subject(chosen, &installations, data);
     let lanes = load_plan::lanes(&study.points[0]);
     Ok(compare::measure(subject, &mut stand, workloads, lanes, &request.common, control, observe)?)
-}
-
-/// The load of a point.
-fn workload(point: &Point, site: &Site) -> Workload {
-    let mut workloads = load_plan::workloads(point, &site.conninfos(), None);
-    // The choice was checked: its points have one workload.
-    workloads.swap_remove(0)
 }
 
 impl Versus {

@@ -19,7 +19,7 @@ use clients::{clients, whole};
 use phases::{generators, phases};
 use servers::{cpu, samples, server, warmth};
 use statements::statements;
-use topology::{crashes, handovers, sharding};
+use topology::{crashes, crossings, handovers, sharding};
 
 pub(crate) use evidence::{Evidence, Figures};
 
@@ -42,6 +42,7 @@ pub(crate) fn all(evidence: &Evidence<'_>) -> Figures {
     let total = whole.as_ref().map_or(0, |whole| whole.counts_total.transactions);
     server(evidence, total, &mut figures);
     warmth(evidence, &mut figures);
+    crossings(evidence, &mut figures);
     handovers(evidence, &mut figures);
     crashes(evidence, &mut figures);
     sharding(evidence, &mut figures);

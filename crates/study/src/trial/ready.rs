@@ -6,7 +6,7 @@ use std::path::Path;
 
 use load::Control;
 use site::warm::{self, Warmed};
-use site::{Alone, Labs, Site, sql};
+use site::{Alone, Crossing, Labs, Site, sql};
 use spec::Point;
 
 /// The place where services are made.
@@ -18,7 +18,14 @@ pub(crate) struct Place<'a> {
     pub(crate) program: &'a Path,
 }
 
-/// Gets the servers of a point ready: reset, warm, the study's steps done, standbys streaming.
+/// What was found out while the servers of a point were made ready.
+pub(crate) struct Ready {
+    pub(crate) warmed: Warmed,
+    pub(crate) crossings: Vec<Crossing>,
+}
+
+/// Gets the servers of a point ready: reset, warm, links measured, the study's steps done, standbys
+/// streaming.
 ///
 /// # Errors
 /// What failed, in words.
@@ -28,13 +35,14 @@ pub(crate) fn servers(
     alone: Alone,
     place: &Place<'_>,
     control: &Control,
-) -> Result<Warmed, String> {
+) -> Result<Ready, String> {
     let text = |error: site::Error| error.to_string();
     site.prepare(point, alone, place.labs, place.program).map_err(text)?;
     let warmed = warm_up(point, site)?;
+    let crossings = site::crossings(site).map_err(text)?;
     before(point, site, control)?;
     site.prove_streaming().map_err(text)?;
-    Ok(warmed)
+    Ok(Ready { warmed, crossings })
 }
 
 /// Puts poolers, guards and routes between clients and servers.

@@ -24,6 +24,8 @@ pub(crate) struct Loaded {
     pub(crate) readings: Readings,
     pub(crate) metered: Metered,
     pub(crate) warmed: Warmed,
+    /// What the links let pass before the load.
+    pub(crate) crossings: Vec<site::Crossing>,
     /// The messages of the load engine.
     pub(crate) messages: Vec<String>,
     /// The findings of the checks, and the fate of servers that lost their power.
@@ -58,7 +60,8 @@ pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
 
 /// Makes a trial of what was measured.
 pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
-    let Loaded { outcome, mut readings, mut metered, warmed, messages, found, data_host } = loaded;
+    let Loaded { outcome, mut readings, mut metered, warmed, crossings, .. } = loaded;
+    let Loaded { messages, found, data_host, .. } = loaded;
     let trial = &mut finished.trial;
     let window = outcome.window;
     let mut figures = match window {
@@ -69,6 +72,7 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
             readings: &readings,
             metered: &metered,
             warmed: &warmed,
+            crossings: &crossings,
             data_host: data_host.as_deref(),
         }),
         None => Figures::default(),

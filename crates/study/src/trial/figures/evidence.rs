@@ -21,6 +21,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) readings: &'a Readings,
     pub(crate) metered: &'a Metered,
     pub(crate) warmed: &'a Warmed,
+    pub(crate) crossings: &'a [site::Crossing],
     /// The host of the server that has the data, if it is on one.
     pub(crate) data_host: Option<&'a str>,
 }

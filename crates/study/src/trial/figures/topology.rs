@@ -22,6 +22,15 @@ pub(super) fn handovers(evidence: &Evidence<'_>, figures: &mut Figures) {
     }
 }
 
+/// What the links let pass before the clients came.
+pub(super) fn crossings(evidence: &Evidence<'_>, figures: &mut Figures) {
+    for crossing in evidence.crossings {
+        figures.set(&metrics::LINK_ROUND_TRIP_MS, &crossing.link, crossing.round_trip_ms);
+        let bytes_per_s = crossing.bytes_per_s.unwrap_or(f64::NAN);
+        figures.set(&metrics::LINK_CARRIES_BYTES, &crossing.link, bytes_per_s);
+    }
+}
+
 /// Time that servers took to recover from the death of one of their processes. Where a limit on
 /// their I/O ended with the window before that, it is a lower bound.
 pub(super) fn crashes(evidence: &Evidence<'_>, figures: &mut Figures) {
