@@ -135,13 +135,26 @@ impl<'s> Source<'s> {
             About::Value { value, pairs: Some(_), .. } if self.has(value) => Some(value),
             _ => None,
         });
-        claims.map(|value| self.paired(value)).collect()
+        let mut pairs: Vec<Paired> = Vec::new();
+        for paired in claims.map(|value| self.paired(value)) {
+            let place = |one: &Paired| {
+                let Paired { above, below, scenario, below_scenario, axes, .. } = one.clone();
+                (above, below, scenario, below_scenario, axes)
+            };
+            match pairs.iter_mut().find(|known| place(known) == place(&paired)) {
+                Some(known) => known.series.extend(paired.series),
+                None => pairs.push(paired),
+            }
+        }
+        pairs
     }
 
     fn paired(&self, value: &Expression) -> Paired {
         let (above, below) = value.ratio().unwrap();
         let (above, below) = (&value.references()[above], &value.references()[below]);
         let series = |reference| vec![self.figures[&Source::place(reference)]; 20];
+        let metric = comparison::Metric::of(above.metric).unwrap();
+        let observed = Series::new(metric, series(above), series(below));
         let name = |reference: &Reference| &self.study.points[reference.point].name;
         let axes = name(above).axes.iter();
         Paired {
@@ -167,11 +180,10 @@ impl<'s> Source<'s> {
             stop: None,
             figures: Vec::new(),
             instances: Default::default(),
-            series: vec![Series::new(
-                comparison::Metric::of(above.metric).unwrap(),
-                series(above),
-                series(below),
-            )],
+            series: vec![match self.study.points[above.point].part(&above.scope) {
+                Some(_) => observed.of(above.scope.clone()),
+                None => observed,
+            }],
             waits: Vec::new(),
             conditions: Conditions::default(),
             doubts: Vec::new(),
