@@ -260,9 +260,11 @@ fn skip(fields: &Fields<'_>) -> Said {
 }
 
 fn target(point: &Point) -> Target {
+    let nodes = point.topology.nodes.iter().map(|node| &node.name);
+    let links = point.topology.links.iter().map(|link| &link.name);
     Target {
         name: point.name.clone(),
         workloads: point.workloads.iter().map(|workload| workload.name.clone()).collect(),
-        nodes: point.topology.nodes.iter().map(|node| node.name.clone()).collect(),
+        nodes: nodes.chain(links).cloned().collect(),
     }
 }
