@@ -203,7 +203,10 @@ impl Disk {
         let backing = match self.config.method.clone() {
             Method::FileSystem => self.image(),
             Method::Block { program, .. } | Method::State { program, .. } => {
-                let pid = self.start_device(init, &program)?;
+                let pid = match self.process {
+                    Some(pid) => self.tell(Order::Load).map(|_| pid)?,
+                    None => self.start_device(init, &program)?,
+                };
                 self.begin_record()?;
                 let file = self.device_directory().join(device::FILE);
                 init.path_of(pid, &file).ok_or(Error::NoNamespace)?
@@ -223,12 +226,16 @@ impl Disk {
     /// # Errors
     /// The system's.
     pub fn sync(&self, init: &Init) -> Result<(), Error> {
+        if let Method::State { .. } = self.config.method {
+            // Nothing of it outlives its power.
+            return Ok(());
+        }
         let path = self.outside(init)?;
         let sync = || Ok(rustix::fs::syncfs(File::open(&path)?)?);
         sync().map_err(step("syncing", &path))?;
         match self.config.method {
-            Method::FileSystem => Ok(()),
-            Method::Block { .. } | Method::State { .. } => self.tell(Order::Sync).map(drop),
+            Method::FileSystem | Method::State { .. } => Ok(()),
+            Method::Block { .. } => self.tell(Order::Sync).map(drop),
         }
     }
 
@@ -238,8 +245,25 @@ impl Disk {
     /// # Errors
     /// The system's; `ResourceBusy` if a process still uses it.
     pub fn power_off(&mut self, init: &Init) -> Result<(), Error> {
+        self.unmount(init)?;
+        let Some(pid) = self.process.take() else { return Ok(()) };
+        let device = self.device_directory();
+        let end = || {
+            init.signal(pid, Signal::KILL)?;
+            init.wait(pid, UNMOUNT_TIMEOUT)
+        };
+        end().map(drop).map_err(step("removing the device", &device))
+    }
+
+    fn unmount(&mut self, init: &Init) -> Result<(), Error> {
         let mount_point = self.mount_point();
         if self.is_mounted {
+            if let Method::State { .. } = self.config.method {
+                // What is in memory would be written first, and then forgotten.
+                let path = self.outside(init)?;
+                let stop = || os::file_system::shut_down(File::open(&path)?);
+                stop().map_err(step("stopping", &path))?;
+            }
             let deadline = Instant::now() + UNMOUNT_TIMEOUT;
             loop {
                 match init.unmount(&mount_point, false) {
@@ -256,13 +280,7 @@ impl Disk {
             }
             self.is_mounted = false;
         }
-        let Some(pid) = self.process.take() else { return Ok(()) };
-        let device = self.device_directory();
-        let end = || {
-            init.signal(pid, Signal::KILL)?;
-            init.wait(pid, UNMOUNT_TIMEOUT)
-        };
-        end().map(drop).map_err(step("removing the device", &device))
+        Ok(())
     }
 
     /// The activity of a block disk since the power came on.

@@ -109,13 +109,16 @@ impl Disk {
         self.owner.access(find).map_err(step("looking for the files of", &root))
     }
 
-    /// Switches it off, and on with the state that is in its file of [`Disk::patch_path`].
+    /// Unmounts it, and has it hold the state that is in its file of [`Disk::patch_path`] when it is
+    /// switched on next. Its process stays: a new one for each state would cost more than many a recovery.
     ///
     /// # Errors
-    /// As [`Disk::power_off`] and [`Disk::power_on`].
+    /// As [`Disk::power_off`].
     pub fn load_state(&mut self, init: &Init) -> Result<(), Error> {
-        self.power_off(init)?;
-        self.power_on(init)
+        match self.process {
+            Some(_) => self.unmount(init),
+            None => self.format(init),
+        }
     }
 
     /// Path of the state that a disk of that kind is switched on with.

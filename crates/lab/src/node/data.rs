@@ -197,6 +197,14 @@ impl Node {
         self.ask(Verb::LoadState)
     }
 
+    /// Kills it and switches its disk off.
+    ///
+    /// # Errors
+    /// [`Error::Disk`].
+    pub fn power_off(&mut self) -> Result<(), Error> {
+        self.ask(Verb::PowerOff)
+    }
+
     /// Path of the state that its disk is switched on with.
     ///
     /// # Errors

@@ -279,7 +279,7 @@ script = "orders.sql"
 ledger = { insert = "writes_log" }
 [scenarios.explore]
 run = ["writes"]
-checks = [{ explore = "primary", states = 500, second_cuts = 10 }]
+checks = [{ explore = "primary", states = 500, second_cuts = 10, complaints = "SELECT 1" }]
 [scenarios.fail]
 run = ["writes"]
 timeline = [{ at = "1s", fail_disk = "primary", flush = 3, error = "ENOSPC" }]
@@ -299,8 +299,8 @@ fn a_disk_keeps_a_log_fails_and_loses_its_power_at_a_request() {
         matches!(node.disk, Disk::CutBlock { log_bytes: Some(bytes), .. } if bytes == 64 << 20)
     );
     assert_eq!(node.swallow_fsync, Some(Swallowed::Control));
-    let node = Some("primary".to_owned());
-    let explore = Check::Explore(Explore { node, states: 500, second_cuts: 10 });
+    let (node, complaints) = (Some("primary".to_owned()), Some("SELECT 1".to_owned()));
+    let explore = Check::Explore(Explore { node, states: 500, second_cuts: 10, complaints });
     assert_eq!(study.points[0].checks, [explore]);
     let action = |point: usize| study.points[point].timeline[0].action.clone();
     let node = "primary".to_owned();
@@ -327,7 +327,7 @@ fn a_disk_keeps_a_log_fails_and_loses_its_power_at_a_request() {
     check(
         "states = 500, ",
         "",
-        "`{ explore = \"primary\", second_cuts = 10 }` a check has no states",
+        "`{ explore = \"primary\", second_cuts = 10, complaints = \"SELECT 1\" }` a check has no states",
     );
     check(
         "second_cuts = 10",
