@@ -135,7 +135,8 @@ fn one(
         flushes,
         contents: &contents,
         base,
-        untouched: place::untouched(&recorded, &log, base).map_err(file_error("looking at", base))?,
+        untouched: place::untouched(&recorded, &log, base)
+            .map_err(file_error("looking at", base))?,
         complaints: explore.complaints.as_deref(),
         ledger: &ledger,
         origin_ns,
@@ -181,7 +182,12 @@ fn file_error(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -
 
 impl Explored<'_> {
     /// Looks at all states of a plan, on all processors.
-    fn all(&self, node: &str, plan: &Plan, second_cuts: usize) -> Result<(Vec<Seen>, Spent), Error> {
+    fn all(
+        &self,
+        node: &str,
+        plan: &Plan,
+        second_cuts: usize,
+    ) -> Result<(Vec<Seen>, Spent), Error> {
         let workers = thread::available_parallelism().map_or(1, NonZero::get);
         let workers = workers.min(plan.states.len()).max(1);
         let numbered: Vec<(usize, &Planned)> = (1..).zip(&plan.states).collect();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use os::init::Init;
 use serde::{Deserialize, Serialize};
+use terms::FileSystem;
 
 use super::error::{Error, step};
 use super::orders::{Order, Status};
@@ -85,8 +86,8 @@ impl Disk {
         }
         let base = matches!(self.config.method, Method::Block { .. }).then(|| self.base());
         let journal = match &base {
-            Some(base) => journal_blocks(base)?,
-            None => Vec::new(),
+            Some(base) if self.config.file_system == FileSystem::Ext4 => journal_blocks(base)?,
+            _ => Vec::new(),
         };
         let files = [std::mem::take(&mut self.files_before), self.files(init)?];
         Ok(Recorded { log: self.directory.join(LOG), base, bytes, files, journal })
@@ -138,7 +139,7 @@ impl Disk {
 
 /// The blocks of the journal of the ext4 file system in an image, as its own debugger tells them.
 fn journal_blocks(image: &Path) -> Result<Vec<(u64, u64)>, Error> {
-    let program = parts::e2fs_program(DEBUGFS)?;
+    let program = parts::file_system_program(DEBUGFS)?;
     let output =
         std::process::Command::new(&program).args(["-R", "blocks <8>"]).arg(image).output();
     let output = output.map_err(step("running", &program))?;

@@ -8,7 +8,7 @@ question = "?"
 [settings]
 work_mem = "1MB"
 [topologies.C]
-nodes.primary = { sync = "ANY 1", disk = { cut = "block", size = "1GB", sector = 4096 } }
+nodes.primary = { sync = "ANY 1", disk = { cut = "block", size = "1GB", sector = 4096, fs = "xfs" } }
 nodes.standby1 = { of = "primary", sync = 2 }
 nodes.standby2 = { of = "primary", sync = 1 }
 nodes.distant = { of = "standby1" }
@@ -59,8 +59,13 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
         "primary standby1 standby2 distant front watcher shard1 shard2 many door1 door2 proxy"
     );
     let node = |name: &str| topology.node(name).unwrap();
-    let disk =
-        Disk::CutBlock { size_bytes: 1 << 30, sector_bytes: 4096, lying: false, log_bytes: None };
+    let disk = Disk::CutBlock {
+        size_bytes: 1 << 30,
+        sector_bytes: 4096,
+        lying: false,
+        file_system: spec::FileSystem::Xfs,
+        log_bytes: None,
+    };
     assert_eq!(node("primary").disk, disk);
     assert_eq!(
         node("primary").settings["synchronous_standby_names"],
