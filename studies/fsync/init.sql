@@ -17,4 +17,7 @@ CREATE TABLE writes_state (
     seq bigint NOT NULL,
     chain bigint NOT NULL
 );
+-- Replication slots that were made.
+CREATE TABLE slots (name name PRIMARY KEY);
+CREATE SEQUENCE slot_numbers;
 VACUUM (ANALYZE) test_sync;

@@ -2,16 +2,18 @@
 //! could have left, and each is recovered and looked through.
 //!
 //! Reading order: [`check()`] is the whole, `place` says which block belongs to what, `replica` brings
-//! up one state and looks at it, `fate` is what became of it, `witness` finds the smallest loss that
+//! up one state and looks at it, `damage` is what amcheck finds there, `fate` is what became of it, `witness` finds the smallest loss that
 //! still fails, `kept` is what `pgrig run --state` works on.
 
 mod again;
+mod damage;
 mod fate;
 mod kept;
 mod place;
 mod recovery;
 mod replica;
 mod report;
+mod spent;
 mod witness;
 
 use std::fs::File;
@@ -36,7 +38,9 @@ use crate::outcome::{Before, Outcome};
 
 pub use again::{Again, again};
 use fate::Fate;
+use place::Untouched;
 use replica::Replica;
+use spent::{Phase, Spent};
 
 /// Explores the log of every disk that the point has explored. `origin_ns` is the machine's monotonic
 /// clock at moment zero, and `seed` decides which states are looked at.
@@ -68,6 +72,10 @@ struct Explored<'e> {
     contents: &'e Path,
     /// The image from before the log.
     base: &'e Path,
+    /// Files that are as they were before the log.
+    untouched: Untouched,
+    /// The study's own query for complaints.
+    complaints: Option<&'e str>,
     ledger: &'e Ledger,
     origin_ns: u64,
 }
@@ -127,16 +135,20 @@ fn one(
         flushes,
         contents: &contents,
         base,
+        untouched: place::untouched(&recorded, &log, base)
+            .map_err(file_error("looking at", base))?,
+        complaints: explore.complaints.as_deref(),
         ledger: &ledger,
         origin_ns,
     };
     let began = Instant::now();
-    let seen = explored.all(&name, &plan, explore.second_cuts as usize)?;
+    let (seen, spent) = explored.all(&name, &plan, explore.second_cuts as usize)?;
     let took = began.elapsed();
     let mut outcome = Outcome::default();
     report::figures(&explored, &name, &recorded, &seen, took, &mut outcome);
     report::coverage(&kinds, &plan, &seen, &mut outcome);
     report::second_cuts(&seen, &mut outcome);
+    report::time(spent, &seen, &mut outcome);
     if seen.iter().any(|one| one.fate.has_failed()) && !explored.is_over() {
         let witnesses = explored.witnesses(&name, &seen)?;
         report::witnesses(&explored, &witnesses, &mut outcome);
@@ -170,7 +182,12 @@ fn file_error(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -
 
 impl Explored<'_> {
     /// Looks at all states of a plan, on all processors.
-    fn all(&self, node: &str, plan: &Plan, second_cuts: usize) -> Result<Vec<Seen>, Error> {
+    fn all(
+        &self,
+        node: &str,
+        plan: &Plan,
+        second_cuts: usize,
+    ) -> Result<(Vec<Seen>, Spent), Error> {
         let workers = thread::available_parallelism().map_or(1, NonZero::get);
         let workers = workers.min(plan.states.len()).max(1);
         let numbered: Vec<(usize, &Planned)> = (1..).zip(&plan.states).collect();
@@ -197,14 +214,18 @@ impl Explored<'_> {
             let joined = threads.into_iter().map(|thread| thread.join());
             joined.collect::<Vec<_>>()
         });
-        let mut all = Vec::new();
+        let (mut all, mut spent) = (Vec::new(), Spent::default());
         for result in results {
             match result {
-                Ok(seen) => all.extend(seen?),
+                Ok(part) => {
+                    let (seen, of_part) = part?;
+                    all.extend(seen);
+                    spent.add(of_part);
+                }
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        Ok(all)
+        Ok((all, spent))
     }
 
     fn some(
@@ -214,23 +235,39 @@ impl Explored<'_> {
         part: &[(usize, &Planned)],
         second_every: usize,
         has_failed: &AtomicBool,
-    ) -> Result<Vec<Seen>, Error> {
+    ) -> Result<(Vec<Seen>, Spent), Error> {
         let mut replica = self.replica(node, worker)?;
         let mut cursor = Cursor::new(self.log, self.flushes);
         let mut all = Vec::with_capacity(part.len());
+        if worker == 0 {
+            all.push(self.before(&mut replica)?);
+        }
         for (number, planned) in part {
             if self.is_over() || has_failed.load(Ordering::Relaxed) {
                 break;
             }
-            let (patch, ledger) = self.state(&mut cursor, &planned.state);
-            let fate = replica.look(self, &patch, &ledger)?;
+            let mut spent = replica.spent;
+            let (patch, ledger) =
+                spent.time(Phase::State, || self.state(&mut cursor, &planned.state));
+            replica.spent = spent;
+            let fate = replica.look(self, &patch, &ledger, &self.untouched)?;
             let second = match number % second_every == second_every / 2 && fate.is_sound() {
                 true => recovery::second_cuts(self, &mut replica, &patch, &ledger, *number)?,
                 false => Vec::new(),
             };
             all.push(Seen { number: *number, planned: (*planned).clone(), fate, second });
         }
-        Ok(all)
+        Ok((all, replica.spent))
+    }
+
+    /// The state from before the log, looked through in full. Relations that no later state changes are
+    /// not looked at again.
+    fn before(&self, replica: &mut Replica) -> Result<Seen, Error> {
+        let state = State { cut: 0, lost: Vec::new() };
+        let (patch, ledger) = self.state(&mut Cursor::new(self.log, self.flushes), &state);
+        let fate = replica.look(self, &patch, &ledger, &Untouched::default())?;
+        let planned = Planned { state, kind: Kind::Other, way: Way::All };
+        Ok(Seen { number: 0, planned, fate, second: Vec::new() })
     }
 
     /// True if the user has asked for the end.

@@ -141,9 +141,9 @@ impl Kind {
             Kind::IndexExtension => "index page split",
             Kind::FreeSpaceMap => "free space map",
             Kind::VisibilityMap => "visibility map",
-            Kind::Journal => "ext4 journal",
-            Kind::JournalCommit => "ext4 journal commit",
-            Kind::FileSystem => "ext4 metadata",
+            Kind::Journal => "file system journal",
+            Kind::JournalCommit => "file system journal commit",
+            Kind::FileSystem => "file system metadata",
             Kind::Other => "other file",
         }
     }
@@ -280,9 +280,11 @@ impl Map {
         let Some(Place { file, logical }) = self.place(index, piece.block) else {
             let is_journal = self.journal.iter().any(|range| range.contains(&piece.block));
             return Some(match is_journal {
-                true if head[..8] == JOURNAL_COMMIT => "a commit of ext4's journal".to_owned(),
-                true => "a block of ext4's journal".to_owned(),
-                false => format!("ext4's own block {}", piece.block),
+                true if head[..8] == JOURNAL_COMMIT => {
+                    "a commit of the file system's journal".to_owned()
+                }
+                true => "a block of the file system's journal".to_owned(),
+                false => format!("the file system's own block {}", piece.block),
             });
         };
         let page = logical / PAGE_BYTES;
@@ -411,9 +413,9 @@ mod tests {
             (8 * 4096, vec![1; 8192], &[Kind::Heap, Kind::HeapExtension], "heap page 0 of orders"),
             (10 * 4096, vec![1; 8192], &[Kind::Heap], "heap page 1 of orders"),
             (16 * 4096, vec![1; 512], &[Kind::Control], "pg_control"),
-            (20 * 4096, commit, &[Kind::JournalCommit], "a commit of ext4's journal"),
-            (21 * 4096, vec![1; 4096], &[Kind::Journal], "a block of ext4's journal"),
-            (40 * 4096, vec![1; 4096], &[Kind::FileSystem], "ext4's own block 40"),
+            (20 * 4096, commit, &[Kind::JournalCommit], "a commit of the file system's journal"),
+            (21 * 4096, vec![1; 4096], &[Kind::Journal], "a block of the file system's journal"),
+            (40 * 4096, vec![1; 4096], &[Kind::FileSystem], "the file system's own block 40"),
         ];
         let (mut encoder, mut out) = (Encoder::default(), Vec::new());
         for (offset, data, ..) in &cases {

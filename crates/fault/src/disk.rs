@@ -50,17 +50,20 @@ use error::step;
 pub use medium::{Patch, write_image};
 use orders::Order;
 pub use orders::{DiskError, Failing, Status, What};
-pub use parts::check;
+pub use parts::{check, check_file_system};
 pub use recorder::now_ns;
 pub use recording::{DiskFile, Recorded};
 use serde::{Deserialize, Serialize};
 pub use serve::serve;
+use terms::FileSystem;
 
 /// The properties of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskConfig {
     /// Its size; the image takes as much of it as is in use.
     pub size_bytes: u64,
+    /// Its file system.
+    pub file_system: FileSystem,
     /// The way in which it loses its power.
     pub method: Method,
 }
@@ -167,6 +170,7 @@ impl Disk {
     /// What it lacks here, see [`check`]; [`Error::NoSpace`]; the system's.
     pub fn format(&mut self, init: &Init) -> Result<(), Error> {
         check(&self.config.method)?;
+        parts::check_file_system(self.config.file_system)?;
         if init.isolation() != os::init::Isolation::Namespaces {
             return Err(Error::NoNamespace);
         }
@@ -181,8 +185,13 @@ impl Disk {
             return Ok(());
         }
         parts::make_image(&self.image(), self.config.size_bytes)?;
-        parts::make_file_system(init, &self.image(), &self.directory, self.owner)?;
-        self.power_on(init)
+        let (kind, owner) = (self.config.file_system, self.owner);
+        parts::make_file_system(init, kind, &self.image(), &self.directory, owner)?;
+        self.power_on(init)?;
+        // Not every mkfs can be told.
+        let root = self.outside(init)?;
+        let give = || std::os::unix::fs::chown(&root, Some(owner.uid), Some(owner.gid));
+        give().map_err(step("giving away", &root))
     }
 
     /// Switches it on and mounts it: its journal is replayed. One that is on stays so.
@@ -203,7 +212,10 @@ impl Disk {
         let backing = match self.config.method.clone() {
             Method::FileSystem => self.image(),
             Method::Block { program, .. } | Method::State { program, .. } => {
-                let pid = self.start_device(init, &program)?;
+                let pid = match self.process {
+                    Some(pid) => self.tell(Order::Load).map(|_| pid)?,
+                    None => self.start_device(init, &program)?,
+                };
                 self.begin_record()?;
                 let file = self.device_directory().join(device::FILE);
                 init.path_of(pid, &file).ok_or(Error::NoNamespace)?
@@ -212,8 +224,9 @@ impl Disk {
         let file = File::options().read(true).write(true).open(&backing);
         let file = file.map_err(step("opening", &backing))?;
         let device = LoopDevice::attach(&file).map_err(parts::no_loop_device)?;
-        init.mount(device.path(), &self.mount_point(), parts::FILE_SYSTEM, MOUNT_OPTIONS)
-            .map_err(|source| parts::not_mounted(device.path(), &self.image(), source))?;
+        let kind = self.config.file_system;
+        init.mount(device.path(), &self.mount_point(), kind.name(), mount_options(kind))
+            .map_err(|source| parts::not_mounted(kind, device.path(), &self.image(), source))?;
         self.is_mounted = true;
         Ok(())
     }
@@ -223,12 +236,16 @@ impl Disk {
     /// # Errors
     /// The system's.
     pub fn sync(&self, init: &Init) -> Result<(), Error> {
+        if let Method::State { .. } = self.config.method {
+            // Nothing of it outlives its power.
+            return Ok(());
+        }
         let path = self.outside(init)?;
         let sync = || Ok(rustix::fs::syncfs(File::open(&path)?)?);
         sync().map_err(step("syncing", &path))?;
         match self.config.method {
-            Method::FileSystem => Ok(()),
-            Method::Block { .. } | Method::State { .. } => self.tell(Order::Sync).map(drop),
+            Method::FileSystem | Method::State { .. } => Ok(()),
+            Method::Block { .. } => self.tell(Order::Sync).map(drop),
         }
     }
 
@@ -238,8 +255,25 @@ impl Disk {
     /// # Errors
     /// The system's; `ResourceBusy` if a process still uses it.
     pub fn power_off(&mut self, init: &Init) -> Result<(), Error> {
+        self.unmount(init)?;
+        let Some(pid) = self.process.take() else { return Ok(()) };
+        let device = self.device_directory();
+        let end = || {
+            init.signal(pid, Signal::KILL)?;
+            init.wait(pid, UNMOUNT_TIMEOUT)
+        };
+        end().map(drop).map_err(step("removing the device", &device))
+    }
+
+    fn unmount(&mut self, init: &Init) -> Result<(), Error> {
         let mount_point = self.mount_point();
         if self.is_mounted {
+            if let Method::State { .. } = self.config.method {
+                // What is in memory would be written first, and then forgotten.
+                let path = self.outside(init)?;
+                let stop = || os::file_system::shut_down(File::open(&path)?);
+                stop().map_err(step("stopping", &path))?;
+            }
             let deadline = Instant::now() + UNMOUNT_TIMEOUT;
             loop {
                 match init.unmount(&mount_point, false) {
@@ -256,13 +290,7 @@ impl Disk {
             }
             self.is_mounted = false;
         }
-        let Some(pid) = self.process.take() else { return Ok(()) };
-        let device = self.device_directory();
-        let end = || {
-            init.signal(pid, Signal::KILL)?;
-            init.wait(pid, UNMOUNT_TIMEOUT)
-        };
-        end().map(drop).map_err(step("removing the device", &device))
+        Ok(())
     }
 
     /// The activity of a block disk since the power came on.
@@ -357,8 +385,14 @@ impl Disk {
     }
 }
 
-/// An error stops the file system instead of being passed over.
-const MOUNT_OPTIONS: &str = "errors=remount-ro";
+/// An error stops the file system instead of being passed over, and several states of one are mounted
+/// at once.
+fn mount_options(kind: FileSystem) -> &'static str {
+    match kind {
+        FileSystem::Ext4 => "errors=remount-ro",
+        FileSystem::Xfs => "nouuid",
+    }
+}
 
 /// Directories that others pass on their way to their files, and cannot list.
 const PASSAGE: u32 = 0o711;

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use fault::disk::{self, Cut, Disk, DiskConfig, DiskError, Error, Failing, Method, Program, What};
 use os::init::{Init, Isolation};
 use os::user::User;
+use terms::FileSystem;
 use testing::skip;
 
 fn main() -> ExitCode {
@@ -225,7 +226,11 @@ fn what_is_missing_is_named() {
         return skip::no_root();
     }
     let directory = directory();
-    let config = DiskConfig { size_bytes: 1 << 60, method: Method::FileSystem };
+    let config = DiskConfig {
+        size_bytes: 1 << 60,
+        file_system: FileSystem::Ext4,
+        method: Method::FileSystem,
+    };
     let mut disk =
         Disk::new(config, directory.path(), &directory.path().join("socket"), User::current());
     let init = init();
@@ -235,7 +240,7 @@ fn what_is_missing_is_named() {
     let keeper = Init::start(Isolation::Keeper, None, &[]).unwrap();
     assert!(matches!(disk.format(&keeper), Err(Error::NoNamespace)));
     let disk = Disk::new(
-        DiskConfig { size_bytes: SIZE, method: Method::FileSystem },
+        DiskConfig { size_bytes: SIZE, file_system: FileSystem::Ext4, method: Method::FileSystem },
         directory.path(),
         &directory.path().join("socket"),
         User::current(),
@@ -244,7 +249,7 @@ fn what_is_missing_is_named() {
     // A program that is no disk says so itself.
     let program = Program { path: "/bin/false".into(), args: Vec::new() };
     let method = Method::Block { sector_bytes: 512, is_lying: false, log_bytes: None, program };
-    let config = DiskConfig { size_bytes: SIZE, method };
+    let config = DiskConfig { size_bytes: SIZE, file_system: FileSystem::Ext4, method };
     let mut disk =
         Disk::new(config, directory.path(), &directory.path().join("socket"), User::current());
     let error = disk.format(&init).unwrap_err().to_string();
@@ -321,7 +326,8 @@ fn look(path: &Path) -> Found {
 /// A fresh disk.
 fn with_disk(method: &Method, test: impl FnOnce(&mut Rig<'_>)) {
     let (init, directory) = (init(), directory());
-    let config = DiskConfig { size_bytes: SIZE, method: method.clone() };
+    let config =
+        DiskConfig { size_bytes: SIZE, file_system: FileSystem::Ext4, method: method.clone() };
     let mut disk =
         Disk::new(config, directory.path(), &directory.path().join("socket"), User::current());
     disk.format(&init).unwrap();

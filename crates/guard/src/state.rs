@@ -33,6 +33,15 @@ pub struct GuardState {
 }
 
 impl GuardState {
+    /// Replaces the state in a directory that is there. A power cut right after it may leave the one
+    /// before.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn replace(&self, directory: &Path) -> Result<(), Error> {
+        self.save(&Directory::look(directory)?)
+    }
+
     pub(crate) fn save(&self, directory: &Directory) -> Result<(), Error> {
         let write = || {
             let mut text = serde_json::to_vec_pretty(self)?;

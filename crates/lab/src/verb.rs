@@ -127,6 +127,8 @@ pub(crate) enum Verb {
     /// Kill it and switch its disk off, so that it starts from the state in the file of
     /// [`Verb::StatePath`].
     LoadState,
+    /// Kill it and switch its disk off.
+    PowerOff,
     /// Tell where the state goes that its disk is switched on with.
     StatePath,
     /// Tell where its disk's files are.

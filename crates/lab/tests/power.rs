@@ -19,6 +19,7 @@ use lab::{Error, Lab, LabConfig, Node, NodeConfig, Settings, StopMode};
 use os::command::{Child, Command, Output};
 use os::processes;
 use rustix::process::{Pid, Signal, kill_process};
+use terms::FileSystem;
 use testing::harness::say;
 use testing::{skip, until};
 
@@ -114,7 +115,11 @@ fn a_failing_disk_makes_postgres_panic() {
 fn an_archive_brings_back_what_it_has() {
     let Some(lab) = open(&Method::FileSystem) else { return };
     let mut config = NodeConfig::new(settings(&[("fsync", "off")]));
-    config.disk = Some(DiskConfig { size_bytes: SIZE, method: Method::FileSystem });
+    config.disk = Some(DiskConfig {
+        size_bytes: SIZE,
+        file_system: FileSystem::Ext4,
+        method: Method::FileSystem,
+    });
     config.is_archived = true;
     config.initdb.push("--data-checksums".to_owned());
     let mut node = lab.node("archived", config).unwrap();
@@ -203,7 +208,11 @@ fn a_node_without_a_disk_says_so() {
     assert_eq!(error.to_string(), "cutting the power of node n: it has no disk of its own");
     if disk::check(&Method::FileSystem).is_err() {
         let mut config = NodeConfig::new(settings(&[]));
-        config.disk = Some(DiskConfig { size_bytes: SIZE, method: Method::FileSystem });
+        config.disk = Some(DiskConfig {
+            size_bytes: SIZE,
+            file_system: FileSystem::Ext4,
+            method: Method::FileSystem,
+        });
         let error = lab.node("cut", config).unwrap().init().unwrap_err();
         assert!(error.hint().is_some(), "{error}");
     }
@@ -360,7 +369,11 @@ fn node(lab: &Lab, name: &str, method: &Method, pairs: &[(&str, &str)]) -> Node 
 
 fn on_disk(method: &Method, pairs: &[(&str, &str)]) -> NodeConfig {
     let mut config = NodeConfig::new(settings(pairs));
-    config.disk = Some(DiskConfig { size_bytes: SIZE, method: method.clone() });
+    config.disk = Some(DiskConfig {
+        size_bytes: SIZE,
+        file_system: FileSystem::Ext4,
+        method: method.clone(),
+    });
     config
 }
 
@@ -395,7 +408,7 @@ fn settings(pairs: &[(&str, &str)]) -> Settings {
 
 /// The device of a node's block disk, as its process listens for orders.
 fn device(lab: &Lab, node: &Node) -> Disk {
-    let config = DiskConfig { size_bytes: SIZE, method: block() };
+    let config = DiskConfig { size_bytes: SIZE, file_system: FileSystem::Ext4, method: block() };
     let disks = lab.directory().join("disks");
     let socket = disks.join(format!(".{}", node.endpoint().port));
     Disk::new(config, &disks.join(node.name()), &socket, lab.user())

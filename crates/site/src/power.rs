@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fault::disk::{Cut, DiskConfig, Method, Program};
 use lab::Node;
-use spec::{DiskFault, DiskRequest};
+use spec::{DiskFault, DiskRequest, FileSystem};
 
 use crate::site::Site;
 
@@ -46,12 +46,19 @@ pub fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
     match disk {
         spec::Disk::Plain => None,
         spec::Disk::CutFilesystem { size_bytes } => {
-            Some(DiskConfig { size_bytes, method: Method::FileSystem })
+            let (file_system, method) = (FileSystem::Ext4, Method::FileSystem);
+            Some(DiskConfig { size_bytes, file_system, method })
         }
-        spec::Disk::CutBlock { size_bytes, sector_bytes, lying: is_lying, log_bytes } => {
+        spec::Disk::CutBlock {
+            size_bytes,
+            sector_bytes,
+            lying: is_lying,
+            file_system,
+            log_bytes,
+        } => {
             let program = Program { path: program.to_owned(), args: vec!["disk".into()] };
             let method = Method::Block { sector_bytes, is_lying, log_bytes, program };
-            Some(DiskConfig { size_bytes, method })
+            Some(DiskConfig { size_bytes, file_system, method })
         }
     }
 }

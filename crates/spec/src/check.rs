@@ -113,6 +113,8 @@ pub struct Explore {
     pub states: u32,
     /// Of them, those in whose recovery the power is cut once more.
     pub second_cuts: u32,
+    /// A query that is asked in every state; each row of its answer is a complaint.
+    pub complaints: Option<String>,
 }
 
 /// A query that is explained after a trial.
@@ -152,7 +154,7 @@ fn check(
         return check.map(Check::Explain);
     }
     if fields.entry("explore").is_some() {
-        let check = explore(&fields, topology);
+        let check = explore(&fields, topology, folder);
         fields.finish();
         return check.map(Check::Explore);
     }
@@ -196,8 +198,8 @@ fn check(
     check
 }
 
-/// `{ explore = "primary", states = 500, second_cuts = 20 }`
-fn explore(fields: &Fields<'_>, topology: &Topology) -> Option<Explore> {
+/// `{ explore = "primary", states = 500, second_cuts = 20, complaints = "SELECT …" }`
+fn explore(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<Explore> {
     let node = action::server(fields, "explore", topology)?;
     if !node.disk.has_log() {
         let span = fields.value("explore").map_or(fields.span(), |value| &value.span);
@@ -208,7 +210,9 @@ fn explore(fields: &Fields<'_>, topology: &Topology) -> Option<Explore> {
     let states = fields.integer("states", 1..=STATES_MAX);
     let second_cuts = fields.integer("second_cuts", 0..=states.unwrap_or(STATES_MAX));
     let second_cuts = second_cuts.unwrap_or(0);
-    Some(Explore { node: Some(node.name.clone()), states: states?, second_cuts })
+    let complaints = fields.value("complaints");
+    let complaints = complaints.and_then(|value| sql_text(value, folder, fields.problems));
+    Some(Explore { node: Some(node.name.clone()), states: states?, second_cuts, complaints })
 }
 
 /// `{ explain = "SELECT …", as = "sequential", session = { enable_indexscan = "off" } }`

@@ -1,5 +1,7 @@
 //! The disk of a node's data, and the way in which it can lose power.
 
+use terms::FileSystem;
+
 use crate::fields::{Fields, choice};
 use crate::problem::Problems;
 use crate::value::{Is, Value};
@@ -23,6 +25,8 @@ pub enum Disk {
         sector_bytes: u32,
         /// True if it reports a flush without having done it.
         lying: bool,
+        /// Its file system.
+        file_system: FileSystem,
         /// The most bytes that a log of its writes and flushes may take; none where it keeps no log.
         log_bytes: Option<u64>,
     },
@@ -41,7 +45,7 @@ impl Disk {
         matches!(self, Disk::CutBlock { log_bytes: Some(_), .. })
     }
 
-    /// `"plain"`, or `{ cut = "block", size = "2GB", sector = 512, lying = false }`.
+    /// `"plain"`, or `{ cut = "block", size = "2GB", sector = 512, lying = false, fs = "xfs" }`.
     pub(crate) fn parse(value: &Value, problems: &Problems) -> Disk {
         if let Is::Text(_) = value.is {
             let words = [("plain", Disk::Plain)];
@@ -58,6 +62,7 @@ impl Disk {
                 size_bytes,
                 sector_bytes: sector(&fields),
                 lying: fields.boolean("lying").unwrap_or(false),
+                file_system: fields.choice("fs", FILE_SYSTEMS).unwrap_or(FileSystem::Ext4),
                 log_bytes: log(&fields),
             },
         };
@@ -115,6 +120,8 @@ enum Way {
     Filesystem,
     Block,
 }
+
+const FILE_SYSTEMS: &[(&str, FileSystem)] = &[("ext4", FileSystem::Ext4), ("xfs", FileSystem::Xfs)];
 
 const WAYS: &[(&str, Way)] = &[("filesystem", Way::Filesystem), ("block", Way::Block)];
 

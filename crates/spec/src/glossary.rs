@@ -178,7 +178,7 @@ const CHECKS: Rows = &[
     ),
     (
         "explore",
-        "{ explore = NODE, states = 500, second_cuts = 10 }",
+        "{ explore = NODE, states = 500, second_cuts = 10, complaints = \"SELECT …\" }",
         "states that a power cut could have left are recovered and looked through",
     ),
     (

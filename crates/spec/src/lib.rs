@@ -95,8 +95,8 @@ pub use study::Study;
 pub use table::{Column, Figure, Row, Table};
 pub use template::{explore_template, template};
 pub use terms::{
-    Direction, DiskFault, DiskRequest, EndSignal, OnLoss, Pace, PoolMode, StopMode, Swallowed,
-    WarmUp,
+    Direction, DiskFault, DiskRequest, EndSignal, FileSystem, OnLoss, Pace, PoolMode, StopMode,
+    Swallowed, WarmUp,
 };
 pub use throttle::Throttle;
 pub use timeline::{Step, Timed};

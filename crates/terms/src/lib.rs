@@ -8,4 +8,6 @@ mod load;
 mod server;
 
 pub use load::{OnLoss, Pace, WarmUp};
-pub use server::{Direction, DiskFault, DiskRequest, EndSignal, PoolMode, StopMode, Swallowed};
+pub use server::{
+    Direction, DiskFault, DiskRequest, EndSignal, FileSystem, PoolMode, StopMode, Swallowed,
+};

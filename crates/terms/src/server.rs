@@ -113,6 +113,27 @@ pub enum Swallowed {
     All,
 }
 
+/// A kind of file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileSystem {
+    /// The one that PostgreSQL runs on nearly everywhere.
+    Ext4,
+    /// That of Red Hat's distributions.
+    Xfs,
+}
+
+impl FileSystem {
+    /// Its name for mount(8), and behind `mkfs.`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FileSystem::Ext4 => "ext4",
+            FileSystem::Xfs => "xfs",
+        }
+    }
+}
+
 /// A kind of request of a disk, and which one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

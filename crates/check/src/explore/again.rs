@@ -12,6 +12,7 @@ use spec::{Check, Disk};
 
 use crate::error::Error;
 use crate::explore::kept::{BASE, DIRECTORY, LOG, Listed, STATES};
+use crate::explore::place::Untouched;
 use crate::explore::{Explored, file_error, read_log};
 use crate::outcome::Before;
 
@@ -41,11 +42,12 @@ pub fn again(
     let listed = Listed::parse(&text);
     let no_state = || Error::NoState { number, states: listed.states.len(), list: list.clone() };
     let (state, then) = listed.states.get(&number).ok_or_else(no_state)?;
-    let explored = before.point.checks.iter().find_map(|check| match check {
-        Check::Explore(explore) => explore.node.clone(),
+    let check = before.point.checks.iter().find_map(|check| match check {
+        Check::Explore(explore) => Some(explore),
         _ => None,
     });
-    let name = explored.unwrap_or_else(|| before.point.data.node.clone());
+    let name = check.and_then(|explore| explore.node.clone());
+    let name = name.unwrap_or_else(|| before.point.data.node.clone());
     let disk = before.point.topology.node(&name).map_or(Disk::Plain, |node| node.disk);
     let Disk::CutBlock { size_bytes, lying, .. } = disk else { return Err(no_state()) };
     let server =
@@ -67,12 +69,14 @@ pub fn again(
         flushes: if lying { Flushes::Lying } else { Flushes::Honest },
         contents: &contents,
         base: &base,
+        untouched: Untouched::default(),
+        complaints: check.and_then(|explore| explore.complaints.as_deref()),
         ledger: &ledger,
         origin_ns: listed.origin_ns,
     };
     let mut replica = explored.replica(&name, 0)?;
     let (patch, ledger) = explored.state(&mut Cursor::new(&log, explored.flushes), state);
-    let now = replica.look(&explored, &patch, &ledger)?.to_string();
+    let now = replica.look(&explored, &patch, &ledger, &explored.untouched)?.to_string();
     if let Some(image) = image {
         let path = place.join("image.patch");
         patch.write(&path).map_err(file_error("writing", &path))?;

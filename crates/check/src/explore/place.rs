@@ -1,9 +1,11 @@
 //! The file to which each block of a disk belongs, and the relation to which each file belongs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::SystemTime;
 
-use crash::{BLOCK_BYTES, Extent, FileKind, Map, MappedFile};
-use fault::disk::Recorded;
+use crash::{BLOCK_BYTES, Extent, FileKind, Log, Map, MappedFile};
+use fault::disk::{DiskFile, Recorded};
 use site::SiteNode;
 
 /// The relations of a server's databases that the rig is in, by their files.
@@ -26,6 +28,39 @@ pub(super) fn relations(node: &SiteNode) -> Relations {
         Some((path?, (kind, row.get(2))))
     });
     Relations(relations.collect())
+}
+
+/// Files that the log did not write, and a moment before which it began.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Untouched {
+    /// First files of relations, from the data directory on.
+    pub(super) paths: Vec<String>,
+    /// Seconds of the epoch.
+    pub(super) since_s: f64,
+}
+
+/// The relations' files that were there before the log, and none of whose blocks the log writes. `base` is
+/// the image, whose copying ended just before the log began.
+pub(super) fn untouched(recorded: &Recorded, log: &Log, base: &Path) -> std::io::Result<Untouched> {
+    let since = std::fs::metadata(base)?.modified()?;
+    let since_s = since.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |at| at.as_secs_f64());
+    let pieces = log.entries.iter().flat_map(crash::Entry::pieces);
+    let written: BTreeSet<u64> = pieces.map(|piece| piece.block).collect();
+    let name = |file: &DiskFile| {
+        let path = file.path.strip_prefix("data").unwrap_or(&file.path).to_string_lossy();
+        // base/5/16390.1 is of base/5/16390.
+        path.split('.').next().unwrap_or_default().to_owned()
+    };
+    let is_written = |file: &&DiskFile| {
+        file.extents.iter().any(|(_, physical, length)| {
+            let blocks = physical / BLOCK_BYTES..(physical + length).div_ceil(BLOCK_BYTES);
+            written.range(blocks).next().is_some()
+        })
+    };
+    let touched: BTreeSet<String> =
+        recorded.files.iter().flatten().filter(is_written).map(name).collect();
+    let there: BTreeSet<String> = recorded.files[0].iter().map(name).collect();
+    Ok(Untouched { paths: there.difference(&touched).cloned().collect(), since_s })
 }
 
 /// Maps where each file lay when the log began and when it ended.

@@ -6,6 +6,7 @@ use record::ledger::Ledger;
 
 use crate::error::Error;
 use crate::explore::fate::Fate;
+use crate::explore::place::Untouched;
 use crate::explore::replica::Replica;
 use crate::explore::{Explored, read_log};
 
@@ -42,7 +43,8 @@ pub(super) fn second_cuts(
         }
         let mut patch = patch.clone();
         patch.add(&cursor.overlay(&planned.state), &contents);
-        fates.push(replica.look(explored, &patch, ledger)?);
+        // A relation that only the recovery writes may have kept the time of its last change.
+        fates.push(replica.look(explored, &patch, ledger, &Untouched::default())?);
     }
     Ok(fates)
 }

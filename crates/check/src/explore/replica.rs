@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use fault::disk::Patch;
 use lab::{Node, Server};
 use record::ledger::{Anomaly, Ledger};
-use server::message::with_detail;
 use site::{NotStarted, SiteNode, start_after_cut};
 
 use crate::error::Error;
+use crate::explore::damage::damage;
 use crate::explore::fate::Fate;
+use crate::explore::place::Untouched;
+use crate::explore::spent::{Phase, Spent};
 use crate::explore::{Explored, file_error};
 use crate::ledger;
 
@@ -19,6 +21,8 @@ pub(super) struct Replica {
     /// Path of the state.
     patch: PathBuf,
     settings: lab::Settings,
+    /// Time spent on states.
+    pub(super) spent: Spent,
 }
 
 impl Replica {
@@ -38,13 +42,18 @@ impl Replica {
             ("synchronous_standby_names", ""),
             ("log_checkpoints", "off"),
             ("max_connections", "20"),
+            // Neither processes nor files that no check needs.
+            ("max_parallel_workers", "0"),
+            ("max_logical_replication_workers", "0"),
+            ("wal_init_zero", "off"),
+            ("wal_recycle", "off"),
         ]);
         let patch = node.state_path()?;
         let conninfo =
             server::keyword_form(&node.endpoint().to_string()).map_err(site::Error::from)?;
         let server = Server::Node(Box::new(node));
         let node = SiteNode { name: of.name.clone(), server, conninfo, schema: None };
-        Ok(Replica { node, patch, settings })
+        Ok(Replica { node, patch, settings, spent: Spent::default() })
     }
 
     pub(super) fn server(&mut self) -> Result<&mut Node, Error> {
@@ -60,39 +69,50 @@ impl Replica {
             settings.set("fsync", "off");
         }
         let path = self.patch.clone();
+        let mut spent = self.spent;
         let node = self.server()?;
-        node.load_state()?;
+        spent.time(Phase::Off, || node.load_state())?;
         node.configure(settings)?;
-        patch.write(&path).map_err(file_error("writing", &path))
+        let written = spent.time(Phase::State, || patch.write(&path));
+        self.spent = spent;
+        written.map_err(file_error("writing", &path))
     }
 
     /// Starts it.
     pub(super) fn start(&mut self) -> Result<Result<(), Fate>, Error> {
-        let started = start_after_cut(self.server()?)?;
-        Ok(started.map_err(|NotStarted { why, is_all_lost, .. }| match is_all_lost {
+        let mut spent = self.spent;
+        let node = self.server()?;
+        let started = spent.time(Phase::Recovery, || start_after_cut(node));
+        self.spent = spent;
+        Ok(started?.map_err(|NotStarted { why, is_all_lost, .. }| match is_all_lost {
             true => Fate::NotMounted(why),
             false => Fate::NotStarted(why),
         }))
     }
 
-    /// Brings a state up and looks through it.
+    /// Brings a state up and looks through it, but for relations that are as they were before the log.
     pub(super) fn look(
         &mut self,
         explored: &Explored<'_>,
         patch: &Patch,
         ledger: &Ledger,
+        untouched: &Untouched,
     ) -> Result<Fate, Error> {
         self.load(patch, false)?;
         if let Err(fate) = self.start()? {
             return Ok(fate);
         }
-        let fate = self.look_through(explored, ledger);
-        self.server()?.kill9()?;
-        fate
+        self.look_through(explored, ledger, untouched)
     }
 
-    fn look_through(&self, explored: &Explored<'_>, ledger: &Ledger) -> Result<Fate, Error> {
-        let found = ledger::of_node(explored.site, &self.node, ledger, explored.before);
+    fn look_through(
+        &mut self,
+        explored: &Explored<'_>,
+        ledger: &Ledger,
+        untouched: &Untouched,
+    ) -> Result<Fate, Error> {
+        let compare = || ledger::of_node(explored.site, &self.node, ledger, explored.before);
+        let found = self.spent.time(Phase::Ledger, compare);
         let (findings, notes, is_unreadable) = match found {
             Ok(found) => found,
             // A row that cannot be read is what a cut may have done.
@@ -110,36 +130,8 @@ impl Replica {
         if let Some(example) = findings.examples.first() {
             return Ok(Fate::Damaged(example.to_string()));
         }
-        Ok(self.damage().map_or(Fate::Sound, Fate::Damaged))
-    }
-
-    /// The damage that amcheck and the reading of every table by heap and by index find.
-    fn damage(&self) -> Option<String> {
-        let mut client = match self.node.connect() {
-            Ok(client) => client,
-            Err(error) => return Some(error.to_string()),
-        };
-        let mut look = || -> Result<Option<String>, postgres::Error> {
-            client.batch_execute(QUIET)?;
-            client.query(INDEXES, &[])?;
-            if let Some(row) = client.query_opt(TABLES, &[])? {
-                return Ok(Some(row.get(0)));
-            }
-            for row in client.query(READ_TABLES, &[])? {
-                let table: String = row.get(0);
-                let mut count = |ways: &str| -> Result<i64, postgres::Error> {
-                    client.batch_execute(ways)?;
-                    Ok(client.query_one(&format!("SELECT count(*) FROM {table}"), &[])?.get(0))
-                };
-                let (by_heap, by_index) = (count(BY_HEAP)?, count(BY_INDEX)?);
-                if by_heap != by_index {
-                    let why = format!("{table} has {by_heap} rows by heap, {by_index} by index");
-                    return Ok(Some(why));
-                }
-            }
-            Ok(None)
-        };
-        look().unwrap_or_else(|error| Some(with_detail(&error)))
+        let damage = damage(&self.node, untouched, explored.complaints, &mut self.spent);
+        Ok(damage.map_or(Fate::Sound, Fate::Damaged))
     }
 }
 
@@ -148,36 +140,7 @@ impl Drop for Replica {
     fn drop(&mut self) {
         if let Some(node) = self.node.server.node() {
             // A lab that is over has taken all with it.
-            let _ = node.load_state();
+            let _ = node.power_off();
         }
     }
 }
-
-const QUIET: &str = "SET jit = off; SET max_parallel_workers_per_gather = 0";
-
-/// Every btree index, and whether each row of its table is in it. The first complaint is an error.
-const INDEXES: &str = "\
-    SELECT bt_index_check(c.oid, true) FROM pg_class c JOIN pg_am m ON m.oid = c.relam \
-    JOIN pg_index i ON i.indexrelid = c.oid \
-    WHERE c.relkind = 'i' AND m.amname = 'btree' AND i.indisvalid AND c.relpersistence = 'p'";
-
-/// The first complaint about a table.
-const TABLES: &str = "\
-    SELECT format('heap table %s, block %s, offset %s: %s', c.oid::regclass, v.blkno, v.offnum, v.msg) \
-    FROM pg_class c JOIN pg_am m ON m.oid = c.relam AND m.amname = 'heap' \
-    CROSS JOIN LATERAL verify_heapam(c.oid) v \
-    WHERE c.relkind IN ('r', 't', 'm') AND c.relpersistence = 'p' LIMIT 1";
-
-/// Tables of users that an index gives every row of.
-const READ_TABLES: &str = "\
-    SELECT DISTINCT c.oid::regclass::text FROM pg_class c \
-    JOIN pg_namespace n ON n.oid = c.relnamespace \
-    JOIN pg_index i ON i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL \
-    JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam AND m.amname = 'btree' \
-    WHERE c.relkind = 'r' AND n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema' \
-    ORDER BY 1";
-
-const BY_HEAP: &str =
-    "SET enable_seqscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off";
-const BY_INDEX: &str =
-    "SET enable_seqscan = off; SET enable_indexscan = on; SET enable_indexonlyscan = on";

@@ -9,6 +9,7 @@ use record::{Note, NoteKind};
 use spec::metrics;
 
 use crate::explore::fate::Fate;
+use crate::explore::spent::Spent;
 use crate::explore::witness::Witness;
 use crate::explore::{Explored, Seen, place};
 use crate::outcome::Outcome;
@@ -71,6 +72,12 @@ pub(super) fn coverage(kinds: &[Vec<Kind>], plan: &Plan, seen: &[Seen], outcome:
         plan.states.len(),
         plan.duplicates
     ));
+}
+
+/// The time of a state, by what was done with it.
+pub(super) fn time(spent: Spent, seen: &[Seen], outcome: &mut Outcome) {
+    let states = seen.iter().map(|one| 1 + one.second.len()).sum();
+    outcome.note(format!("a state took, on average: {}", spent.each(states)));
 }
 
 /// States that failed after a second cut.

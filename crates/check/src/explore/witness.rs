@@ -37,7 +37,7 @@ impl Explored<'_> {
                 }
                 let state = State { cut, lost: lost.to_vec() };
                 let (patch, ledger) = self.state(&mut cursor, &state);
-                match replica.look(self, &patch, &ledger) {
+                match replica.look(self, &patch, &ledger, &self.untouched) {
                     Ok(found) if found.is_like(&one.fate) => {
                         fate = found;
                         true

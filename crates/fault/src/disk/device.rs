@@ -95,6 +95,7 @@ impl Device {
             Order::Heal => state.failing = None,
             Order::Record { max_bytes } => state.record(max_bytes)?,
             Order::Close => state.close(),
+            Order::Load => state.load()?,
         }
         if let Some(recorder) = &state.recorder {
             state.counts.logged = recorder.bytes();
@@ -199,6 +200,14 @@ impl DeviceState {
             drop(recorder);
             self.counts.logged = bytes.load(std::sync::atomic::Ordering::Relaxed);
         }
+    }
+
+    /// Is switched on anew with another state.
+    fn load(&mut self) -> io::Result<()> {
+        self.close();
+        (self.cache, self.counts) = (Cache::default(), Status::default());
+        (self.power, self.failing, self.cut_at) = (Power::On, None, None);
+        self.medium.load()
     }
 
     fn expect_power(&self) -> io::Result<()> {

@@ -116,6 +116,7 @@ impl Error {
                 "losetup -l shows who has them; in a container, pass more of /dev/loop* to it"
             }
             Self::UnknownFileSystem { .. } => "load its kernel module",
+            Self::NoProgram { program: "mkfs.xfs" } => "apt-get install xfsprogs",
             Self::NoProgram { .. } => "apt-get install e2fsprogs",
             Self::NoSpace { .. } => "give the disk a smaller size, or free some space",
             Self::LogFull { .. } => {

@@ -21,6 +21,8 @@ pub(crate) enum Medium {
 #[derive(Debug)]
 pub(crate) struct StateMedium {
     base: File,
+    /// Path of the patch.
+    path: PathBuf,
     patch: Patch,
     contents: Vec<File>,
     /// As large as the base, and empty but for the blocks that were written.
@@ -121,11 +123,20 @@ impl Medium {
     /// `directory`.
     pub(crate) fn state(base: File, patch: &Path, directory: &Path) -> io::Result<Medium> {
         let own = super::parts::nameless_file(directory)?;
-        own.set_len(base.metadata()?.len())?;
-        let patch = Patch::read(patch)?;
-        let contents = patch.contents.iter().map(File::open).collect::<io::Result<_>>()?;
-        let written = BTreeSet::new();
-        Ok(Medium::State(StateMedium { base, patch, contents, own, written }))
+        let (path, written) = (patch.to_owned(), BTreeSet::new());
+        let (patch, contents) = (Patch::default(), Vec::new());
+        let mut state = StateMedium { base, path, patch, contents, own, written };
+        state.load()?;
+        Ok(Medium::State(state))
+    }
+
+    /// Takes the state that is in the file of the patch now, and forgets what was written to the last
+    /// one.
+    pub(crate) fn load(&mut self) -> io::Result<()> {
+        match self {
+            Medium::Image(_) => Err(io::ErrorKind::Unsupported.into()),
+            Medium::State(state) => state.load(),
+        }
     }
 
     pub(crate) fn size_bytes(&self) -> io::Result<u64> {
@@ -150,6 +161,16 @@ impl Medium {
 }
 
 impl StateMedium {
+    fn load(&mut self) -> io::Result<()> {
+        self.own.set_len(0)?;
+        self.own.set_len(self.base.metadata()?.len())?;
+        self.written.clear();
+        self.patch = Patch::read(&self.path)?;
+        let opened = self.patch.contents.iter().map(File::open);
+        self.contents = opened.collect::<io::Result<_>>()?;
+        Ok(())
+    }
+
     fn read(&self, data: &mut [u8], offset: u64) -> io::Result<()> {
         // What nothing has changed is read in one piece.
         let end = offset + data.len() as u64;
@@ -295,9 +316,16 @@ mod tests {
         medium.write(&[8; 4096], 8192).unwrap();
         write_image(&path("base"), &path("patch"), &path("image")).unwrap();
         assert_eq!(std::fs::read(path("image")).unwrap(), expected);
+        let loaded = expected.clone();
         expected[5120..5632].fill(7);
         expected[8192..12288].fill(8);
         check(&medium, &expected);
+        // Another state, without what was written to this one.
+        medium.load().unwrap();
+        check(&medium, &loaded);
+        Patch::default().write(&path("patch")).unwrap();
+        medium.load().unwrap();
+        check(&medium, &base);
         assert_eq!(std::fs::read(path("base")).unwrap(), base);
     }
 }

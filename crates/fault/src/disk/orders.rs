@@ -25,6 +25,8 @@ pub(crate) enum Order {
     Record { max_bytes: u64 },
     /// End the log.
     Close,
+    /// Hold the state that is in the file of the patch now, as one that was just switched on.
+    Load,
 }
 
 /// The requests that a disk fails, and the error.
@@ -125,6 +127,7 @@ impl fmt::Display for Order {
             Self::Heal => f.write_str("heal"),
             Self::Record { max_bytes } => write!(f, "record {max_bytes}"),
             Self::Close => f.write_str("close"),
+            Self::Load => f.write_str("load"),
         }
     }
 }
@@ -153,6 +156,7 @@ impl FromStr for Order {
             ["heal"] => Self::Heal,
             ["record", max_bytes] => Self::Record { max_bytes: number(max_bytes)? },
             ["close"] => Self::Close,
+            ["load"] => Self::Load,
             _ => return Err(Malformed),
         })
     }
@@ -203,6 +207,7 @@ mod tests {
             Order::Heal,
             Order::Record { max_bytes: 9 },
             Order::Close,
+            Order::Load,
         ] {
             assert_eq!(order.to_string().parse(), Ok(order));
         }

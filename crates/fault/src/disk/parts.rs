@@ -15,12 +15,10 @@ use os::regular_file;
 use os::user::User;
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
+use terms::FileSystem;
 
 use crate::disk::Method;
 use crate::disk::error::{Error, FUSE, step};
-
-/// The one that PostgreSQL runs on nearly everywhere.
-pub(crate) const FILE_SYSTEM: &str = "ext4";
 
 /// Checks that this machine can have such a disk.
 ///
@@ -40,16 +38,24 @@ pub fn check(method: &Method) -> Result<(), Error> {
         opened.map_err(|source| Error::NoDevice { device, source })?;
     }
     loop_device::check_free().map_err(no_loop_device)?;
+    check_file_system(FileSystem::Ext4)
+}
+
+/// Checks that this machine can make and mount such a file system.
+///
+/// # Errors
+/// [`Error::UnknownFileSystem`], [`Error::NoProgram`].
+pub fn check_file_system(kind: FileSystem) -> Result<(), Error> {
     let known = proc_files::read("filesystems").unwrap_or_default();
     // A module is loaded when it is mounted for the first time.
     let is_module = || {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
-        Path::new("/lib/modules").join(release).join("kernel/fs").join(FILE_SYSTEM).is_dir()
+        Path::new("/lib/modules").join(release).join("kernel/fs").join(kind.name()).is_dir()
     };
-    if !known.split_whitespace().any(|word| word == FILE_SYSTEM) && !is_module() {
-        return Err(Error::UnknownFileSystem { kind: FILE_SYSTEM });
+    if !known.split_whitespace().any(|word| word == kind.name()) && !is_module() {
+        return Err(Error::UnknownFileSystem { kind: kind.name() });
     }
-    mkfs().map(drop)
+    mkfs(kind).map(drop)
 }
 
 pub(crate) fn make_image(image: &Path, size_bytes: u64) -> Result<(), Error> {
@@ -110,20 +116,23 @@ pub(crate) fn nameless_file(directory: &Path) -> io::Result<File> {
 /// Makes an empty file system whose root belongs to `owner`.
 pub(crate) fn make_file_system(
     init: &Init,
+    kind: FileSystem,
     image: &Path,
     directory: &Path,
     owner: User,
 ) -> Result<(), Error> {
-    let (program, log) = (mkfs()?, directory.join("mkfs.log"));
+    let (program, log) = (mkfs(kind)?, directory.join("mkfs.log"));
     let _ = fs::remove_file(&log);
-    let command = Command::new(&program)
-        .args(["-q", "-F", "-b", "4096", "-m", "0"])
-        .arg("-E")
+    let User { uid, gid, .. } = owner;
+    let options = match kind {
         // Nothing is written later in the background, in the middle of a window.
-        .arg(format!(
-            "lazy_itable_init=0,lazy_journal_init=0,root_owner={}:{}",
-            owner.uid, owner.gid
-        ))
+        FileSystem::Ext4 => format!(
+            "-q -F -b 4096 -m 0 -E lazy_itable_init=0,lazy_journal_init=0,root_owner={uid}:{gid}"
+        ),
+        FileSystem::Xfs => "-q -f".to_owned(),
+    };
+    let command = Command::new(&program)
+        .args(options.split(' '))
         .arg(image)
         .directory("/")
         .stdout(Output::File(log.clone()))
@@ -190,9 +199,14 @@ pub(crate) fn no_loop_device(source: io::Error) -> Error {
 
 /// The reason why the file system of a disk with this image is not mounted. The kernel reports a damaged
 /// superblock as EINVAL, a failed check as EUCLEAN or EBADMSG, and a damaged journal as EIO.
-pub(crate) fn not_mounted(device: &Path, image: &Path, source: io::Error) -> Error {
+pub(crate) fn not_mounted(
+    kind: FileSystem,
+    device: &Path,
+    image: &Path,
+    source: io::Error,
+) -> Error {
     match Errno::from_io_error(&source) {
-        Some(Errno::NODEV) => Error::UnknownFileSystem { kind: FILE_SYSTEM },
+        Some(Errno::NODEV) => Error::UnknownFileSystem { kind: kind.name() },
         Some(Errno::INVAL | Errno::UCLEAN | Errno::BADMSG | Errno::IO) => {
             Error::FileSystemLost { image: image.to_owned(), source }
         }
@@ -213,19 +227,20 @@ fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-fn mkfs() -> Result<PathBuf, Error> {
-    e2fs_program(MKFS)
+fn mkfs(kind: FileSystem) -> Result<PathBuf, Error> {
+    file_system_program(match kind {
+        FileSystem::Ext4 => "mkfs.ext4",
+        FileSystem::Xfs => "mkfs.xfs",
+    })
 }
 
-/// A program of e2fsprogs.
-pub(crate) fn e2fs_program(program: &'static str) -> Result<PathBuf, Error> {
+/// A program of e2fsprogs or xfsprogs.
+pub(crate) fn file_system_program(program: &'static str) -> Result<PathBuf, Error> {
     // Not in everybody's PATH.
     let folders = ["/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin"];
     let found = folders.iter().map(|folder| Path::new(folder).join(program));
     found.into_iter().find(|path| path.is_file()).ok_or(Error::NoProgram { program })
 }
-
-const MKFS: &str = "mkfs.ext4";
 
 /// It takes a fraction of a second; a machine that is thrashing may need many times that.
 const MKFS_TIMEOUT: Duration = Duration::from_secs(120);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use os::init::Init;
 use serde::{Deserialize, Serialize};
+use terms::FileSystem;
 
 use super::error::{Error, step};
 use super::orders::{Order, Status};
@@ -85,8 +86,8 @@ impl Disk {
         }
         let base = matches!(self.config.method, Method::Block { .. }).then(|| self.base());
         let journal = match &base {
-            Some(base) => journal_blocks(base)?,
-            None => Vec::new(),
+            Some(base) if self.config.file_system == FileSystem::Ext4 => journal_blocks(base)?,
+            _ => Vec::new(),
         };
         let files = [std::mem::take(&mut self.files_before), self.files(init)?];
         Ok(Recorded { log: self.directory.join(LOG), base, bytes, files, journal })
@@ -109,13 +110,16 @@ impl Disk {
         self.owner.access(find).map_err(step("looking for the files of", &root))
     }
 
-    /// Switches it off, and on with the state that is in its file of [`Disk::patch_path`].
+    /// Unmounts it, and has it hold the state that is in its file of [`Disk::patch_path`] when it is
+    /// switched on next. Its process stays: a new one for each state would cost more than many a recovery.
     ///
     /// # Errors
-    /// As [`Disk::power_off`] and [`Disk::power_on`].
+    /// As [`Disk::power_off`].
     pub fn load_state(&mut self, init: &Init) -> Result<(), Error> {
-        self.power_off(init)?;
-        self.power_on(init)
+        match self.process {
+            Some(_) => self.unmount(init),
+            None => self.format(init),
+        }
     }
 
     /// Path of the state that a disk of that kind is switched on with.
@@ -135,7 +139,7 @@ impl Disk {
 
 /// The blocks of the journal of the ext4 file system in an image, as its own debugger tells them.
 fn journal_blocks(image: &Path) -> Result<Vec<(u64, u64)>, Error> {
-    let program = parts::e2fs_program(DEBUGFS)?;
+    let program = parts::file_system_program(DEBUGFS)?;
     let output =
         std::process::Command::new(&program).args(["-R", "blocks <8>"]).arg(image).output();
     let output = output.map_err(step("running", &program))?;

@@ -147,6 +147,7 @@ impl Objects {
             Verb::RecordWrites(bytes) => self.node_mut(number, |node| node.record_writes(bytes)),
             Verb::EndRecord => self.node_mut(number, |node| node.end_record().map(Box::new)),
             Verb::LoadState => self.node_mut(number, Node::load_state),
+            Verb::PowerOff => self.node_mut(number, Node::power_off),
             Verb::StatePath => self.node(number, Node::state_path),
             Verb::DiskDirectory => self.node(number, Node::disk_directory),
             Verb::DataBytes => self.node(number, Node::data_bytes),

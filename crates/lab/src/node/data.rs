@@ -178,13 +178,14 @@ impl Node {
     /// # Errors
     /// [`Error::State`] where this one has no block disk; a name that is taken.
     pub fn replica(&self, name: &str, base: PathBuf) -> Result<Node, Error> {
-        let Some(DiskConfig { size_bytes, method: Method::Block { program, .. } }) =
+        let Some(DiskConfig { size_bytes, file_system, method: Method::Block { program, .. } }) =
             self.config.disk.clone()
         else {
             return Err(self.state("exploring", "has no block disk"));
         };
         let mut config = self.config.clone();
-        config.disk = Some(DiskConfig { size_bytes, method: Method::State { base, program } });
+        let method = Method::State { base, program };
+        config.disk = Some(DiskConfig { size_bytes, file_system, method });
         (config.swallow_fsync, config.is_archived) = (None, false);
         Lab(Arc::clone(&self.object.lab)).node(name, config)
     }
@@ -195,6 +196,14 @@ impl Node {
     /// [`Error::Disk`].
     pub fn load_state(&mut self) -> Result<(), Error> {
         self.ask(Verb::LoadState)
+    }
+
+    /// Kills it and switches its disk off.
+    ///
+    /// # Errors
+    /// [`Error::Disk`].
+    pub fn power_off(&mut self) -> Result<(), Error> {
+        self.ask(Verb::PowerOff)
     }
 
     /// Path of the state that its disk is switched on with.

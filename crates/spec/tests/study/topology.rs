@@ -8,7 +8,7 @@ question = "?"
 [settings]
 work_mem = "1MB"
 [topologies.C]
-nodes.primary = { sync = "ANY 1", disk = { cut = "block", size = "1GB", sector = 4096 } }
+nodes.primary = { sync = "ANY 1", disk = { cut = "block", size = "1GB", sector = 4096, fs = "xfs" } }
 nodes.standby1 = { of = "primary", sync = 2 }
 nodes.standby2 = { of = "primary", sync = 1 }
 nodes.distant = { of = "standby1" }
@@ -59,8 +59,13 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
         "primary standby1 standby2 distant front watcher shard1 shard2 many door1 door2 proxy"
     );
     let node = |name: &str| topology.node(name).unwrap();
-    let disk =
-        Disk::CutBlock { size_bytes: 1 << 30, sector_bytes: 4096, lying: false, log_bytes: None };
+    let disk = Disk::CutBlock {
+        size_bytes: 1 << 30,
+        sector_bytes: 4096,
+        lying: false,
+        file_system: spec::FileSystem::Xfs,
+        log_bytes: None,
+    };
     assert_eq!(node("primary").disk, disk);
     assert_eq!(
         node("primary").settings["synchronous_standby_names"],
@@ -279,7 +284,7 @@ script = "orders.sql"
 ledger = { insert = "writes_log" }
 [scenarios.explore]
 run = ["writes"]
-checks = [{ explore = "primary", states = 500, second_cuts = 10 }]
+checks = [{ explore = "primary", states = 500, second_cuts = 10, complaints = "SELECT 1" }]
 [scenarios.fail]
 run = ["writes"]
 timeline = [{ at = "1s", fail_disk = "primary", flush = 3, error = "ENOSPC" }]
@@ -299,8 +304,8 @@ fn a_disk_keeps_a_log_fails_and_loses_its_power_at_a_request() {
         matches!(node.disk, Disk::CutBlock { log_bytes: Some(bytes), .. } if bytes == 64 << 20)
     );
     assert_eq!(node.swallow_fsync, Some(Swallowed::Control));
-    let node = Some("primary".to_owned());
-    let explore = Check::Explore(Explore { node, states: 500, second_cuts: 10 });
+    let (node, complaints) = (Some("primary".to_owned()), Some("SELECT 1".to_owned()));
+    let explore = Check::Explore(Explore { node, states: 500, second_cuts: 10, complaints });
     assert_eq!(study.points[0].checks, [explore]);
     let action = |point: usize| study.points[point].timeline[0].action.clone();
     let node = "primary".to_owned();
@@ -327,7 +332,7 @@ fn a_disk_keeps_a_log_fails_and_loses_its_power_at_a_request() {
     check(
         "states = 500, ",
         "",
-        "`{ explore = \"primary\", second_cuts = 10 }` a check has no states",
+        "`{ explore = \"primary\", second_cuts = 10, complaints = \"SELECT 1\" }` a check has no states",
     );
     check(
         "second_cuts = 10",

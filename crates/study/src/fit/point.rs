@@ -249,7 +249,8 @@ fn power_misfits(point: &Point, free_bytes: u64) -> Vec<Misfit> {
     let lacks = disks.filter_map(|config| {
         let (needs_bytes, directory) = (config.size_bytes, std::env::temp_dir());
         let no_space = fault::disk::Error::NoSpace { directory, needs_bytes, free_bytes };
-        let check = fault::disk::check(&config.method);
+        let check = fault::disk::check(&config.method)
+            .and_then(|()| fault::disk::check_file_system(config.file_system));
         check.err().or((needs_bytes > free_bytes).then_some(no_space))
     });
     let lacks = lacks.filter(|error| !matches!(error, fault::disk::Error::NotRoot));

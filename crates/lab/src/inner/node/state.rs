@@ -38,10 +38,16 @@ impl Node {
         if !folder.is_dir() {
             make_directory(folder, self.program.owner)?;
         }
-        self.format_disk()?;
+        self.with_disk("changing the state of", Disk::load_state)?;
         // Its next start switches the disk on.
         self.is_cut = true;
         Ok(())
+    }
+
+    /// As [`crate::Node::power_off`].
+    pub(crate) fn power_off(&mut self) -> Result<(), Error> {
+        self.program.kill9()?;
+        self.with_disk("switching off", Disk::power_off).map(drop)
     }
 
     /// As [`crate::Node::state_path`].

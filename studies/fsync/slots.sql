@@ -1,0 +1,3 @@
+-- Nothing but flushes of directories makes the name of a new slot durable.
+INSERT INTO slots
+    SELECT slot_name FROM pg_create_physical_replication_slot('s' || nextval('slot_numbers'));
