@@ -356,10 +356,13 @@ fn a_record_of_a_comparison_is_shown_and_told_to_other_programs() {
     let mut arguments = vec!["compare", "--b-sql", "slower.sql", "--data", "data.sql"];
     arguments.extend(["-f", "work.sql", "--out", "record", "--threshold", "20%"]);
     arguments.extend(["--junit", "first.xml", "-c", "2", "-M", "prepared"]);
-    arguments.extend(["--max-time", "90s"]);
+    arguments.extend(["--max-time", "90s", "--metrics", "compare.prom"]);
     desk.pgrig(&arguments).ended(0);
+    let figures = std::fs::read_to_string(desk.path("compare.prom")).unwrap();
+    assert!(figures.contains("\npgrig_compare_ratio{figure=\"throughput\",bound=\"point\"} 0."));
     let record = std::fs::read_to_string(desk.path("record/comparison.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    crate::schemas::check("comparison", &record);
     assert_eq!(record["plans"][0]["statement"], "SELECT work();", "{}", record["plans"]);
     assert!(record["background"][1]["idle_cpus"].is_number(), "{}", record["background"]);
     let junit = std::fs::read_to_string(desk.path("first.xml")).expect("the JUnit file");
