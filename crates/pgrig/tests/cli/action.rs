@@ -111,8 +111,9 @@ fn the_steps_build_compare_and_leave_a_summary() {
         ["better", "equal", "cannot_tell", "worse"].contains(&outputs["verdict"]),
         "{outputs:?}"
     );
-    let number = |name: &str| outputs[name].parse::<f64>().expect(name);
-    assert!(number("low") <= number("ratio") && number("ratio") <= number("high"), "{outputs:?}");
+    // On a busy machine half a minute may be too short for an interval; then all three are empty.
+    let bounds = ["low", "ratio", "high"].map(|name| outputs[name].parse::<f64>().ok());
+    assert!(bounds.is_sorted() && (bounds[0].is_some() || bounds[2].is_none()), "{outputs:?}");
     assert!(desk.path(outputs["report"]).is_file());
     assert_eq!(std::fs::read_to_string(desk.path(outputs["comment"])).unwrap(), summary);
     for name in outputs.keys() {
