@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test setup-bench test test-fast check bench extension dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-states soak-isolation soak-failover soak-kills attack clean
+.PHONY: demo build setup setup-test setup-bench test test-fast check bench extension site dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-states soak-isolation soak-failover soak-kills attack clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -34,6 +34,10 @@ test-fast:
 	@cargo test --workspace --locked --lib --bins --test architecture --test virtual_time --test language --test study \
 	    --test shipped --test coverage --test figures --test record --test strangers --test endings --test html --test text \
 	    --test verdicts --test evidence --test controls --test sources --test histories
+
+# The pages as a site with search, into target/site/book.
+site:
+	@scripts/site
 
 # The archive and the packages of a release, into dist/.
 dist:
@@ -70,10 +74,11 @@ soak-promote: setup build
 	@$(PGRIG) run replication --profile smoke --only 'C/primary_dies*' --rounds $(ROUNDS) --gate
 
 # A guarded primary whose synchronous standby dies every ten seconds: at most one change of sync mode
-# a minute. MINUTES=60 for more.
+# a minute. Then guards, standbys, links and the primary die at random: no commit is unprotected without a
+# record, and none hangs longer than the grace and two seconds. MINUTES=60 for more.
 MINUTES = 10
 soak-guard: setup-test
-	@PGRIG_SOAK_MINUTES=$(MINUTES) cargo test --locked -p pgrig --test guard flapping -- --ignored --nocapture
+	@PGRIG_SOAK_MINUTES=$(MINUTES) cargo test --locked -p pgrig --test guard -- --ignored --nocapture --test-threads 1
 
 # Nodes added and removed under load, while the tool, a node or the proxy is killed, until so many
 # rows are acknowledged and twenty batches of buckets have moved; ROWS=100000 for less.

@@ -46,6 +46,45 @@ pub enum Event {
     Ended { in_force: String, asked: String, window: Option<u64> },
 }
 
+impl Event {
+    /// True if it changes which standbys commits wait for or what is exposed, or if the guard could not
+    /// change that.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        matches!(
+            self,
+            Event::Changing { .. }
+                | Event::Adopted { .. }
+                | Event::Closed { .. }
+                | Event::NoRecord { .. }
+        )
+    }
+
+    /// The word that stands for its kind in JSON.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Event::Guarding { .. } => "guarding",
+            Event::NothingAsked => "nothing_asked",
+            Event::CommitsDoNotWait { .. } => "commits_do_not_wait",
+            Event::Remote => "remote",
+            Event::Standby => "standby",
+            Event::Lost { .. } => "lost",
+            Event::StandbyCame { .. } => "standby_came",
+            Event::StandbyGone { .. } => "standby_gone",
+            Event::Waiting { .. } => "waiting",
+            Event::Changing { .. } => "changing",
+            Event::InForce { .. } => "in_force",
+            Event::NotInForce { .. } => "not_in_force",
+            Event::WouldChange { .. } => "would_change",
+            Event::Adopted { .. } => "adopted",
+            Event::Closed { .. } => "closed",
+            Event::NoRecord { .. } => "no_record",
+            Event::Ended { .. } => "ended",
+        }
+    }
+}
+
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

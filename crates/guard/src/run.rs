@@ -18,6 +18,7 @@ use crate::event::Event;
 use crate::look::Look;
 use crate::manager;
 use crate::policy::Policy;
+use crate::pulse::{Observer, PrimaryPulse, Pulse};
 use crate::row::{Facts, Observation};
 use crate::session::{Session, names};
 use crate::state::{self, GuardState};
@@ -42,20 +43,20 @@ pub struct Options {
 ///
 /// # Errors
 /// Whatever keeps it from beginning; later, only what another connection does not help against.
-pub fn run(options: &Options, stop: &Control, tell: &mut dyn FnMut(&Event)) -> Result<(), Error> {
+pub fn run(options: &Options, stop: &Control, observer: &mut dyn Observer) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| Error::File {
         doing: "starting the event loop in",
         path: std::env::current_exe().unwrap_or_default(),
         source,
     })?;
-    let mut guard = Guard::new(options, tell)?;
+    let mut guard = Guard::new(options, observer)?;
     tokio::task::LocalSet::new().block_on(&runtime, guard.run(stop))
 }
 
 struct Guard<'a> {
     options: &'a Options,
-    tell: &'a mut dyn FnMut(&Event),
+    observer: &'a mut dyn Observer,
     keeps: Option<Persisted>,
     began: Instant,
     charge: Option<GuardedPrimary>,
@@ -83,7 +84,7 @@ struct GuardedPrimary {
 }
 
 impl<'a> Guard<'a> {
-    fn new(options: &'a Options, tell: &'a mut dyn FnMut(&Event)) -> Result<Guard<'a>, Error> {
+    fn new(options: &'a Options, observer: &'a mut dyn Observer) -> Result<Guard<'a>, Error> {
         let keeps = match &options.state {
             Some(path) if !options.dry_run => {
                 let directory = Directory::open(path)?;
@@ -93,7 +94,7 @@ impl<'a> Guard<'a> {
             _ => None,
         };
         let began = Instant::now();
-        Ok(Guard { options, tell, keeps, began, charge: None, trouble: None })
+        Ok(Guard { options, observer, keeps, began, charge: None, trouble: None })
     }
 
     async fn run(&mut self, stop: &Control) -> Result<(), Error> {
@@ -109,6 +110,7 @@ impl<'a> Guard<'a> {
                     Err(error) => Err(error),
                 },
             };
+            self.pulse(turned.is_ok());
             match turned {
                 Ok(pause) => tokio::time::sleep(pause).await,
                 Err(error) if error.may_pass() => {
@@ -277,13 +279,24 @@ impl<'a> Guard<'a> {
     }
 
     fn tell(&mut self, event: Event) {
-        (self.tell)(&event);
+        self.observer.tell(&event);
+    }
+
+    fn pulse(&mut self, is_connected: bool) {
+        let charge = self.charge.as_ref().filter(|_| is_connected);
+        let primary = charge.and_then(|charge| {
+            let (waiting, oldest) = charge.watch.waiting();
+            let (asked, confirmed) = (&charge.asked.setting, charge.watch.confirmed());
+            Some(PrimaryPulse { asked, look: charge.seen.as_ref()?, confirmed, waiting, oldest })
+        });
+        let windows = self.keeps.as_ref().map_or(&[][..], |keeps| keeps.books.windows());
+        self.observer.pulse(&Pulse { is_connected, primary, windows });
     }
 
     /// Tells of something that goes on, once.
     fn trouble(&mut self, event: Event) {
         if self.trouble.as_ref() != Some(&event) {
-            (self.tell)(&event);
+            self.observer.tell(&event);
             self.trouble = Some(event);
         }
     }

@@ -7,21 +7,39 @@ use serde::Serialize;
 use crate::asked::Asked;
 use crate::books::{self, Window};
 use crate::error::Error;
+use crate::look::Standby;
 use crate::row::Observation;
 use crate::session::Session;
 use crate::state::{self, GuardState};
+use server::Setting;
 
 /// Status of a guard and its server.
 #[derive(Debug, Serialize)]
 pub struct Status {
+    /// The short answer.
+    pub verdict: Verdict,
+    /// State of the server; none if it does not answer.
+    pub server: Option<Seen>,
+    /// The reason why the server's state is unknown.
+    pub error: Option<String>,
+    /// Next step if it is unknown.
+    pub hint: Option<String>,
     /// State that the guard left last; none if there has been none.
     pub state: Option<GuardState>,
     /// Every exposure that is recorded.
     pub windows: Vec<Window>,
-    /// State of the server, or the reason why it is unknown.
-    pub server: Result<Seen, String>,
-    /// Next step if it is unknown.
-    pub hint: Option<String>,
+}
+
+/// The short answer of a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Commits wait for as many standbys as the operator asks for, and no window is open.
+    Covered,
+    /// A window is open, or the setting in force is weaker than the one asked for.
+    Exposed,
+    /// The server does not answer.
+    Unreachable,
 }
 
 /// State of the server.
@@ -37,8 +55,10 @@ pub struct Seen {
     pub asked: String,
     /// The setting that is in force.
     pub in_force: String,
-    /// Its standbys.
+    /// Its connected standbys.
     pub standbys: Vec<SeenStandby>,
+    /// Standbys that the operator's setting names and that are not connected.
+    pub missing: Vec<String>,
     /// Commits that wait for a standby.
     pub waiting: usize,
 }
@@ -48,6 +68,8 @@ pub struct Seen {
 #[allow(missing_docs)] // As in pg_stat_replication.
 pub struct SeenStandby {
     pub application_name: String,
+    /// True if the operator's setting names it.
+    pub is_asked_for: bool,
     pub streams: bool,
     pub flush_lsn: Option<String>,
     /// WAL that the primary has flushed and it has not.
@@ -64,14 +86,27 @@ pub fn status(server: &server::Conninfo, directory: Option<&Path>) -> Result<Sta
         Some(directory) => (state::load(directory)?, books::read(directory)?),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let (server, hint) = match runtime {
-        Ok(runtime) => match tokio::task::LocalSet::new().block_on(&runtime, look(server)) {
-            Ok(seen) => (Ok(seen), None),
-            Err(error) => (Err(error.to_string()), error.hint()),
-        },
-        Err(error) => (Err(error.to_string()), None),
+    let looked = match runtime {
+        Ok(runtime) => tokio::task::LocalSet::new()
+            .block_on(&runtime, look(server))
+            .map_err(|error| (error.to_string(), error.hint())),
+        Err(error) => Err((error.to_string(), None)),
     };
-    Ok(Status { state, windows, server, hint })
+    let (server, error, hint) = match looked {
+        Ok(seen) => (Some(seen), None, None),
+        Err((error, hint)) => (None, Some(error), hint),
+    };
+    let verdict = verdict(server.as_ref(), &windows);
+    Ok(Status { verdict, server, error, hint, state, windows })
+}
+
+fn verdict(server: Option<&Seen>, windows: &[Window]) -> Verdict {
+    let Some(seen) = server else { return Verdict::Unreachable };
+    let is_open = windows.last().is_some_and(|window| window.closed.is_none());
+    match is_open || seen.asked != seen.in_force {
+        true => Verdict::Exposed,
+        false => Verdict::Covered,
+    }
 }
 
 async fn look(server: &server::Conninfo) -> Result<Seen, Error> {
@@ -85,11 +120,20 @@ async fn look(server: &server::Conninfo) -> Result<Seen, Error> {
         asked: marked.map_or_else(|| facts.setting.clone(), |asked| asked.text),
         in_force: facts.setting,
         standbys: Vec::new(),
+        missing: Vec::new(),
         waiting: 0,
     };
     if let Observation::Primary(look) = session.look().await? {
         seen.waiting = look.waiting.len();
+        let names = match seen.asked.parse() {
+            Ok(Setting::Sync(demand)) => demand.names,
+            Ok(Setting::Off) | Err(_) => Vec::new(),
+        };
+        seen.missing = missing(&names, &look.standbys);
+        let is_asked_for =
+            |name: &str| names.iter().any(|one| one == "*" || one.eq_ignore_ascii_case(name));
         let standbys = look.standbys.into_iter().map(|one| SeenStandby {
+            is_asked_for: is_asked_for(&one.name),
             application_name: one.name,
             streams: one.streams,
             flush_lsn: one.flush.map(|lsn| lsn.to_string()),
@@ -98,4 +142,10 @@ async fn look(server: &server::Conninfo) -> Result<Seen, Error> {
         seen.standbys = standbys.collect();
     }
     Ok(seen)
+}
+
+/// Names of a setting that no connected standby has.
+fn missing(names: &[String], standbys: &[Standby]) -> Vec<String> {
+    let is_there = |name: &String| standbys.iter().any(|one| one.name.eq_ignore_ascii_case(name));
+    names.iter().filter(|name| *name != "*" && !is_there(name)).cloned().collect()
 }

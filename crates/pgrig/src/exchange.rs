@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use record::Comparison;
 use report::{Measure, Results};
 use serde_json::{Value, json};
 
@@ -22,6 +23,13 @@ pub(crate) struct ExchangeArguments {
     /// Add a summary to the GitHub job (the file that $GITHUB_STEP_SUMMARY names)
     #[arg(long)]
     pub(crate) github_summary: bool,
+    /// Set the outputs of the GitHub step (the file that $GITHUB_OUTPUT names): of a comparison verdict,
+    /// ratio, low, high and figure
+    #[arg(long)]
+    pub(crate) github_output: bool,
+    /// Write the summary into a file: the body of a comment
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
     /// Write files for github-action-benchmark: bigger-is-better.json and smaller-is-better.json
     #[arg(long, value_name = "DIR")]
     pub(crate) benchmark_action: Option<PathBuf>,
@@ -33,20 +41,32 @@ pub(crate) struct ExchangeArguments {
 impl ExchangeArguments {
     /// True if anything is to be written.
     pub(crate) fn is_asked(&self) -> bool {
-        let Self { junit, github_summary, benchmark_action, bencher } = self;
-        *github_summary || junit.is_some() || benchmark_action.is_some() || bencher.is_some()
+        let Self { junit, github_summary, github_output, markdown, benchmark_action, bencher } =
+            self;
+        let files = [junit, markdown, benchmark_action, bencher];
+        *github_summary || *github_output || files.into_iter().any(Option::is_some)
     }
 
     /// Refuses what cannot work, before anything is measured.
     pub(crate) fn check(&self) -> Result<(), Complaint> {
-        let summary = self.github_summary.then(summary_file).transpose()?;
-        for path in [&self.junit, &self.bencher, &summary].into_iter().flatten() {
+        let summary = self.github_summary.then(|| github_file(SUMMARY)).transpose()?;
+        let output = self.github_output.then(|| github_file(OUTPUT)).transpose()?;
+        let files = [&self.junit, &self.markdown, &self.bencher, &summary, &output];
+        for path in files.into_iter().flatten() {
             record::check_file(path)?;
         }
         match &self.benchmark_action {
             Some(directory) => Ok(record::check_directory(directory)?),
             None => Ok(()),
         }
+    }
+
+    /// Writes what is asked for about a comparison.
+    pub(crate) fn write_comparison(&self, found: &Comparison) -> Result<(), Complaint> {
+        if self.github_output {
+            append(&github_file(OUTPUT)?, &outputs(found))?;
+        }
+        self.write(&Results::of_comparison(found))
     }
 
     /// Writes what is asked for. Files of measures are not written without a measure: a service would take
@@ -56,10 +76,10 @@ impl ExchangeArguments {
             put(path, &results.junit())?;
         }
         if self.github_summary {
-            let path = summary_file()?;
-            let file = OpenOptions::new().create(true).append(true).open(&path);
-            file.and_then(|mut file| file.write_all(results.summary().as_bytes()))
-                .map_err(|error| failed(&path, &error))?;
+            append(&github_file(SUMMARY)?, &results.summary())?;
+        }
+        if let Some(path) = &self.markdown {
+            put(path, &results.summary())?;
         }
         if results.figures.is_empty() {
             if self.benchmark_action.is_some() || self.bencher.is_some() {
@@ -81,12 +101,41 @@ impl ExchangeArguments {
     }
 }
 
-fn summary_file() -> Result<PathBuf, Complaint> {
-    let path = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
+/// An option, and the variable that names the file which it writes.
+type GithubFile = (&'static str, &'static str);
+
+const SUMMARY: GithubFile = ("--github-summary", "GITHUB_STEP_SUMMARY");
+const OUTPUT: GithubFile = ("--github-output", "GITHUB_OUTPUT");
+
+fn github_file((option, variable): GithubFile) -> Result<PathBuf, Complaint> {
+    let path = std::env::var_os(variable).filter(|path| !path.is_empty());
     path.map(PathBuf::from).ok_or_else(|| {
-        Complaint::new("--github-summary: $GITHUB_STEP_SUMMARY names no file")
+        Complaint::new(format!("{option}: ${variable} names no file"))
             .hinted(Some("GitHub sets it inside a job; elsewhere set it yourself"))
     })
+}
+
+/// The outputs of a step that compares: what the figure that the answer begins with shows, and the verdict
+/// that `--gate` would go by.
+fn outputs(found: &Comparison) -> String {
+    let first = found.deciding().into_iter().next();
+    let figure = found.figures.iter().find(|figure| Some(figure.metric) == first);
+    let ratio = figure.and_then(|figure| figure.b_over_a.as_ref());
+    let number = |value: Option<f64>| value.map(|value| format!("{value:.4}")).unwrap_or_default();
+    [
+        ("verdict", found.gate().word().to_owned()),
+        ("figure", first.map(|metric| metric.name().to_owned()).unwrap_or_default()),
+        ("ratio", number(ratio.map(|ratio| ratio.value))),
+        ("low", number(ratio.map(|ratio| ratio.lower))),
+        ("high", number(ratio.map(|ratio| ratio.upper))),
+    ]
+    .map(|(name, value)| format!("{name}={value}\n"))
+    .concat()
+}
+
+fn append(path: &Path, text: &str) -> Result<(), Complaint> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| failed(path, &error))
 }
 
 fn put(path: &Path, text: &str) -> Result<(), Complaint> {

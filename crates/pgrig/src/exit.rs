@@ -19,6 +19,10 @@ pub(crate) enum Exit {
     CannotTell,
     /// Interrupted; what was measured is kept.
     Interrupted,
+    /// `guard status`: an acknowledged commit may exist on fewer standbys than asked for.
+    Exposed,
+    /// `guard status`: the server does not answer, or the status cannot be read.
+    Unreachable,
 }
 
 /// Every way to end, in the words of the help and of docs/commands.md.
@@ -36,6 +40,14 @@ pub(crate) const MEANINGS: [(Exit, &str); 7] = [
     (Exit::Interrupted, "interrupted; what was measured is kept"),
 ];
 
+/// The ways to end of `guard status`, in the words of docs/guard.md. A monitor reads them.
+#[cfg(test)]
+const GUARD_STATUS: [(Exit, &str); 3] = [
+    (Exit::Done, "covered: commits wait for as many standbys as asked for, and no window is open"),
+    (Exit::Exposed, "exposed: a window is open, or the setting in force is weaker"),
+    (Exit::Unreachable, "unreachable: the server does not answer, or the status cannot be read"),
+];
+
 impl Exit {
     pub(crate) fn code(self) -> ExitCode {
         ExitCode::from(self.number())
@@ -44,8 +56,8 @@ impl Exit {
     pub(crate) fn number(self) -> u8 {
         match self {
             Exit::Done => 0,
-            Exit::CouldNotStart => 1,
-            Exit::Incomplete => 2,
+            Exit::CouldNotStart | Exit::Exposed => 1,
+            Exit::Incomplete | Exit::Unreachable => 2,
             Exit::DoesNotFit => 3,
             Exit::DoesNotHold => 4,
             Exit::CannotTell => 5,
@@ -72,9 +84,15 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_commands_has_the_same_table() {
-        let rows = MEANINGS.map(|(exit, meaning)| format!("| {} | {meaning} |\n", exit.number()));
-        let page = include_str!("../../../docs/commands.md");
-        assert!(page.contains(&rows.concat()), "docs/commands.md lacks\n{}", rows.concat());
+    fn the_pages_have_the_same_tables() {
+        let check = |page: &str, meanings: &[(Exit, &str)]| {
+            let rows = meanings
+                .iter()
+                .map(|(exit, meaning)| format!("| {} | {meaning} |\n", exit.number()));
+            let rows = rows.collect::<String>();
+            assert!(page.contains(&rows), "the page lacks\n{rows}");
+        };
+        check(include_str!("../../../docs/commands.md"), &MEANINGS);
+        check(include_str!("../../../docs/guard.md"), &GUARD_STATUS);
     }
 }

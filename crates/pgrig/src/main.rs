@@ -23,6 +23,7 @@ mod otava;
 mod progress;
 mod prompt;
 mod records;
+mod scraped;
 mod serve;
 mod served;
 mod signals;
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
     }
     let arguments = match arguments::parse(&words) {
         Ok(arguments) => arguments,
-        Err(asked) => return arguments::answer(&asked).code(),
+        Err(asked) => return arguments::answer(&asked, &words).code(),
     };
     if let Command::Bench(arguments) = &arguments.command {
         return bench::as_command(program, &arguments.arguments);

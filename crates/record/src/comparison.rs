@@ -10,6 +10,7 @@
 
 mod background;
 mod files;
+mod gate;
 mod instances;
 mod metric;
 mod ratio;
@@ -235,6 +236,15 @@ impl Verdict {
             Verdict::Worse => "worse",
             Verdict::Equal => "equal",
             Verdict::CannotTell => "cannot tell",
+        }
+    }
+
+    /// For programs.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::CannotTell => "cannot_tell",
+            other => other.words(),
         }
     }
 }

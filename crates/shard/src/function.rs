@@ -93,8 +93,11 @@ pub(crate) const TABLE_FAULTS: &str = "
                           AND CASE c.relreplident WHEN 'd' THEN i.indisprimary
                                                   WHEN 'i' THEN i.indisreplident END)
         UNION ALL
+        SELECT format('sequence %s does not move: its next value would be lost', c.oid::regclass)
+        WHERE c.relkind = 'S'
+        UNION ALL
         SELECT format('%s is neither an ordinary table nor an index', c.oid::regclass)
-        WHERE c.relkind NOT IN ('r', 'i', 't', 'c')
+        WHERE c.relkind NOT IN ('r', 'i', 't', 'c', 'S')
         UNION ALL
         SELECT format('table %s is not logged: its changes are not replicated', c.oid::regclass)
         WHERE c.relkind = 'r' AND c.relpersistence <> 'p'

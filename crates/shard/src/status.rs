@@ -41,6 +41,8 @@ pub struct BatchStatus {
 pub struct NodeStatus {
     /// Its number.
     pub number: i32,
+    /// Its server and database, without user and password.
+    pub place: String,
     /// True if its buckets shall go elsewhere.
     pub is_leaving: bool,
     /// Buckets that the proxy sends to it.
@@ -89,12 +91,25 @@ impl Status {
         let (version, buckets) = (cluster.version, cluster.buckets);
         let nodes = cluster.nodes.clone().into_iter().map(|node| NodeStatus {
             number: node.number,
+            place: place(&node.conninfo),
             is_leaving: node.is_leaving,
             mapped: cluster.owners.iter().filter(|owner| **owner == node.number).count(),
             says: answer(&mut cluster, node.number).map_err(|error| error.to_string()),
         });
         let nodes = nodes.collect();
         Ok(Self { version, buckets, nodes, batches, is_busy, shows_passwords })
+    }
+}
+
+/// The server and the database that a connection string names.
+fn place(conninfo: &str) -> String {
+    match server::resolve_conninfo(conninfo) {
+        Ok(resolved) => {
+            let database = resolved.setting("database").unwrap_or_default();
+            format!("{}/{database}", resolved.place())
+        }
+        // A service file that is not here, for example: the text may contain a password.
+        Err(_) => "unknown".to_owned(),
     }
 }
 

@@ -169,7 +169,7 @@ fn render() -> String {
          For each source: what it prints or says, the scenarios that measure it, and the claims that \
          test it, or why there is none. A claim is made in the profiles named after it. The printed \
          figures are in `studies/NAME/figures.csv`; the verdicts of one machine are in \
-         [results.md](results.md), and those of yours in the report of `pgrig run`.\n\n\
+         [results.md](measurements/results.md), and those of yours in the report of `pgrig run`.\n\n\
          Every statement, setting, step and figure of a source is listed in `studies/NAME/source.csv`, and \
          a test checks that each has a row here.\n\n\
          This page is written by a test from `studies/*/coverage.csv` (`PGRIG_WRITE_DOCS=1 cargo test \

@@ -1,36 +1,18 @@
 //! `--metrics`: what has been counted so far, as OpenMetrics text, in a file or over HTTP.
 
-use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::io;
+use std::net::SocketAddr;
 
 use load::Event;
+use openmetrics::{Kind, Place, Publisher, Text};
 use record::{Counts, Interval};
 use stats::Latency;
 
 use crate::complaint::{Complaint, system_error};
 
-/// Time that a reader may take for its request.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The content type of the format.
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Destination of the text.
-enum Target {
-    /// A file, replaced whole.
-    File(PathBuf),
-    /// Anyone who asks a thread at this address.
-    Served(SocketAddr, Arc<Mutex<String>>),
-}
-
 /// Sums up a run and shows the sums.
 pub(super) struct Metrics {
-    target: Target,
+    publisher: Publisher,
     sums: Sums,
     failed: Option<Complaint>,
 }
@@ -50,29 +32,18 @@ impl Metrics {
     /// # Errors
     /// When it cannot be written to, or listened on.
     pub(super) fn open(target: &str) -> Result<Self, Complaint> {
-        let target = match target.parse::<SocketAddr>() {
-            Ok(address) => {
-                let (address, shown) = serve(address)?;
-                Target::Served(address, shown)
-            }
-            Err(_) if is_name_and_port(target) || target.parse::<IpAddr>().is_ok() => {
-                let text = format!("invalid address for --metrics: \"{target}\"");
-                let hint = "give an IP address and a port, as in 127.0.0.1:9187, or a file";
-                return Err(Complaint::error(text).with_our_hint(hint));
-            }
-            Err(_) => Target::File(PathBuf::from(target)),
-        };
-        let metrics = Metrics { target, sums: Sums::default(), failed: None };
-        metrics.publish()?;
-        Ok(metrics)
+        let place: Place = target.parse().map_err(|hint| {
+            let text = format!("invalid address for --metrics: \"{target}\"");
+            Complaint::error(text).with_our_hint(hint)
+        })?;
+        let sums = Sums::default();
+        let publisher = Publisher::open(&place, sums.text()).map_err(|error| complaint(&error))?;
+        Ok(Metrics { publisher, sums, failed: None })
     }
 
     /// Address at which it is served, with the port that the system chose for 0.
     pub(super) fn address(&self) -> Option<SocketAddr> {
-        match self.target {
-            Target::Served(address, _) => Some(address),
-            Target::File(_) => None,
-        }
+        self.publisher.address()
     }
 
     /// Takes what happens into the sums. What goes wrong is told at the end.
@@ -85,7 +56,8 @@ impl Metrics {
             _ => return,
         }
         if self.failed.is_none() {
-            self.failed = self.publish().err();
+            let published = self.publisher.publish(self.sums.text());
+            self.failed = published.err().map(|error| complaint(&error));
         }
     }
 
@@ -96,87 +68,23 @@ impl Metrics {
     pub(super) fn finish(self) -> Result<(), Complaint> {
         self.failed.map_or(Ok(()), Err)
     }
+}
 
-    fn publish(&self) -> Result<(), Complaint> {
-        let text = self.sums.text();
-        match &self.target {
-            Target::Served(_, shown) => {
-                *shown.lock().unwrap_or_else(PoisonError::into_inner) = text;
-                Ok(())
-            }
-            Target::File(path) => replace(path, &text).map_err(|error| {
-                let (path, reason) = (path.display(), system_error(&error));
-                Complaint::error(format_args!("could not write file \"{path}\": {reason}"))
-            }),
+fn complaint(error: &openmetrics::Error) -> Complaint {
+    let reason = |source: &io::Error| system_error(source);
+    let text = match error {
+        openmetrics::Error::Listen { address, source } => {
+            format!("could not listen on {address} for --metrics: {}", reason(source))
         }
-    }
-}
-
-/// A reader sees the old text or the new one.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let new = PathBuf::from(name);
-    // A name that others can guess, in a directory that may be theirs as well.
-    match std::fs::remove_file(&new) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => std::fs::File::create_new(&new)?.write_all(text.as_bytes())?,
-    }
-    std::fs::rename(new, path)
-}
-
-/// Answers every request with the text, on a thread that ends with the program.
-fn serve(address: SocketAddr) -> Result<(SocketAddr, Arc<Mutex<String>>), Complaint> {
-    let failed = |error: std::io::Error| {
-        let reason = system_error(&error);
-        Complaint::error(format_args!("could not listen on {address} for --metrics: {reason}"))
-            .with_our_hint(match error.kind() {
-                ErrorKind::AddrNotAvailable => "give an address of this machine",
-                _ => "give another port, or 0 for a free one",
-            })
+        openmetrics::Error::Write { path, source } => {
+            format!("could not write file \"{}\": {}", path.display(), reason(source))
+        }
     };
-    let listener = TcpListener::bind(address).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    let shown = Arc::new(Mutex::new(String::new()));
-    let text = Arc::clone(&shown);
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            // A reader that has gone away is not the run's business.
-            let _ = answer(stream, &text);
-        }
-    });
-    Ok((address, shown))
-}
-
-/// `localhost:9187` and `:9187`, which would be odd names for a file.
-fn is_name_and_port(target: &str) -> bool {
-    target.rsplit_once(':').is_some_and(|(name, port)| {
-        !name.contains('/') && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
-    })
-}
-
-fn answer(stream: TcpStream, text: &Mutex<String>) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
-    stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
-    let mut lines = BufReader::new(&stream).lines();
-    let request = lines.next().transpose()?.unwrap_or_default();
-    // The rest of the request, up to the empty line, says nothing that matters.
-    lines.map_while(Result::ok).take(100).find(String::is_empty);
-    let mut words = request.split(' ');
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let (status, body) = match (method, path.split('?').next()) {
-        ("GET", Some("/metrics" | "/")) => {
-            ("200 OK", text.lock().unwrap_or_else(PoisonError::into_inner).clone())
-        }
-        ("GET", _) => ("404 Not Found", "the metrics are at /metrics\n".to_owned()),
-        _ => ("405 Method Not Allowed", "GET only\n".to_owned()),
-    };
-    let length = body.len();
-    write!(
-        &stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {length}\r\n\
-         Connection: close\r\n\r\n{body}"
-    )
+    let complaint = Complaint::error(text);
+    match error.hint() {
+        Some(hint) => complaint.with_our_hint(hint),
+        None => complaint,
+    }
 }
 
 impl Sums {
@@ -186,52 +94,45 @@ impl Sums {
         self.backlog = interval.backlog;
     }
 
-    /// The exposition: families with their help and type, `# EOF` at the end.
+    /// The exposition.
     fn text(&self) -> String {
-        let mut text = String::new();
+        let mut text = Text::default();
         let counts = &self.counts;
-        let mut family = |name: &str, kind: &str, help: &str, samples: &[(String, f64)]| {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "# TYPE pgrig_{name} {kind}\n# HELP pgrig_{name} {help}");
-            for (sample, value) in samples {
-                let _ = writeln!(text, "pgrig_{name}{sample} {value}");
-            }
-        };
-        let plain = |value: u64| [(String::new(), value as f64)];
-        let total = |value: u64| [("_total".to_owned(), value as f64)];
-        family("clients", "gauge", "Clients that are connected.", &plain(self.clients.into()));
-        family("transactions", "counter", "Successful transactions.", &total(counts.transactions));
-        let kinds = [
+        text.gauge("clients", "Clients that are connected.", Some(self.clients));
+        text.counter("transactions", "Successful transactions.", counts.transactions);
+        let help = "Transactions that failed, by kind.";
+        let mut failed = text.family("failed_transactions", Kind::Counter, help);
+        for (kind, count) in [
             ("serialization", counts.serialization_failures),
             ("deadlock", counts.deadlock_failures),
             ("other", counts.other_failures),
-        ];
-        let failed = kinds.map(|(kind, n)| (format!("_total{{kind=\"{kind}\"}}"), n as f64));
-        family("failed_transactions", "counter", "Transactions that failed, by kind.", &failed);
+        ] {
+            failed.sample(&[("kind", kind)], count);
+        }
         let help = "Transactions of a schedule that were too late to be started.";
-        family("skipped_transactions", "counter", help, &total(counts.skipped));
-        family("late_transactions", "counter", "Transactions above -L.", &total(counts.late));
-        family("retries", "counter", "Tries after the first.", &total(counts.retries));
-        let errors = counts.errors.iter();
-        let errors: Vec<_> = errors
-            .map(|(state, n)| (format!("_total{{sqlstate=\"{state}\"}}"), *n as f64))
-            .collect();
-        family("errors", "counter", "Errors of servers and connections, retried or not.", &errors);
-        family("reconnects", "counter", "Connections made again.", &total(counts.reconnects));
-        family("aborted_clients", "gauge", "Clients that gave up.", &plain(counts.aborted_clients));
+        text.counter("skipped_transactions", help, counts.skipped);
+        text.counter("late_transactions", "Transactions above -L.", counts.late);
+        text.counter("retries", "Tries after the first.", counts.retries);
+        let help = "Errors of servers and connections, retried or not.";
+        let mut errors = text.family("errors", Kind::Counter, help);
+        for (state, count) in &counts.errors {
+            errors.sample(&[("sqlstate", state)], count);
+        }
+        text.counter("reconnects", "Connections made again.", counts.reconnects);
+        text.gauge("aborted_clients", "Clients that gave up.", Some(counts.aborted_clients));
         let help = "Transactions due but not started at the end of the last interval.";
-        family("backlog", "gauge", help, &plain(self.backlog));
-        let quantile = |q: f64| self.latency.quantile_ns(q).map(|ns| ns as f64 / 1e9);
-        let mut latency: Vec<_> = [0.5, 0.9, 0.95, 0.99, 0.999]
-            .iter()
-            .filter_map(|q| Some((format!("{{quantile=\"{q}\"}}"), quantile(*q)?)))
-            .collect();
-        latency.push(("_count".to_owned(), self.latency.count() as f64));
-        latency.push(("_sum".to_owned(), self.latency.sum_ns() as f64 / 1e9));
+        text.gauge("backlog", help, Some(self.backlog));
         let help = "Latency of successful transactions, from the intended start.";
-        family("latency_seconds", "summary", help, &latency);
-        text.push_str("# EOF\n");
-        text
+        let mut latency = text.family("latency_seconds", Kind::Summary, help);
+        for (name, quantile) in
+            [("0.5", 0.5), ("0.9", 0.9), ("0.95", 0.95), ("0.99", 0.99), ("0.999", 0.999)]
+        {
+            if let Some(ns) = self.latency.quantile_ns(quantile) {
+                latency.sample(&[("quantile", name)], ns as f64 / 1e9);
+            }
+        }
+        latency.count_and_sum(self.latency.count(), self.latency.sum_ns() as f64 / 1e9);
+        text.end()
     }
 }
 
@@ -270,20 +171,30 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_a_port_is_no_file() {
-        for target in ["localhost:9187", ":9187"] {
-            let complaint = Metrics::open(target).err().expect("no file").to_string();
-            assert!(complaint.contains("invalid address for --metrics"), "{complaint}");
+    fn the_dashboard_asks_for_what_there_is() {
+        let text = Sums::default().text();
+        let board = include_str!("../../../../docs/grafana/pgrig-load.json");
+        let names = openmetrics::names(board);
+        let others = ["pgrig_run", "pgrig_compare"];
+        let ours: Vec<&str> =
+            names.filter(|name| !others.iter().any(|other| name.starts_with(other))).collect();
+        assert!(ours.len() >= 6, "{ours:?}");
+        for name in ours {
+            assert!(openmetrics::has(&text, name), "{name} is not exposed");
         }
     }
 
     #[test]
-    fn a_taken_port_is_told() {
-        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    fn what_cannot_be_shown_is_told_as_pgbench_tells_errors() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap().to_string();
-        let complaint = Metrics::open(&address).err().expect("it is taken").to_string();
-        let expected =
-            format!("could not listen on {address} for --metrics: Address already in use");
-        assert!(complaint.contains(&expected), "{complaint}");
+        let check = |target: &str, expected: &str| {
+            let complaint = Metrics::open(target).err().expect("it fails").to_string();
+            assert!(complaint.contains(expected), "{complaint}");
+        };
+        check("localhost:9187", "invalid address for --metrics");
+        let expected = "for --metrics: Address already in use";
+        check(&address, &format!("could not listen on {address} {expected}"));
+        check("none/file", "could not write file \"none/file\": No such file");
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! It is a process of its own, which this program becomes (`goals bare …`), so that the kernel
 //! accounts for it as for the others. Server and client share one core: across cores every `send`
-//! pays the hypervisor for a wake-up, whatever the program (docs/generator-cost.md).
+//! pays the hypervisor for a wake-up, whatever the program (docs/measurements/generator-cost.md).
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -88,6 +88,9 @@ pub(crate) struct CompareArguments {
     /// Show the comparison in a browser while it runs: a page on 127.0.0.1 whose address is printed
     #[arg(long)]
     pub(crate) serve: bool,
+    /// Show what is measured now as OpenMetrics: an address to serve it at, or a file
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) metrics: Option<openmetrics::Place>,
     /// Write everything that was found into this file as well
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

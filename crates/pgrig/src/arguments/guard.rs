@@ -20,6 +20,7 @@ pub(crate) struct GuardArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum GuardCommand {
     /// Show whether a guard runs, which setting is in force, and which commits were exposed
+    #[command(after_help = STATUS_HELP)]
     Status(GuardStatusArguments),
 }
 
@@ -41,6 +42,14 @@ pub(crate) struct GuardRunArguments {
     /// Print what would be done, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Show what is exposed, since when, and what the guard has decided, as OpenMetrics: an address to
+    /// serve it at, or a file
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) metrics: Option<openmetrics::Place>,
+    /// Command for the shell at each change; the event is its input, as JSON, and $PGRIG_EVENT is its
+    /// kind
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) exec: Option<String>,
     /// Print events as JSON lines on stdout as well
     #[arg(long)]
     pub(crate) json: bool,
@@ -69,6 +78,9 @@ fn grace(text: &str) -> Result<Duration, String> {
         false => Err(format!("the least is {} s", least.as_secs())),
     }
 }
+
+const STATUS_HELP: &str = "\
+Exit codes: 0 covered, 1 exposed, 2 the server does not answer, or the status cannot be read.";
 
 const GUARD_HELP: &str = "\
 While sync mode is lowered or off, a commit that the primary acknowledges may be lost with the primary. \

@@ -8,7 +8,6 @@ use import::Cache;
 use pgbench::options::{Invocation, RunOptions};
 use record::Comparison;
 use record::comparison::{DataOrigin, Metric, Stop, Verdict};
-use report::Results;
 use spec::Profile;
 use study::{Choice, Versus};
 use words::duration;
@@ -17,6 +16,7 @@ use crate::arguments::{CompareArguments, StudyArguments};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::live::Live;
+use crate::scraped::{OfComparison, Scraped};
 use crate::served::{self, ServedComparison};
 use crate::{compared, floor, records, signals, studies, terminal};
 
@@ -36,6 +36,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     }
     let control = signals::control();
     let mut page = ServedComparison::new(served::asked(arguments.serve, "pgrig compare")?);
+    let mut scraped = Scraped::open(arguments.metrics.as_ref(), OfComparison::default())?;
     let live = Live::new();
     let mut next_line_s = 0.0;
     let mut observe = |event: Event<'_>| {
@@ -43,6 +44,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
         page.say(&line);
         if let Event::Progress(found) = event {
             page.show(found);
+            scraped.show(|figures| figures.look(found));
         }
     };
     let found = match asked {
@@ -73,7 +75,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
         std::fs::write(path, found.json() + "\n")
             .map_err(|source| compare::Error::Write { path: path.clone(), source })?;
     }
-    arguments.exchange.write(&Results::of_comparison(&found))?;
+    arguments.exchange.write_comparison(&found)?;
     terminal::narrate(format_args!("  report          {}", written.display()));
     page.end(&found);
     Ok(exit(&found, arguments.gate.is_some()))
@@ -299,18 +301,12 @@ fn line(event: &Event<'_>, precision: f64) -> String {
 }
 
 fn exit(found: &Comparison, gate: bool) -> Exit {
-    let verdicts: Vec<Verdict> =
-        found.deciding().into_iter().map(|metric| found.verdict(metric)).collect();
-    let figures = found.figures.iter().filter(|figure| figure.deciding);
-    let is_worse = || figures.clone().any(|figure| figure.is_worse_beyond(found.threshold));
-    match found.stop {
-        Stop::Interrupted => Exit::Interrupted,
-        Stop::Died => Exit::Incomplete,
+    match (found.stop, found.gate()) {
+        (Stop::Interrupted, _) => Exit::Interrupted,
+        (Stop::Died, _) => Exit::Incomplete,
         _ if !gate => Exit::Done,
-        _ if is_worse() || found.conditions.fails_more() => Exit::DoesNotHold,
-        _ if verdicts.iter().any(|one| matches!(one, Verdict::CannotTell | Verdict::Worse)) => {
-            Exit::CannotTell
-        }
-        _ => Exit::Done,
+        (_, Verdict::Worse) => Exit::DoesNotHold,
+        (_, Verdict::CannotTell) => Exit::CannotTell,
+        (_, Verdict::Better | Verdict::Equal) => Exit::Done,
     }
 }

@@ -17,6 +17,7 @@ use crate::command::{check, hosts};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::progress::Progress;
+use crate::scraped::{OfRun, Scraped};
 use crate::served::{self, ServedStudy};
 use crate::studies::Found;
 use crate::terminal;
@@ -34,10 +35,13 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     let title = format!("pgrig run {}", request.study.name);
     let page = served::asked(arguments.serve, &title)?;
     let mut page = ServedStudy::new(&request.study, page);
+    let figures = OfRun::of(&request.study.name);
+    let mut scraped = Scraped::open(arguments.metrics.as_ref(), figures)?;
     let mut progress = Progress::of(&request.study);
     let ended = study::run(&request, &control, &mut |event| {
         progress.show(&event);
         page.hear(&event);
+        scraped.show(|figures| figures.hear(&event));
     });
     progress.end();
     let ended = match ended {

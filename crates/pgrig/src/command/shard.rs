@@ -1,16 +1,18 @@
 //! `pgrig shard`: a PL/Proxy cluster's nodes come and go under load.
 
+mod status;
+
 use std::fs;
 use std::time::Duration;
 
 use load::Urgency;
-use shard::{Batch, Change, Cluster, Error, Event, Moves, NodeConfig, Options, Status};
+use shard::{Batch, Change, Cluster, Error, Event, Moves, NodeConfig, Options};
 
 use crate::arguments::{MoveArguments, ShardArguments, ShardCommand};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::signals;
-use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, styled};
+use crate::terminal::{self, BAD, FAINT, GOOD, styled};
 
 /// Does what was asked of a cluster.
 pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
@@ -62,7 +64,7 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
             run(&mut cluster, moves)
         }
         ShardCommand::Abandon { proxy } => abandon(&mut open(proxy)?),
-        ShardCommand::Status { proxy } => status(proxy),
+        ShardCommand::Status { proxy, json } => status::status(proxy, *json),
     }
 }
 
@@ -149,6 +151,9 @@ fn dry_run(
         false => terminal::result(format_args!("plan: {}", summary(&new, total))),
     }
     list(&new);
+    if !begun.is_empty() || !new.is_empty() {
+        terminal::narrate(styled(FAINT, NOT_CARRIED));
+    }
     terminal::narrate(styled(FAINT, "  dry run: nothing was changed"));
     Ok(Exit::Done)
 }
@@ -201,6 +206,10 @@ fn list(batches: &[Batch]) {
 fn run(cluster: &mut Cluster, moves: &MoveArguments) -> Result<Exit, Complaint> {
     let control = signals::control();
     let is_stopped = || control.urgency() != Urgency::None;
+    let (begun, new) = cluster.planned(&options(moves), Change::None)?;
+    if !begun.is_empty() || !new.is_empty() {
+        terminal::narrate(styled(FAINT, NOT_CARRIED));
+    }
     let mut moved = Moved::default();
     let mut tell = |event: &Event<'_>| moved.hear(event);
     Moves::new(cluster, options(moves), &mut tell, &is_stopped).run()?;
@@ -301,61 +310,10 @@ fn options(moves: &MoveArguments) -> Options {
     }
 }
 
-fn status(proxy: &str) -> Result<Exit, Complaint> {
-    let status = Status::of(proxy)?;
-    terminal::result(format_args!(
-        "mapping version {}, {} buckets on {} nodes",
-        status.version,
-        status.buckets,
-        status.nodes.len()
-    ));
-    terminal::result(styled(
-        STRONG,
-        "  node  mapped  owned  fenced  arriving  gone       size  version",
-    ));
-    for node in &status.nodes {
-        let mark = if node.is_leaving { "  leaving" } else { "" };
-        let (number, mapped) = (node.number, node.mapped);
-        match &node.says {
-            Ok(says) => terminal::result(format_args!(
-                "  {number:>4}  {mapped:>6}  {:>5}  {:>6}  {:>8}  {:>4}  {:>9}  {:>7}{mark}",
-                says.owned,
-                says.fenced,
-                says.arriving,
-                says.gone,
-                size(says.bytes),
-                says.version
-            )),
-            Err(why) => {
-                let why = styled(BAD, why);
-                terminal::result(format_args!("  {number:>4}  {mapped:>6}  {why}{mark}"));
-            }
-        }
-    }
-    for batch in &status.batches {
-        terminal::result(format_args!(
-            "  batch {}: {} buckets, node {} → node {}, {}",
-            batch.number, batch.buckets, batch.from, batch.to, batch.step
-        ));
-    }
-    if !status.batches.is_empty() && !status.is_busy {
-        terminal::narrate(
-            "no process works on it; `pgrig shard rebalance` continues it, `pgrig shard abandon` \
-             gives it up",
-        );
-    }
-    if status.shows_passwords {
-        terminal::narrate(styled(
-            BAD,
-            "every role on the proxy can read the nodes' passwords; the next `pgrig shard \
-             rebalance` hides them",
-        ));
-    }
-    match status.nodes.iter().all(|node| node.says.is_ok()) {
-        true => Ok(Exit::Done),
-        false => Ok(Exit::Incomplete),
-    }
-}
+/// Limits of every move, which are told before one begins. What a check can find is refused instead.
+const NOT_CARRIED: &str = "  a move carries the rows of the buckets' tables, and nothing else: no DDL \
+    (run none until it ends), no large objects, no advisory locks, no statistics (run ANALYZE on the \
+    target)";
 
 /// A number of bytes that is never negative.
 fn size(bytes: i64) -> String {

@@ -4,7 +4,6 @@ use std::fs::DirEntry;
 use std::path::Path;
 
 use record::{Comparison, RunState, comparison};
-use report::Results;
 use serde_json::{Value, json};
 use verdict::{ClaimVerdict, Figures, Judgement, Noise, Source};
 
@@ -24,7 +23,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
             true => terminal::result(found.json()),
             false => compared::print(&found),
         }
-        arguments.exchange.write(&Results::of_comparison(&found))?;
+        arguments.exchange.write_comparison(&found)?;
         return Ok(Exit::Done);
     }
     if !record::is_record(directory) {

@@ -57,7 +57,16 @@ fn doc_comments_begin_with_a_noun_or_a_verb() {
 fn pages() -> Vec<PathBuf> {
     let root = root();
     let mut pages: Vec<PathBuf> = Vec::new();
-    for folder in ["", "docs", "docs/studies", "studies", "python", "extension/pg_governor"] {
+    for folder in [
+        "",
+        "docs",
+        "docs/grafana",
+        "docs/measurements",
+        "docs/studies",
+        "studies",
+        "python",
+        "extension/pg_governor",
+    ] {
         let entries = fs::read_dir(root.join(folder)).unwrap();
         pages.extend(
             entries
@@ -103,6 +112,22 @@ fn links_lead_somewhere() {
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// The site has the pages that `docs/SUMMARY.md` lists.
+#[test]
+fn every_page_has_a_place_in_the_site() {
+    let root = root();
+    let summary = fs::read_to_string(root.join("docs/SUMMARY.md")).unwrap();
+    let listed = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let listed: BTreeSet<PathBuf> =
+        listed.map(|link| root.join("docs").join(link).canonicalize().unwrap()).collect();
+    let pages = pages().into_iter().map(|page| page.canonicalize().unwrap());
+    let unlisted: Vec<PathBuf> = pages
+        .filter(|page| !listed.contains(page) && !page.ends_with("docs/SUMMARY.md"))
+        .filter(|page| !page.ends_with("extension/pg_governor/CHANGELOG.md"))
+        .collect();
+    assert!(unlisted.is_empty(), "not in docs/SUMMARY.md: {unlisted:#?}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn action() -> (Vec<Step>, BTreeMap<String, String>) {
     let (inputs, steps) = text.split_once("\nruns:\n").expect("inputs, then runs");
     let mut defaults = BTreeMap::new();
     let mut name = "";
+    let inputs = inputs.split("\noutputs:\n").next().unwrap_or_default();
     for line in inputs.lines() {
         if let Some(input) = line.strip_prefix("  ").filter(|line| !line.starts_with(' ')) {
             name = input.trim_end_matches(':');
@@ -32,6 +33,7 @@ fn action() -> (Vec<Step>, BTreeMap<String, String>) {
     }
     let steps = steps.split("\n    - name: ").skip(1).map(|step| {
         let (head, script) = step.split_once("\n      run: |\n").expect("a script");
+        let head = head.replace("\n      id: compare", "");
         let mut lines = head.lines();
         let name = lines.next().expect("a name").to_owned();
         let env = lines.filter_map(|line| line.strip_prefix("        ")?.split_once(": "));
@@ -58,6 +60,7 @@ fn run_in(place: &Path, desk: &Desk, inputs: &[(&str, &str)]) -> (String, Option
         command.current_dir(desk.path("")).env("GITHUB_ENV", &environment);
         command.env("GITHUB_ACTION_PATH", place).env("CARGO_TARGET_DIR", desk.path("elsewhere"));
         command.env("GITHUB_STEP_SUMMARY", desk.path("summary.md")).env_remove("PG_CONFIG");
+        command.env("GITHUB_OUTPUT", desk.path("outputs")).env("RUNNER_TEMP", desk.path(""));
         for line in std::fs::read_to_string(&environment).unwrap().lines() {
             let (name, value) = line.split_once('=').expect("NAME=VALUE");
             command.env(name, value);
@@ -100,6 +103,22 @@ fn the_steps_build_compare_and_leave_a_summary() {
     assert_eq!((step.as_str(), code), ("Compare", Some(0)), "{said}");
     let summary = std::fs::read_to_string(desk.path("summary.md")).expect("a summary");
     assert!(summary.starts_with("### pgrig compare --file=one.sql --client=2\n"), "{summary}");
+    let outputs = std::fs::read_to_string(desk.path("outputs")).expect("outputs");
+    let outputs: BTreeMap<&str, &str> =
+        outputs.lines().filter_map(|line| line.split_once('=')).collect();
+    assert_eq!(outputs["figure"], "throughput");
+    assert!(
+        ["better", "equal", "cannot_tell", "worse"].contains(&outputs["verdict"]),
+        "{outputs:?}"
+    );
+    // On a busy machine half a minute may be too short for an interval; then all three are empty.
+    let bounds = ["low", "ratio", "high"].map(|name| outputs[name].parse::<f64>().ok());
+    assert!(bounds.is_sorted() && (bounds[0].is_some() || bounds[2].is_none()), "{outputs:?}");
+    assert!(desk.path(outputs["report"]).is_file());
+    assert_eq!(std::fs::read_to_string(desk.path(outputs["comment"])).unwrap(), summary);
+    for name in outputs.keys() {
+        assert!(declared("outputs").contains(&(*name).to_owned()), "{name} is not declared");
+    }
     for name in ["junit.xml", "record/report.html", "record/comparison.json"] {
         assert!(desk.path("pgrig-compare").join(name).is_file(), "{name}");
     }
@@ -110,6 +129,89 @@ fn the_steps_build_compare_and_leave_a_summary() {
     let (step, code, said) = run(&desk, &[pgrig, ("b-build", "echo /nowhere")]);
     assert_eq!((step.as_str(), code), ("Build B", Some(1)));
     assert!(said.contains("b-build: its last line, /nowhere, is no folder"), "{said}");
+}
+
+/// Names of the inputs or the outputs of the action.
+fn declared(section: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(repository().join("action.yml")).expect("action.yml");
+    let section = text.split(&format!("\n{section}:\n")).nth(1).expect("a section");
+    let lines = section.lines().take_while(|line| line.starts_with(' '));
+    let names = lines.filter_map(|line| line.strip_prefix("  ")?.strip_suffix(':'));
+    names.filter(|name| !name.starts_with(' ')).map(str::to_owned).collect()
+}
+
+/// A release's archive is taken as it is, or refused with one message.
+#[test]
+fn an_archive_is_used_or_refused_with_one_message() {
+    let desk = Desk::new();
+    let pack = |name: &str, program: &str, text: &str| {
+        desk.write(&format!("{name}/pgrig-0/{program}"), text);
+        let path = desk.path(&format!("{name}/pgrig-0/{program}"));
+        std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+        let mut tar = Command::new("tar");
+        tar.current_dir(desk.path(name)).args(["-czf", &format!("../{name}.tar.gz"), "pgrig-0"]);
+        assert!(tar.status().expect("tar").success());
+    };
+    let ours = format!("#!/bin/sh\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_pgrig"));
+    pack("good", "pgrig", &ours);
+    pack("foreign", "pgrig", "\u{7f}ELF of another machine");
+    pack("empty", "README.md", "nothing");
+    desk.write("torn.tar.gz", "nothing");
+    // Nothing is compared: a script that is not there ends it, after the program was found.
+    let options = ("options", "-f none.sql");
+    let check = |archive: &str, sum: &str, expected: (&str, i32, &str)| {
+        let (step, code, said) =
+            run(&desk, &[("archive", archive), ("archive-sha256", sum), options]);
+        assert_eq!((step.as_str(), code), (expected.0, Some(expected.1)), "{said}");
+        assert!(said.contains(expected.2), "{said}");
+    };
+    check("good.tar.gz", "", ("Compare", 1, "none.sql"));
+    let find = "Find or build pgrig";
+    check("good.tar.gz", "00", (find, 1, "::error::archive: its SHA-256 sum is "));
+    check("none.tar.gz", "", (find, 1, "::error::archive: there is no file none.tar.gz"));
+    check("torn.tar.gz", "", (find, 1, "::error::archive: torn.tar.gz is no archive of pgrig"));
+    check("empty.tar.gz", "", (find, 1, "::error::archive: empty.tar.gz has no program pgrig"));
+    check("foreign.tar.gz", "", (find, 1, "does not run on this machine, which is Linux "));
+    check("http://127.0.0.1:9/pgrig.tar.gz", "", (find, 1, "pgrig.tar.gz cannot be fetched"));
+    let (step, code, said) = run(&desk, &[("pgrig", "/nowhere/pgrig"), options]);
+    assert_eq!((step.as_str(), code), (find, Some(1)), "{said}");
+}
+
+/// The example workflows give the action inputs that it has, and options that it takes.
+#[test]
+fn the_example_workflows_are_the_actions() {
+    let (inputs, outputs) = (declared("inputs"), declared("outputs"));
+    let desk = Desk::new();
+    for name in
+        ["bench/data.sql", "new.sql", "bench/orders.sql", "bench/make.sql", "bench/call.sql"]
+    {
+        desk.write(name, "SELECT 1;\n");
+    }
+    let folder = repository().join("docs/examples/workflows");
+    let mut n = 0;
+    for entry in std::fs::read_dir(folder).expect("workflows") {
+        let text = std::fs::read_to_string(entry.expect("a file").path()).expect("a workflow");
+        let step = text.split("uses: OWNER/pgrig@v0\n        with:\n").nth(1).expect("the action");
+        let with = step.lines().map_while(|line| line.strip_prefix("          "));
+        for (input, value) in with.filter_map(|line| line.split_once(": ")) {
+            assert!(inputs.contains(&input.to_owned()), "{input} is no input");
+            if input == "options" {
+                let mut words = vec!["compare"];
+                words.extend(value.split_whitespace());
+                words.push("--dry-run");
+                // Both sides need not differ: their builds do.
+                let said = desk.pgrig(&words);
+                let same = said.err.contains("both sides are the same");
+                assert!(said.code == Some(0) || same, "{words:?}: {}", said.err);
+                n += 1;
+            }
+        }
+        let asked = text.split("steps.pgrig.outputs.").skip(1);
+        for name in asked.filter_map(|rest| rest.split([' ', '}']).next()) {
+            assert!(outputs.contains(&name.trim().to_owned()), "{name} is no output");
+        }
+    }
+    assert_eq!(n, 3);
 }
 
 /// What the extension's function does; `ROUNDS` is the part that a commit changes.

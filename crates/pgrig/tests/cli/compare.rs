@@ -356,22 +356,31 @@ fn a_record_of_a_comparison_is_shown_and_told_to_other_programs() {
     let mut arguments = vec!["compare", "--b-sql", "slower.sql", "--data", "data.sql"];
     arguments.extend(["-f", "work.sql", "--out", "record", "--threshold", "20%"]);
     arguments.extend(["--junit", "first.xml", "-c", "2", "-M", "prepared"]);
-    arguments.extend(["--max-time", "90s"]);
+    arguments.extend(["--max-time", "90s", "--metrics", "compare.prom"]);
     desk.pgrig(&arguments).ended(0);
+    let figures = std::fs::read_to_string(desk.path("compare.prom")).unwrap();
+    assert!(figures.contains("\npgrig_compare_ratio{figure=\"throughput\",bound=\"point\"} 0."));
     let record = std::fs::read_to_string(desk.path("record/comparison.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    crate::schemas::check("comparison", &record);
     assert_eq!(record["plans"][0]["statement"], "SELECT work();", "{}", record["plans"]);
     assert!(record["background"][1]["idle_cpus"].is_number(), "{}", record["background"]);
     let junit = std::fs::read_to_string(desk.path("first.xml")).expect("the JUnit file");
     assert!(junit.contains(r#"name="throughput"><failure message="B ÷ A: 0."#), "{junit}");
 
     let mut show = desk.command(&["show", "record", "--github-summary", "--junit", "second.xml"]);
-    show.args(["--benchmark-action", "action", "--bencher", "bencher.json"]);
+    show.args(["--benchmark-action", "action", "--bencher", "bencher.json", "--github-output"]);
+    show.args(["--markdown", "comment.md"]).env("GITHUB_OUTPUT", desk.path("outputs"));
     let output = show.env("GITHUB_STEP_SUMMARY", desk.path("summary.md")).output().unwrap();
     crate::Said::of(&output).ended(0);
+    let outputs = std::fs::read_to_string(desk.path("outputs")).unwrap();
+    let expected = "verdict=worse\nfigure=throughput\nratio=0.";
+    assert!(outputs.starts_with(expected), "{outputs}");
+    assert!(outputs.contains("\nlow=0.") && outputs.contains("\nhigh=0."), "{outputs}");
     assert_eq!(std::fs::read_to_string(desk.path("second.xml")).unwrap(), junit);
     let summary = std::fs::read_to_string(desk.path("summary.md")).unwrap();
     assert!(summary.contains("| ❌ | throughput |"), "{summary}");
+    assert_eq!(std::fs::read_to_string(desk.path("comment.md")).unwrap(), summary);
     let read = |name: &str| -> serde_json::Value {
         serde_json::from_str(&std::fs::read_to_string(desk.path(name)).unwrap()).unwrap()
     };

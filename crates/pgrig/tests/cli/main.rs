@@ -19,6 +19,7 @@ mod peers;
 mod power;
 mod prompt;
 mod python;
+mod schemas;
 mod serve;
 mod shard;
 mod signals;

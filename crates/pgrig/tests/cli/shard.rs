@@ -1,6 +1,7 @@
 //! `pgrig shard`, as the owner of a cluster uses it.
 
 use lab::{Lab, LabConfig, Node, NodeConfig};
+use serde_json::{Value, json};
 
 use crate::{Desk, Said};
 
@@ -52,8 +53,16 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
         "{}",
         said.out
     );
+    assert!(said.err.contains("nothing else: no DDL"), "{}", said.err);
     let said = shard(&["status"]).ended(0);
     assert!(said.out.starts_with("mapping version 1, 16 buckets on 2 nodes\n"), "{}", said.out);
+    let host = format!("  {}\n", host_of(a));
+    assert!(said.out.contains(&host), "no {host} in {}", said.out);
+    assert!(said.err.contains("mapped: buckets that the proxy sends to the node"), "{}", said.err);
+    check_json(&shard(&["status", "--json"]).ended(0), |status| {
+        assert_eq!((&status["version"], &status["nodes"][1]["mapped"]), (&json!(1), &json!(8)));
+        assert_eq!(status["nodes"][0]["place"], host_of(a));
+    });
 
     let said = shard(&["add", c, "--grace", "0"]).ended(0);
     assert!(said.out.starts_with("5 buckets, "), "{}", said.out);
@@ -142,6 +151,24 @@ fn what_cannot_be_is_one_clear_message() {
     nodes[1].kill9().unwrap();
     let said = desk.pgrig(&["shard", "status", "--proxy", proxy]).ended(2);
     assert!(said.out.contains("connecting to node 0"), "{}", said.out);
+    check_json(&desk.pgrig(&["shard", "status", "--json", "--proxy", proxy]).ended(2), |status| {
+        assert_eq!(status["nodes"][0]["owned"], json!(null));
+        assert!(status["nodes"][0]["error"].as_str().is_some_and(|why| why.contains("node 0")));
+    });
     nodes[2].kill9().unwrap();
     check(&["shard", "add", b, "--proxy", proxy], 1, "connecting to node 1", "start that server");
+}
+
+/// The server and the database of a connection string, as the status shows them.
+fn host_of(conninfo: &str) -> String {
+    let resolved = server::resolve_conninfo(conninfo).unwrap();
+    format!("{}/{}", resolved.place(), resolved.setting("database").unwrap_or_default())
+}
+
+/// Looks at a status in JSON, which keeps to its schema.
+#[track_caller]
+fn check_json(said: &Said, look: impl Fn(&Value)) {
+    let status: Value = serde_json::from_str(&said.out).unwrap();
+    crate::schemas::check("shard-status", &status);
+    look(&status);
 }

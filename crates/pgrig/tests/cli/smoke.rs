@@ -61,8 +61,10 @@ fn a_new_study_runs_as_it_is() {
     let desk = Desk::new();
     desk.pgrig(&["new", "orders"]).ended(0);
     let run = ["run", "orders", "--profile", "smoke", "--out", "record", "--gate"];
-    let said = desk.pgrig(&run).ended(0);
+    let said = desk.pgrig(&[&run[..], &["--metrics", "run.prom"]].concat()).ended(0);
     assert!(said.out.contains("in all 4 trials"), "{}", said.out);
+    let figures = fs::read_to_string(desk.path("run.prom")).unwrap();
+    assert!(figures.contains("\npgrig_run_trials_total{ending=\"done\"} 4\n"), "{figures}");
     let record = fs::read_to_string(desk.path("record/record.json")).unwrap();
     assert!(record.contains("data directories, without the WAL"), "{record}");
     reads(&desk, "record", &said);
@@ -106,8 +108,10 @@ fn reads(desk: &Desk, study: &str, said: &Said) {
     let shown = desk.pgrig(&["show", study]).ended(0);
     assert!(said.out.starts_with(&shown.out), "{}\n{}", said.out, shown.out);
 
+    crate::schemas::check_record(&desk.path(study));
     let json = desk.pgrig(&["show", study, "--json"]).ended(0).out;
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    crate::schemas::check("show", &value);
     let claims = value["claims"].as_array().unwrap();
     assert!(!claims.is_empty());
     for claim in claims {

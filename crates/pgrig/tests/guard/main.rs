@@ -1,10 +1,16 @@
 //! `pgrig guard` on a real primary with real standbys that die, hang and return.
 
 mod flapping;
+mod kills;
 mod refusals;
 mod rig;
 mod study;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use guard::Step;
@@ -204,30 +210,136 @@ fn a_standby_is_left_alone_until_it_is_promoted() {
     assert_eq!(rig.windows()[0].opened.timeline, 2);
 }
 
+/// Everybody who watches a guard: a person, a monitor, Prometheus, systemd, and the operator's command.
 #[test]
-fn status_says_what_is_in_force_and_what_was_exposed() {
-    let mut rig = Rig::new("FIRST 1 (s1)", 1);
-    let guard = rig.guard(&["--grace", "1s"]);
-    let said = rig.status(&[]);
+fn those_who_watch_a_guard_see_what_is_exposed() {
+    let mut rig = Rig::new("FIRST 1 (s1, s2)", 1);
+    let place = tempfile::tempdir().unwrap();
+    let (socket, log) = (place.path().join("notify"), place.path().join("log"));
+    let systemd = Systemd::listen(&socket);
+    let exec = format!("{{ echo $PGRIG_EVENT; cat; }} >>{}", log.display());
+    let mut command = rig.command(&["--grace", "1s", "--metrics", "127.0.0.1:0", "--exec", &exec]);
+    command.env("NOTIFY_SOCKET", &socket);
+    let guard = Guard::start(command);
+    guard.wait_for("guarding");
+    let said = guard.narration();
+    let metrics = said.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
+    for words in ["READY=1", "WATCHDOG=1", "STATUS=commits wait for FIRST 1 (s1, s2)"] {
+        systemd.hears(words);
+    }
+    let (code, said) = rig.status(&[]);
+    assert_eq!(code, 0, "{said}");
     assert!(said.contains("guard      runs: process "), "{said}");
-    assert!(said.contains("sync mode  FIRST 1 (s1), as asked for"), "{said}");
+    assert!(said.contains("sync mode  FIRST 1 (s1, s2), as asked for"), "{said}");
     assert!(said.contains("standbys   s1, streams, "), "{said}");
+    assert!(said.contains("           s2, is not connected"), "{said}");
     assert!(said.contains("exposure   none is recorded"), "{said}");
+    await_figure(metrics, "pgrig_guard_exposed 0");
+
     rig.standbys[0].kill9().unwrap();
     let writer = rig.writer();
     guard.wait_for("in_force");
-    let said = rig.status(&[]);
-    assert!(said.contains("sync mode  off; FIRST 1 (s1) is asked for"), "{said}");
+    systemd.hears("STATUS=EXPOSED since ");
+    systemd.hears("WATCHDOG=1");
+    let (code, said) = rig.status(&[]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("sync mode  off; FIRST 1 (s1, s2) is asked for"), "{said}");
+    assert!(said.contains("standbys   s1, is not connected"), "{said}");
     assert!(said.contains("1 window recorded, the last open: since "), "{said}");
-    let json: serde_json::Value = serde_json::from_str(&rig.status(&["--json"])).unwrap();
-    assert_eq!(json["server"]["Ok"]["in_force"], "");
+    let (code, said) = rig.status(&["--json"]);
+    let json: serde_json::Value = serde_json::from_str(&said).unwrap();
+    check_schema(&json);
+    assert_eq!((code, &json["verdict"]), (1, &"exposed".into()));
+    assert_eq!(
+        (&json["server"]["in_force"], &json["server"]["missing"][1]),
+        (&"".into(), &"s2".into())
+    );
     assert_eq!(json["windows"][0]["opened"]["confirmations"], 0);
-    drop(guard);
+    for figure in [
+        "pgrig_guard_exposed 1",
+        "pgrig_guard_confirmations_asked 1",
+        "pgrig_guard_confirmations_in_force 0",
+        "pgrig_guard_events_total{event=\"changing\"} 1",
+    ] {
+        await_figure(metrics, figure);
+    }
+    drop(writer);
+    rig.start_and_catch_up(0);
+    guard.wait_for("closed");
+    await_figure(metrics, "pgrig_guard_exposed 0");
+    let (exit, said) = guard.end();
+    assert_eq!(exit, Some(0), "{said}");
+    systemd.hears("STOPPING=1");
+    let log = std::fs::read_to_string(log).unwrap();
+    let kinds: Vec<&str> = log.lines().step_by(2).collect();
+    assert_eq!(kinds, ["changing", "changing", "closed"], "{log}");
+    assert!(log.contains("\"window\":1"), "{log}");
+
     // The server notices a moment later.
     let no_guard = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
     rig.primary.poll_query_until(no_guard, "0", PATIENCE).unwrap();
-    assert!(rig.status(&[]).contains("guard      none runs"));
-    drop(writer);
+    let (code, said) = rig.status(&[]);
+    assert!(code == 0 && said.contains("guard      none runs"), "{said}");
+    rig.primary.stop(lab::StopMode::Fast).unwrap();
+    let (code, said) = rig.status(&["--json"]);
+    let json: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(
+        (code, &json["verdict"], &json["server"]),
+        (2, &"unreachable".into(), &None::<()>.into())
+    );
+    check_schema(&json);
+    assert_eq!(rig.status(&["--nonsense"]).0, 2);
+}
+
+/// The other end of the socket that `NOTIFY_SOCKET` names.
+struct Systemd(Receiver<String>);
+
+impl Systemd {
+    fn listen(path: &Path) -> Systemd {
+        let socket = UnixDatagram::bind(path).unwrap();
+        let (heard, words) = mpsc::channel();
+        // It reads at once, as systemd does: a full socket takes no more.
+        std::thread::spawn(move || {
+            let mut line = [0; 500];
+            while let Ok(length) = socket.recv(&mut line) {
+                let words = String::from_utf8_lossy(&line[..length]).into_owned();
+                if heard.send(words).is_err() {
+                    return;
+                }
+            }
+        });
+        Systemd(words)
+    }
+
+    /// Waits for words that have not been waited for.
+    #[track_caller]
+    fn hears(&self, words: &str) {
+        while !self.0.recv_timeout(PATIENCE).expect(words).starts_with(words) {}
+    }
+}
+
+#[track_caller]
+fn check_schema(status: &serde_json::Value) {
+    let schema = include_str!("../../../../docs/guard-status.schema.json");
+    let schema = serde_json::from_str(schema).unwrap();
+    assert_eq!(testing::schema::faults(&schema, status), Vec::<String>::new());
+}
+
+/// Waits until the guard shows a figure: its look takes a moment.
+#[track_caller]
+fn await_figure(address: &str, figure: &str) {
+    let deadline = std::time::Instant::now() + PATIENCE;
+    loop {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        if text.lines().any(|line| line == figure) {
+            return;
+        }
+        assert!(std::time::Instant::now() < deadline, "no {figure} in {text}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 fn lsn(text: &Option<String>) -> guard::Lsn {

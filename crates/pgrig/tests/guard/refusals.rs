@@ -1,5 +1,6 @@
 //! What a guard does not put up with, said in one message each.
 
+use std::process::Command;
 use std::time::Duration;
 
 use crate::rig::{Guard, Rig};
@@ -129,4 +130,27 @@ fn a_dry_run_says_what_it_would_do_and_leaves_no_trace() {
     assert!(!waits.is_finished());
     drop(rig);
     let _ = waits.join();
+}
+
+/// The unit of the manual is one that systemd takes, and its command is one that the guard takes.
+#[test]
+fn the_unit_of_the_manual_is_valid() {
+    let unit = include_str!("../../../../docs/examples/pgrig-guard.service");
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/pgrig "));
+    let place = tempfile::tempdir().unwrap();
+    let start = start.expect("a command").replace("/run/postgresql", "/nowhere");
+    let start = start.replace("%S", &place.path().display().to_string()).replace(":9188", ":0");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_pgrig")).args(start.split_whitespace()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("connecting to /nowhere:5432"), "{said}");
+
+    let file = place.path().join("pgrig-guard.service");
+    std::fs::write(&file, unit.replace("/usr/bin/pgrig", "/bin/true")).unwrap();
+    let Ok(output) = Command::new("systemd-analyze").arg("verify").arg(&file).output() else {
+        return testing::skip::because("there is no systemd-analyze");
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
 }

@@ -84,14 +84,13 @@ impl Rig {
         guard
     }
 
-    /// What `pgrig guard status` says.
-    pub(crate) fn status(&self, more: &[&str]) -> String {
+    /// What `pgrig guard status` says, and its exit code.
+    pub(crate) fn status(&self, more: &[&str]) -> (i32, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgrig"));
         command.args(["guard", "status"]).args(more).env("NO_COLOR", "1");
         command.arg(self.primary.endpoint().to_string());
         let output = command.arg("--state").arg(self.state()).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
     }
 
     pub(crate) fn setting(&self) -> String {
@@ -220,6 +219,11 @@ impl Guard {
             assert!(Instant::now() < deadline, "no event {kind}:\n{}", self.narration());
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Drops the events that nobody has waited for.
+    pub(crate) fn forget(&self) {
+        self.events.lock().unwrap().clear();
     }
 
     pub(crate) fn narration(&self) -> String {

@@ -1,0 +1,114 @@
+//! The desk of a running guard: everybody who is told what it does. A person reads lines, a program reads
+//! JSON, Prometheus reads figures, systemd reads that it lives, and a command of the operator's is run.
+
+use guard::{Event, Observer, Pulse};
+use openmetrics::Publisher;
+use serde_json::{Value, json};
+
+use super::figures::Figures;
+use super::hook::Hook;
+use super::service::Service;
+use crate::arguments::GuardRunArguments;
+use crate::complaint::Complaint;
+use crate::terminal::{self, BAD, FAINT, GOOD, UNSURE, styled};
+
+pub(super) struct Desk {
+    as_json: bool,
+    has_begun: bool,
+    figures: Figures,
+    publisher: Option<Publisher>,
+    service: Option<Service>,
+    hook: Option<Hook>,
+}
+
+impl Desk {
+    pub(super) fn open(arguments: &GuardRunArguments) -> Result<Desk, Complaint> {
+        let figures = Figures::default();
+        let publisher = match &arguments.metrics {
+            None => None,
+            Some(place) => {
+                let publisher = Publisher::open(place, figures.text())
+                    .map_err(|error| Complaint::new(&error).hinted(error.hint()))?;
+                if let Some(address) = publisher.address() {
+                    terminal::narrate(format_args!("metrics at http://{address}/metrics"));
+                }
+                Some(publisher)
+            }
+        };
+        let service = Service::from_environment()
+            .map_err(|why| Complaint::new(format_args!("telling systemd: {why}")))?;
+        let hook = arguments.exec.as_deref().map(Hook::new);
+        Ok(Desk { as_json: arguments.json, has_begun: false, figures, publisher, service, hook })
+    }
+
+    /// Ends what the desk has begun; true if the guard has told of anything.
+    pub(super) fn end(self) -> bool {
+        if let Some(service) = &self.service {
+            service.stopping();
+        }
+        if let Some(hook) = self.hook {
+            hook.end();
+        }
+        self.has_begun
+    }
+
+    fn publish(&self) {
+        let Some(publisher) = &self.publisher else { return };
+        if let Err(error) = publisher.publish(self.figures.text()) {
+            // Guarding goes on without a reader.
+            terminal::narrate(styled(UNSURE, &error));
+        }
+    }
+}
+
+impl Observer for Desk {
+    fn tell(&mut self, event: &Event) {
+        self.has_begun = true;
+        let now = jiff::Timestamp::now();
+        terminal::narrate(format_args!(
+            "{}  {}",
+            styled(FAINT, format_args!("{now:.3}")),
+            styled(style(event), event)
+        ));
+        let line = as_json(event, now);
+        if self.as_json {
+            terminal::json_line(&line);
+        }
+        if let (Some(hook), true) = (&self.hook, event.is_change()) {
+            hook.run(event.kind(), line.to_string());
+        }
+        self.figures.count(event);
+        if matches!(event, Event::Guarding { .. } | Event::Standby)
+            && let Some(service) = &mut self.service
+        {
+            service.ready();
+        }
+    }
+
+    fn pulse(&mut self, pulse: &Pulse<'_>) {
+        self.figures.look(pulse);
+        self.publish();
+        if let Some(service) = &mut self.service {
+            service.pulse(pulse);
+        }
+    }
+}
+
+fn as_json(event: &Event, now: jiff::Timestamp) -> Value {
+    let mut line = json!(event);
+    line["at"] = json!(now.to_string());
+    line
+}
+
+fn style(event: &Event) -> anstyle::Style {
+    match event {
+        Event::Changing { confirmations: 0, .. } | Event::NoRecord { .. } => BAD,
+        Event::Changing { .. }
+        | Event::NotInForce { .. }
+        | Event::Lost { .. }
+        | Event::Waiting { .. }
+        | Event::WouldChange { .. } => UNSURE,
+        Event::Closed { .. } => GOOD,
+        _ => anstyle::Style::new(),
+    }
+}

@@ -1,0 +1,117 @@
+//! `pgrig shard status`: the nodes of a cluster, their buckets, and moves under way.
+
+use serde_json::{Value, json};
+use shard::{NodeStatus, Status};
+
+use super::size;
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::terminal::{self, BAD, FAINT, STRONG, styled};
+
+/// Shows a cluster; the exit code says if all of its nodes answer.
+pub(super) fn status(proxy: &str, as_json: bool) -> Result<Exit, Complaint> {
+    let status = Status::of(proxy)?;
+    match as_json {
+        true => terminal::json(&of(&status)),
+        false => print(&status),
+    }
+    match status.nodes.iter().all(|node| node.says.is_ok()) {
+        true => Ok(Exit::Done),
+        false => Ok(Exit::Incomplete),
+    }
+}
+
+fn of(status: &Status) -> Value {
+    let nodes = status.nodes.iter().map(|node| {
+        let says = node.says.as_ref().ok();
+        json!({
+            "number": node.number,
+            "place": node.place,
+            "is_leaving": node.is_leaving,
+            "mapped": node.mapped,
+            "owned": says.map(|says| says.owned),
+            "fenced": says.map(|says| says.fenced),
+            "arriving": says.map(|says| says.arriving),
+            "gone": says.map(|says| says.gone),
+            "bytes": says.map(|says| says.bytes),
+            "version": says.map(|says| says.version),
+            "error": node.says.as_ref().err(),
+        })
+    });
+    let batches = status.batches.iter().map(|batch| {
+        json!({
+            "number": batch.number,
+            "from": batch.from,
+            "to": batch.to,
+            "buckets": batch.buckets,
+            "step": batch.step,
+        })
+    });
+    json!({
+        "version": status.version,
+        "buckets": status.buckets,
+        "nodes": nodes.collect::<Vec<_>>(),
+        "batches": batches.collect::<Vec<_>>(),
+        "is_busy": status.is_busy,
+        "shows_passwords": status.shows_passwords,
+    })
+}
+
+fn print(status: &Status) {
+    terminal::result(format_args!(
+        "mapping version {}, {} buckets on {} nodes",
+        status.version,
+        status.buckets,
+        status.nodes.len()
+    ));
+    terminal::result(styled(
+        STRONG,
+        "  node  mapped  owned  fenced  arriving  gone       size  version  host",
+    ));
+    status.nodes.iter().for_each(print_node);
+    for batch in &status.batches {
+        terminal::result(format_args!(
+            "  batch {}: {} buckets, node {} → node {}, {}",
+            batch.number, batch.buckets, batch.from, batch.to, batch.step
+        ));
+    }
+    terminal::narrate(styled(FAINT, COLUMNS));
+    if !status.batches.is_empty() && !status.is_busy {
+        terminal::narrate(
+            "no process works on it; `pgrig shard rebalance` continues it, `pgrig shard abandon` \
+             gives it up",
+        );
+    }
+    if status.shows_passwords {
+        terminal::narrate(styled(
+            BAD,
+            "every role on the proxy can read the nodes' passwords; the next `pgrig shard \
+             rebalance` hides them",
+        ));
+    }
+}
+
+fn print_node(node: &NodeStatus) {
+    let mark = if node.is_leaving { ", leaving" } else { "" };
+    let NodeStatus { number, place, mapped, .. } = node;
+    match &node.says {
+        Ok(says) => terminal::result(format_args!(
+            "  {number:>4}  {mapped:>6}  {:>5}  {:>6}  {:>8}  {:>4}  {:>9}  {:>7}  {place}{mark}",
+            says.owned,
+            says.fenced,
+            says.arriving,
+            says.gone,
+            size(says.bytes),
+            says.version
+        )),
+        Err(why) => {
+            let why = styled(BAD, why);
+            terminal::result(format_args!("  {number:>4}  {mapped:>6}  {place}{mark}: {why}"));
+        }
+    }
+}
+
+/// The columns, below the table.
+const COLUMNS: &str = "  mapped: buckets that the proxy sends to the node; owned: that it reads and \
+    writes; fenced: that it only reads, because they are about to move; arriving: that are being copied \
+    to it; gone: that have left, and whose rows are still there; version: that of its mapping";
