@@ -81,12 +81,12 @@ impl Site {
         let (stations, managed) = Stations::make(&plan.topology, place.labs, number)?;
         nodes.extend(managed);
         let connections = plan.connections(study);
-        let (services, links, throttles, snapshots, rows_built) = Default::default();
+        let (fronts, links, throttles, snapshots, rows_built) = Default::default();
         let state = DataState::AsBuilt;
         let mut site = Site {
             plan,
             nodes,
-            services,
+            fronts,
             stations,
             links,
             throttles,

@@ -45,15 +45,6 @@ impl SiteNode {
         matches!(&self.server, Server::Node(node) if node.has_disk())
     }
 
-    /// The name of the host that it is on; none on this machine, and for a server of the user's.
-    #[must_use]
-    pub fn host(&self) -> Option<&str> {
-        match &self.server {
-            Server::Node(node) => node.host(),
-            Server::Managed(_) | Server::Target(_) => None,
-        }
-    }
-
     /// True if a manager starts and stops it.
     #[must_use]
     pub fn is_managed(&self) -> bool {
@@ -85,15 +76,6 @@ impl SiteNode {
     pub fn log(&self) -> Option<PathBuf> {
         match &self.server {
             Server::Node(node) => Some(node.structured_log().1),
-            Server::Managed(_) | Server::Target(_) => None,
-        }
-    }
-
-    /// The postmaster's process.
-    #[must_use]
-    pub fn pid(&self) -> Option<u32> {
-        match &self.server {
-            Server::Node(node) => node.host_pid().and_then(|pid| u32::try_from(pid).ok()),
             Server::Managed(_) | Server::Target(_) => None,
         }
     }

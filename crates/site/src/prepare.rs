@@ -4,14 +4,14 @@
 use std::path::Path;
 
 use lab::{Limits, StopMode};
-use spec::{NodeKind, Point, Reset};
+use spec::{Point, Reset};
 
 use crate::connections::{SPARE_CONNECTIONS, connections};
 use crate::error::Error;
 use crate::labs::Labs;
 use crate::link::SiteLink;
 use crate::node::lab_settings;
-use crate::service::Service;
+use crate::service::Front;
 use crate::site::{DataState, Site};
 use crate::streaming;
 use crate::throttles::Throttles;
@@ -39,7 +39,7 @@ impl Site {
         labs: Option<&Labs>,
         rig: &Path,
     ) -> Result<(), Error> {
-        self.services.clear();
+        self.fronts.clear();
         let is_clone = self.plan.data.reset == Reset::Clone;
         if is_clone || alone == Alone::No {
             self.stop()?;
@@ -85,8 +85,8 @@ impl Site {
     /// # Errors
     /// What a server said.
     pub fn restart(&mut self) -> Result<(), Error> {
-        for service in &mut self.services {
-            service.part_mut().stop(StopMode::Fast)?;
+        for part in self.fronts.iter_mut().filter_map(|front| front.part_mut()) {
+            part.stop(StopMode::Fast)?;
         }
         let order = streaming::order(&self.plan.topology, &self.nodes);
         for stops in [true, false] {
@@ -104,7 +104,7 @@ impl Site {
         }
         self.prove_streaming()?;
         // Clients know where they are: they are started again and not made anew.
-        self.services.iter_mut().try_for_each(Service::start)
+        self.fronts.iter_mut().try_for_each(|front| front.start())
     }
 
     /// Stops its servers: at once where their data will be thrown away, else with a checkpoint.
@@ -112,7 +112,7 @@ impl Site {
     /// # Errors
     /// What the lab says of a server that does not stop.
     pub fn stop(&mut self) -> Result<(), Error> {
-        self.services.clear();
+        self.fronts.clear();
         self.links.clear();
         let mode = match self.plan.data.reset {
             Reset::Clone => StopMode::Immediate,
@@ -193,22 +193,15 @@ impl Site {
         labs: Option<&Labs>,
         rig: &Path,
     ) -> Result<(), Error> {
-        self.services.clear();
+        self.fronts.clear();
         let Some(labs) = labs else { return Ok(()) };
         for node in &point.topology.nodes {
             let way = |to: &str| self.way(&node.name, to);
-            let service = match &node.kind {
-                NodeKind::Postgres(_) | NodeKind::Plproxy(_) | NodeKind::Machine(_) => continue,
-                NodeKind::Pgbouncer(pooler) => {
-                    way(&pooler.to).map(|to| Service::pooler(node, pooler, to, labs))
-                }
-                NodeKind::Guard(guard) => {
-                    way(&guard.to).map(|to| Service::guard(node, guard, &to, labs, rig))
-                }
-            };
-            let Some(service) = service else { continue };
-            self.services.push(service?);
-            self.services.last_mut().map_or(Ok(()), Service::start)?;
+            let made = Front { labs, rig, way: &way }.make(node)?;
+            let Some(mut front) = made else { continue };
+            let started = front.start();
+            self.fronts.push(front);
+            started?;
         }
         Ok(())
     }

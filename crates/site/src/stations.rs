@@ -1,7 +1,5 @@
 //! The machines of a site: made, equipped, started as one cluster, and begun anew for each trial.
 
-use std::collections::BTreeMap;
-
 use lab::{
     Encryption, Endpoint, Host, Peer, ProcessAct, Server, Station, StationConfig, StationProcess,
     StopMode,
@@ -12,15 +10,13 @@ use crate::error::Error;
 use crate::labs::Labs;
 use crate::names::Names;
 use crate::node::SiteNode;
+use crate::service::Service;
 use crate::waiting::Awaited;
 
 /// The machines of a site.
 #[derive(Debug, Default)]
 pub struct Stations {
     all: Vec<SiteStation>,
-    names: Names,
-    /// The way of clients to each that has one, in keyword form.
-    pub(crate) conninfos: BTreeMap<String, String>,
 }
 
 /// A machine, by its name in the study.
@@ -30,7 +26,11 @@ pub struct SiteStation {
     pub name: String,
     /// The station.
     pub station: Station,
-    machine: Machine,
+    pub(crate) machine: Machine,
+    /// What its texts call by names.
+    names: Names,
+    /// The way of clients to it, in keyword form, if there is one.
+    pub(crate) conninfo: Option<String>,
 }
 
 impl Stations {
@@ -94,40 +94,15 @@ impl Stations {
                 let (name, schema) = (name.to_owned(), None);
                 servers.push(SiteNode { name, server: managed, conninfo, schema });
             }
-            all.push(SiteStation { name: name.to_owned(), station, machine: machine.clone() });
+            all.push((name, machine, station));
         }
-        let mut stations = Stations { all, names, conninfos: BTreeMap::new() };
-        stations.equip(&servers)?;
-        Ok((stations, servers))
-    }
-
-    /// Gives each its programs, now that every name stands for something.
-    fn equip(&mut self, servers: &[SiteNode]) -> Result<(), Error> {
-        for one in &self.all {
-            let names = self.names.of(&one.name, &one.machine.variables);
-            let pairs = |pairs: &spec::Settings| -> Vec<(String, String)> {
-                pairs.iter().map(|(name, value)| (name.clone(), names.fill(value))).collect()
-            };
-            let processes = one.machine.processes.iter().map(|process| StationProcess {
-                name: process.name.clone(),
-                command: process.command.iter().map(|word| names.fill(word)).collect(),
-                environment: pairs(&process.environment),
-                files: (process.files.iter())
-                    .map(|(name, file)| (name.clone(), names.fill(&file.text)))
-                    .collect(),
-                ends_by: process.ends_by,
-                as_root: process.as_root,
-            });
-            one.station.equip(processes.collect())?;
-            let way = match &one.machine.clients {
-                Some(clients) => Some(server::keyword_form(&names.fill(clients))?),
-                None => {
-                    servers.iter().find(|node| node.name == one.name).map(|n| n.conninfo.clone())
-                }
-            };
-            self.conninfos.extend(way.map(|way| (one.name.clone(), way)));
-        }
-        Ok(())
+        // Now every name stands for something.
+        let all = all.into_iter().map(|(name, machine, station)| {
+            let names = names.of(name, &machine.variables);
+            let server = servers.iter().find(|node| node.name == name);
+            SiteStation::equip(name, machine, station, names, server)
+        });
+        Ok((Stations { all: all.collect::<Result<_, Error>>()? }, servers))
     }
 
     /// All of them, in the order of the topology.
@@ -135,9 +110,9 @@ impl Stations {
         self.all.iter()
     }
 
-    /// The one of that name.
-    pub fn get_mut(&mut self, name: &str) -> Option<&mut SiteStation> {
-        self.all.iter_mut().find(|one| one.name == name)
+    /// The same, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut SiteStation> {
+        self.all.iter_mut()
     }
 
     /// True if there is none.
@@ -150,8 +125,7 @@ impl Stations {
     #[must_use]
     pub fn fill(&self, name: &str, text: &str) -> String {
         let one = self.all.iter().find(|one| one.name == name);
-        let variables = one.map(|one| one.machine.variables.clone()).unwrap_or_default();
-        self.names.of(name, &variables).fill(text)
+        one.map_or_else(|| text.to_owned(), |one| one.names.fill(text))
     }
 
     /// The ends of a cut of that machine: those of these names, `clients` among them, or all others.
@@ -195,7 +169,7 @@ impl Stations {
             }
             for (one, process) in &started {
                 if let Some(ready) = &process.ready {
-                    self.wait(one, Some(&process.name), ready)?;
+                    one.wait(Some(&process.name), ready)?;
                 }
             }
         }
@@ -207,23 +181,7 @@ impl Stations {
     /// # Errors
     /// [`Error::NotReady`] with the last words of its programs.
     pub fn wait_until_ready(&self) -> Result<(), Error> {
-        for one in &self.all {
-            if let Some(ready) = &one.machine.ready {
-                self.wait(one, None, ready)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn wait(
-        &self,
-        one: &SiteStation,
-        process: Option<&str>,
-        ready: &spec::Ready,
-    ) -> Result<(), Error> {
-        let names = self.names.of(&one.name, &one.machine.variables);
-        let conninfo = self.conninfos.get(&one.name).map(String::as_str);
-        Awaited { station: &one.station, process, conninfo, names: &names }.wait(ready)
+        self.all.iter().try_for_each(Service::ready)
     }
 
     /// Ends all programs, the last one of each machine first; `last` is the machine whose turn comes
@@ -286,6 +244,44 @@ impl Stations {
     /// Puts the files back that were copied aside.
     pub(crate) fn reset_files(&self) -> Result<(), Error> {
         self.all.iter().try_for_each(|one| Ok(one.station.reset_files()?))
+    }
+}
+
+impl SiteStation {
+    /// Gives a station its programs. `server` is the one that they will start.
+    fn equip(
+        name: &str,
+        machine: &Machine,
+        station: Station,
+        names: Names,
+        server: Option<&SiteNode>,
+    ) -> Result<SiteStation, Error> {
+        let pairs = |pairs: &spec::Settings| -> Vec<(String, String)> {
+            pairs.iter().map(|(name, value)| (name.clone(), names.fill(value))).collect()
+        };
+        let processes = machine.processes.iter().map(|process| StationProcess {
+            name: process.name.clone(),
+            command: process.command.iter().map(|word| names.fill(word)).collect(),
+            environment: pairs(&process.environment),
+            files: (process.files.iter())
+                .map(|(name, file)| (name.clone(), names.fill(&file.text)))
+                .collect(),
+            ends_by: process.ends_by,
+            as_root: process.as_root,
+        });
+        station.equip(processes.collect())?;
+        let conninfo = match &machine.clients {
+            Some(clients) => Some(server::keyword_form(&names.fill(clients))?),
+            None => server.map(|server| server.conninfo.clone()),
+        };
+        let (name, machine) = (name.to_owned(), machine.clone());
+        Ok(SiteStation { name, station, machine, names, conninfo })
+    }
+
+    /// Waits until it is ready, or one process of it.
+    pub(crate) fn wait(&self, process: Option<&str>, ready: &spec::Ready) -> Result<(), Error> {
+        let conninfo = self.conninfo.as_deref();
+        Awaited { station: &self.station, process, conninfo, names: &self.names }.wait(ready)
     }
 }
 

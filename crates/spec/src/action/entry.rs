@@ -302,12 +302,7 @@ pub(crate) fn server<'t>(
     if node.has_server() {
         return Some(node);
     }
-    let what = match node.kind {
-        NodeKind::Guard(_) => "a guard",
-        NodeKind::Machine(_) => "a machine without server = {}",
-        _ => "a pooler",
-    };
-    let message = format!("{} is {what}, no PostgreSQL server", node.name);
+    let message = format!("{} is {}, no PostgreSQL server", node.name, node.noun());
     fields.problems.add(span_of(fields, key), message);
     None
 }

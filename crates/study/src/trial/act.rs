@@ -246,7 +246,7 @@ fn link<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteLink, ActError
 }
 
 fn sql(site: &Site, name: &str, sql: &str) -> Result<String, ActError> {
-    let pooler = site.services.iter().find(|service| service.name == name);
+    let pooler = site.services().find(|service| service.name() == name);
     let mut client = match pooler.and_then(Service::console) {
         Some(console) => console_of(&console)?,
         None => site.node(name).ok_or(ActError::NotOurs)?.connect()?,
