@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use lab::{Limits, StopMode};
-use spec::{Point, Reset};
+use spec::{Point, Reset, Throttle};
 
 use crate::connections::{SPARE_CONNECTIONS, connections};
 use crate::error::Error;
@@ -40,11 +40,16 @@ impl Site {
         rig: &Path,
     ) -> Result<(), Error> {
         self.fronts.clear();
-        let is_clone = self.plan.data.reset == Reset::Clone;
-        if is_clone || alone == Alone::No {
+        let begins_anew = match self.plan.data.reset {
+            Reset::Clone => true,
+            Reset::Keep => false,
+            Reset::Whole => !self.stations.are_whole()?,
+        };
+        let goes_on = self.plan.data.reset == Reset::Whole && !begins_anew;
+        if begins_anew || (alone == Alone::No && !goes_on) {
             self.stop()?;
         }
-        if is_clone && self.state == DataState::Used {
+        if begins_anew && self.state == DataState::Used {
             self.stations.reset_files()?;
             for (node, snapshot) in self.nodes.iter_mut().zip(&self.snapshots) {
                 if let Some(node) = node.server.node() {
@@ -115,7 +120,7 @@ impl Site {
         self.fronts.clear();
         self.links.clear();
         let mode = match self.plan.data.reset {
-            Reset::Clone => StopMode::Immediate,
+            Reset::Clone | Reset::Whole => StopMode::Immediate,
             Reset::Keep => StopMode::Fast,
         };
         self.stop_stations(self.plan.data.reset == Reset::Keep)?;
@@ -153,13 +158,24 @@ impl Site {
             let throttle = point.topology.node(&node.name)?.throttle?;
             Some((node.name.clone(), self.server(index)?, throttle))
         });
-        let limited = limited.map(|(name, server, throttle)| {
-            let spec::Throttle { read_iops, write_iops, read_bytes, write_bytes } = throttle;
-            let limits = Limits { read_iops, write_iops, read_bytes, write_bytes };
-            Ok((name, server.limit_io(&limits)?))
-        });
+        let limited =
+            limited.map(|(name, server, throttle)| Ok((name, server.limit_io(&limits(throttle))?)));
         self.throttles.set(limited.collect::<Result<_, lab::Error>>()?);
         Ok(self.throttles.clone())
+    }
+
+    /// Limits the I/O of one server from now on, as long as the trial's limits last.
+    ///
+    /// # Errors
+    /// [`Error::NoServer`]; what the kernel said.
+    pub fn throttle(&self, name: &str, to: Throttle) -> Result<(), Error> {
+        let index = self.nodes.iter().position(|node| node.name == name);
+        let server = index.and_then(|index| self.server(index));
+        let server = server.ok_or_else(|| Error::NoServer(name.to_owned()))?;
+        // One server has one limit.
+        let _ = self.throttles.lift(name);
+        self.throttles.add(name, server.limit_io(&limits(to))?);
+        Ok(())
     }
 
     /// Makes the point's links in place of what another point had. `rig` is the rig's own program,
@@ -221,6 +237,11 @@ impl Site {
         }
         settings
     }
+}
+
+fn limits(throttle: Throttle) -> Limits {
+    let Throttle { read_iops, write_iops, read_bytes, write_bytes } = throttle;
+    Limits { read_iops, write_iops, read_bytes, write_bytes }
 }
 
 /// PostgreSQL's own default of max_connections.

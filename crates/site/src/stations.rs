@@ -4,6 +4,7 @@ use lab::{
     Encryption, Endpoint, Host, Peer, ProcessAct, Server, Station, StationConfig, StationProcess,
     StopMode,
 };
+use server::Control;
 use spec::{Machine, NodeKind, Topology};
 
 use crate::error::Error;
@@ -31,6 +32,8 @@ pub struct SiteStation {
     names: Names,
     /// The way of clients to it, in keyword form, if there is one.
     pub(crate) conninfo: Option<String>,
+    /// The end that the user asks for.
+    control: Control,
 }
 
 impl Stations {
@@ -43,6 +46,7 @@ impl Stations {
         topology: &Topology,
         labs: &Labs,
         number: u32,
+        nodes: &[SiteNode],
     ) -> Result<(Stations, Vec<SiteNode>), Error> {
         let machines = topology.nodes.iter().filter_map(|node| match &node.kind {
             NodeKind::Machine(machine) => Some((node.name.as_str(), &**machine)),
@@ -54,6 +58,18 @@ impl Stations {
         let password = lab::new_password().map_err(Error::Lab)?;
         let lab = labs.of(first)?;
         names.set("servers", "password", &password);
+        for (node, to) in nodes.iter().filter_map(|node| Some((node, node.route()?))) {
+            names.set(&node.name, "name", &node.name);
+            let address = match to.host {
+                Host::Unix(directory) => directory.display().to_string(),
+                Host::Tcp(address) => address,
+            };
+            names.set(&node.name, "address", address);
+            names.set(&node.name, "port", to.port.to_string());
+            names.set(&node.name, "user", to.user);
+            names.set(&node.name, "database", to.database);
+            names.set(&node.name, "password", to.password.unwrap_or_default());
+        }
         names.set("postgres", "bin", lab.installation().bin().display().to_string());
         let mut packages: Vec<String> =
             machines.iter().flat_map(|(_, machine)| machine.packages.clone()).collect();
@@ -100,7 +116,8 @@ impl Stations {
         let all = all.into_iter().map(|(name, machine, station)| {
             let names = names.of(name, &machine.variables);
             let server = servers.iter().find(|node| node.name == name);
-            SiteStation::equip(name, machine, station, names, server)
+            let control = labs.control().clone();
+            SiteStation::equip(name, machine, station, names, server, control)
         });
         Ok((Stations { all: all.collect::<Result<_, Error>>()? }, servers))
     }
@@ -151,6 +168,40 @@ impl Stations {
             }
         }
         Ok(false)
+    }
+
+    /// True if there are some, every program of theirs runs, and what they say of themselves is true or
+    /// becomes true soon.
+    ///
+    /// # Errors
+    /// The init's; an interruption.
+    pub(crate) fn are_whole(&mut self) -> Result<bool, Error> {
+        for one in &self.all {
+            for process in &one.machine.processes {
+                if one.station.process(&process.name, ProcessAct::Look)? == 0 {
+                    return Ok(false);
+                }
+            }
+        }
+        if self.all.is_empty() {
+            return Ok(false);
+        }
+        self.heal()?;
+        for one in &self.all {
+            let processes = one.machine.processes.iter();
+            let of_processes =
+                processes.filter_map(|one| Some((Some(one.name.as_str()), one.ready.as_ref()?)));
+            let own = one.machine.ready.iter().map(|ready| (None, ready));
+            for (process, ready) in of_processes.chain(own) {
+                let soon = spec::Ready { within_ms: ready.within_ms.min(SOON_MS), ..ready.clone() };
+                match one.wait(process, &soon) {
+                    Ok(()) => {}
+                    Err(Error::NotReady { .. }) => return Ok(false),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Starts all programs: the first of every machine, then the second of every machine, and waits
@@ -255,6 +306,7 @@ impl SiteStation {
         station: Station,
         names: Names,
         server: Option<&SiteNode>,
+        control: Control,
     ) -> Result<SiteStation, Error> {
         let pairs = |pairs: &spec::Settings| -> Vec<(String, String)> {
             pairs.iter().map(|(name, value)| (name.clone(), names.fill(value))).collect()
@@ -275,15 +327,18 @@ impl SiteStation {
             None => server.map(|server| server.conninfo.clone()),
         };
         let (name, machine) = (name.to_owned(), machine.clone());
-        Ok(SiteStation { name, station, machine, names, conninfo })
+        Ok(SiteStation { name, station, machine, names, conninfo, control })
     }
 
     /// Waits until it is ready, or one process of it.
     pub(crate) fn wait(&self, process: Option<&str>, ready: &spec::Ready) -> Result<(), Error> {
-        let conninfo = self.conninfo.as_deref();
-        Awaited { station: &self.station, process, conninfo, names: &self.names }.wait(ready)
+        let (conninfo, names, control) = (self.conninfo.as_deref(), &self.names, &self.control);
+        Awaited { station: &self.station, process, conninfo, names, control }.wait(ready)
     }
 }
+
+/// A cluster that has become whole again says so at once; to begin anew takes about as long.
+const SOON_MS: u64 = 15_000;
 
 /// The word that means the clients of the load, and the rig.
 const CLIENTS: &str = "clients";

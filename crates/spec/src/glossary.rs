@@ -96,6 +96,16 @@ const ACTIONS: Rows = &[
         "{ at = \"5s\", rebalance = NODE, to = [\"shard1\"] }",
         "moves the rows of a PL/Proxy cluster",
     ),
+    (
+        "rejoin",
+        "{ at = \"9s\", rejoin = NODE, of = NODE, by = \"rewind\" }",
+        "stops a server, makes it a standby of another one by pg_rewind or a base backup, and starts it",
+    ),
+    (
+        "throttle",
+        "{ at = \"5s\", throttle = NODE, to = { write_iops = 50 } }",
+        "limits a server's I/O from then on",
+    ),
     ("promote", "{ at = \"5s\", promote = NODE }", "makes a standby a primary"),
     (
         "power_cut",

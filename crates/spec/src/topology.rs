@@ -242,15 +242,21 @@ impl Topology {
                     let ports = meant.machine().map(|machine| machine.ports.as_slice());
                     ports.unwrap_or_default().iter().any(|known| known == port)
                 }
+                (_, Some(meant), None) if meant.machine().is_some() => {
+                    ["address", "directory", "name"].contains(&what)
+                }
                 (_, Some(meant), None) => {
-                    meant.machine().is_some() && ["address", "directory", "name"].contains(&what)
+                    let known = ["address", "port", "user", "database", "password", "name"];
+                    meant.is_postgres() && known.contains(&what)
                 }
             };
             if !is_known {
                 let message = format!("node {}: nothing is called {{{name}}}", node.name);
                 let hint = "there is {NODE.address}, {NODE.directory}, {NODE.name}, \
                             {NODE.port.NAME}, {self.…}, {servers.password}, \
-                            {packages.directory} and {postgres.bin}";
+                            {packages.directory} and {postgres.bin}; of a server of pgrig's \
+                            {NODE.address}, {NODE.port}, {NODE.user}, {NODE.database} and \
+                            {NODE.password}";
                 problems.hinted(place, message, hint);
                 return;
             }

@@ -23,9 +23,13 @@ impl Service for SiteStation {
         self.conninfo.clone()
     }
 
-    /// Waits until what the machine says of itself is true.
+    /// Waits until what the machine says of itself is true. The end of its only program ends the wait.
     fn ready(&self) -> Result<(), Error> {
-        self.machine.ready.as_ref().map_or(Ok(()), |ready| self.wait(None, ready))
+        let only = match &self.machine.processes[..] {
+            [only] => Some(only.name.as_str()),
+            _ => None,
+        };
+        self.machine.ready.as_ref().map_or(Ok(()), |ready| self.wait(only, ready))
     }
 
     /// The programs that must run are for the study to say: a manager may end and start some.
