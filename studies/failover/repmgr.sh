@@ -43,4 +43,8 @@ if [ ! -e $data/PG_VERSION ]; then
 else
   $start || true
 fi
-exec $as {packages.directory}/usr/lib/postgresql/15/bin/repmgrd -f $conf --daemonize=false --no-pid-file
+# repmgrd ends where no primary is there when it starts; a service manager starts it again.
+while :; do
+  $as {packages.directory}/usr/lib/postgresql/15/bin/repmgrd -f $conf --daemonize=false --no-pid-file || true
+  sleep 1
+done
