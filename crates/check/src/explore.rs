@@ -28,7 +28,7 @@ use lab::Server;
 use record::Moment;
 use record::ledger::Ledger;
 use server::Urgency;
-use site::{Service, Site};
+use site::Site;
 use spec::{Check, Disk, Explore};
 
 use crate::error::Error;

@@ -14,7 +14,6 @@ use server::quote::identifier;
 use spec::{Data, PgbenchTables, ScriptText};
 
 use crate::node::SiteNode;
-use crate::service::Service;
 use crate::sql::{self, ScriptError, SendError};
 
 /// The reason why data could not be built.

@@ -7,7 +7,6 @@ use spec::Study;
 use crate::build;
 use crate::node::SiteNode;
 use crate::plan::{SitePlan, proxy};
-use crate::service::Service;
 
 /// The key of the data of the node that holds them, which stands for everything that they are made from;
 /// none where they cannot be kept: those of a cluster have addresses in them, those on another host are

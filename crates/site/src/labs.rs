@@ -26,7 +26,7 @@ pub struct Labs {
     /// The packages that are unpacked, and where; the versions are in the names of their files.
     unpacked: Box<Mutex<Unpacked>>,
     /// The cache of built data; none where they are not kept.
-    cache: Option<Cache>,
+    cache: Option<Box<Cache>>,
     /// The end that the user asks for.
     control: Control,
 }
@@ -62,7 +62,7 @@ impl Labs {
     /// The same, with data of earlier runs. Its lab has the password of those.
     #[must_use]
     pub fn with_cache(self, cache: Option<Cache>) -> Labs {
-        Labs { cache, ..self }
+        Labs { cache: cache.map(Box::new), ..self }
     }
 
     /// The same; waits for machines end when the user asks for the end.
@@ -78,7 +78,7 @@ impl Labs {
     /// The cache of built data; none where they are not kept.
     #[must_use]
     pub fn cache(&self) -> Option<&Cache> {
-        self.cache.as_ref()
+        self.cache.as_deref()
     }
 
     /// All of them.

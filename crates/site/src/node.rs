@@ -45,6 +45,15 @@ impl SiteNode {
         matches!(&self.server, Server::Node(node) if node.has_disk())
     }
 
+    /// The name of the host that it is on; none on this machine, and for a server of the user's.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        match &self.server {
+            Server::Node(node) => node.host(),
+            Server::Managed(_) | Server::Target(_) => None,
+        }
+    }
+
     /// True if a manager starts and stops it.
     #[must_use]
     pub fn is_managed(&self) -> bool {

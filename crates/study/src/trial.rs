@@ -31,8 +31,8 @@ use std::time::Duration;
 
 use load::{End, LoadError, Outcome, Plan, Urgency};
 use record::{Ending, Fault, Finished, Interruption, Moment};
+use site::Site;
 use site::warm::Warmed;
-use site::{Service, Site};
 use spec::{Planned, metrics};
 
 use crate::clock;

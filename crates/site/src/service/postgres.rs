@@ -21,6 +21,10 @@ impl Service for SiteNode {
         self.server.node().map(|node| &mut **node)
     }
 
+    fn host(&self) -> Option<&str> {
+        SiteNode::host(self)
+    }
+
     fn conninfo(&self) -> Option<String> {
         Some(self.conninfo.clone())
     }

@@ -178,6 +178,7 @@ warmup = "200ms"
 rounds = 1
 [data]
 script = "init.sql"
+rows = 1000
 [topologies.three.nodes]
 primary = { checksums = true, settings = { shared_buffers = "16MB" } }
 standby1 = { of = "primary", settings = { shared_buffers = "16MB" } }
