@@ -36,6 +36,11 @@ pub fn end_labs() {
     }
 }
 
+/// True since [`end_labs`].
+pub(crate) fn are_ended() -> bool {
+    LABS.lock().unwrap_or_else(PoisonError::into_inner).are_ended
+}
+
 /// Kills every PostgreSQL server of this process's labs, on this machine and on hosts, so that
 /// threads that wait for an answer of one get an error. The labs stay.
 pub fn kill_servers() {

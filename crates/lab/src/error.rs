@@ -268,6 +268,18 @@ pub enum Error {
         /// The end of what it said.
         output: String,
     },
+    /// A server whose data could not be made those of a standby.
+    #[error("making node {node} a standby of {primary}: pg_rewind {exit}{}", tail(.output))]
+    Rewind {
+        /// The standby to be.
+        node: String,
+        /// The server that it was to follow.
+        primary: String,
+        /// Its end.
+        exit: Exit,
+        /// The end of what it said.
+        output: String,
+    },
     /// pg_checksums did not get to its end.
     #[error("checking the checksums of node {node}: pg_checksums {exit}{}", tail(.output))]
     Checksums {
@@ -439,6 +451,7 @@ impl Error {
             Self::RefusedSetting(_) => Some("correct it, or leave it out".into()),
             Self::Start { log, .. } | Self::Initdb { output: log, .. } => hint::of_log(log),
             Self::Backup { output, .. } => streaming::hint(output),
+            Self::Rewind { .. } => Some(hint::of_rewind()),
             Self::NotStreaming(not_streaming) => not_streaming.hint(),
             Self::Behind(behind) => streaming::hint(&behind.log),
             Self::SlotLost { .. } => {

@@ -4,15 +4,19 @@
 //! that an unusual machine never stops a run.
 
 use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use os::init::Init;
 pub use os::limits::OpenFiles;
 use os::proc_files;
 use os::user::User;
 
+use crate::ending::are_ended;
 use crate::error::Error;
 use crate::files::failed;
 use crate::network::Tool;
+use crate::wait::wait_until;
 
 /// The machine's facts at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -183,12 +187,26 @@ pub fn packages(names: &[String]) -> Result<(), Error> {
     let failed = |said: String| Error::Packages { names: names.join(", "), said };
     let mut command = std::process::Command::new("/usr/bin/apt-get");
     command.args(["-qq", "--print-uris", "download"]).args(names).env("LC_ALL", "C");
-    let output = command.output().map_err(|error| failed(format!("apt-get: {error}")))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let no_answer = |error: std::io::Error| failed(format!("apt-get: {error}"));
+    let mut child = command.spawn().map_err(no_answer)?;
+    // No lab is there yet whose end would end it.
+    let ended = wait_until(APT_TIMEOUT, || {
+        let ended = child.try_wait()?;
+        Ok::<_, std::io::Error>(ended.or_else(|| are_ended().then(ExitStatus::default)))
+    });
+    // Nothing happens to one that has ended.
+    let _ = child.kill();
+    let output = child.wait_with_output().map_err(no_answer)?;
+    match (ended.map_err(no_answer)?, output.status.success()) {
+        (Some(_), true) => Ok(()),
+        (None, _) => Err(failed(format!("no answer in {} s", APT_TIMEOUT.as_secs()))),
+        (Some(_), false) => Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
     }
 }
+
+/// It reads its lists of packages.
+const APT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Tries to make the namespaces of a lab here; the error is the step that is refused.
 ///

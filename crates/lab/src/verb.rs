@@ -89,6 +89,9 @@ pub(crate) enum Verb {
     KillBackend(Duration),
     /// Make the data of a standby from a base backup.
     InitFromBackup { from: Backup, upstream: Upstream },
+    /// Take back by pg_rewind what the other server does not have, and be its standby: pg_rewind's
+    /// last words.
+    Rewind { from: Backup, upstream: Upstream },
     /// Stream from there.
     Follow(Upstream),
     /// Tell if its data are those of a standby.

@@ -13,10 +13,13 @@ use os::processes;
 use rustix::process::{Pid, Signal, kill_process};
 use testing::until;
 
-/// The studies that have disks, cut power, standbys and links.
-const STUDIES: [&str; 2] = ["fsync", "replication"];
-/// Both smoke profiles take longer than this on two CPUs.
-const LATEST: Duration = Duration::from_secs(25);
+/// The studies that have disks, cut power, standbys, links and machines, and a time that their smoke
+/// profiles take longer than on two CPUs.
+const STUDIES: [(&str, Duration); 3] = [
+    ("fsync", Duration::from_secs(25)),
+    ("replication", Duration::from_secs(25)),
+    ("failover", Duration::from_secs(60)),
+];
 
 #[test]
 #[ignore = "takes a quarter of an hour: make soak-kills"]
@@ -29,9 +32,9 @@ fn nothing_is_left_of_a_study_whose_processes_die_at_once() {
     for number in 0..kills {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let after =
-            Duration::from_millis((state >> 33) % u64::try_from(LATEST.as_millis()).unwrap());
-        let study = STUDIES[usize::try_from(number).unwrap() % STUDIES.len()];
+        let (study, latest) = STUDIES[usize::try_from(number).unwrap() % STUDIES.len()];
+        let latest = u64::try_from(latest.as_millis()).unwrap();
+        let after = Duration::from_millis((state >> 33) % latest);
         let at = format!("kill {number}, {study} after {after:?}");
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();

@@ -140,6 +140,7 @@ fn data(study: &Study) -> Table {
             match data.reset {
                 Reset::Clone => "a fresh copy".to_owned(),
                 Reset::Keep => "kept".to_owned(),
+                Reset::Whole => "kept while the machines are whole".to_owned(),
             },
         ];
         let places = seen.entry(cells).or_default();

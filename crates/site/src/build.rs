@@ -78,15 +78,15 @@ impl Site {
             Ok(SiteNode { name: node.name.clone(), server, conninfo, schema: None })
         });
         let mut nodes = nodes.collect::<Result<Vec<_>, Error>>()?;
-        let (stations, managed) = Stations::make(&plan.topology, place.labs, number)?;
+        let (stations, managed) = Stations::make(&plan.topology, place.labs, number, &nodes)?;
         nodes.extend(managed);
         let connections = plan.connections(study);
-        let (services, links, throttles, snapshots, rows_built) = Default::default();
+        let (fronts, links, throttles, snapshots, rows_built) = Default::default();
         let state = DataState::AsBuilt;
         let mut site = Site {
             plan,
             nodes,
-            services,
+            fronts,
             stations,
             links,
             throttles,
@@ -100,7 +100,7 @@ impl Site {
         // The addresses of its nodes are part of a cluster's data.
         let donor = others.iter().filter(|_| !site.is_sharded()).find(has_data);
         site.fill(study, donor, place.labs.cache(), control, tell)?;
-        if site.plan.data.reset == Reset::Clone {
+        if site.plan.data.reset != Reset::Keep {
             let nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
             let copies = nodes.map(|node| node.snapshot()).collect::<Result<_, _>>();
             site.snapshots = copies?;
@@ -177,7 +177,8 @@ impl Site {
         control: &Control,
         tell: data::Tell<'_>,
     ) -> Result<(), Error> {
-        if self.stations.is_empty() {
+        // Those that start no server are started for a trial, when the servers that they go to run.
+        if !self.nodes.iter().any(SiteNode::is_managed) {
             return Ok(());
         }
         self.stations.start()?;

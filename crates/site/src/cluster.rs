@@ -1,7 +1,6 @@
 //! PL/Proxy clusters in a site: deployed and filled with the data, reached through poolers or
 //! without, rebalanced, audited.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use lab::{Node, Server};
@@ -149,9 +148,11 @@ impl Site {
         if proxy.through.is_empty() || self.plan.data.buckets.is_none() {
             return Ok(());
         }
-        let poolers = self.services.iter().map(|service| (service.name.as_str(), service));
-        let poolers: BTreeMap<_, _> = poolers.collect();
-        let routes = proxy.through.iter().map(|pooler| poolers.get(pooler.as_str())?.route());
+        let route = |pooler: &String| {
+            let front = self.fronts.iter().find(|front| front.name() == pooler.as_str())?;
+            front.route().map(|route| route.to_string())
+        };
+        let routes = proxy.through.iter().map(route);
         let routes = (0..).zip(routes).filter_map(|(number, route)| Some((number, route?)));
         let Some(conninfo) = self.address(name) else { return Ok(()) };
         let mut cluster = Cluster::open(&conninfo)?;

@@ -1,6 +1,6 @@
 //! The number of connections that a server gets at a point.
 
-use spec::{NodeKind, Point, Workload};
+use spec::{Point, Workload};
 
 /// Connections that a node gets at a point: from clients, and from the poolers, guards and
 /// proxies in front of it. A client of several hosts may come to any of them.
@@ -9,15 +9,7 @@ pub fn connections(point: &Point, node: &str) -> u32 {
     let comes = |workload: &&Workload| workload.to.iter().any(|to| to == node);
     let clients: u32 = point.workloads.iter().filter(comes).map(|w| w.clients).sum();
     let others = point.topology.nodes.iter().filter(|other| other.connects_to().contains(&node));
-    let through = others.map(|other| match &other.kind {
-        NodeKind::Pgbouncer(pooler) => pooler.pool,
-        // Every session of the proxy has one of its own to each partition.
-        NodeKind::Plproxy(proxy) => {
-            connections(point, &other.name) * proxy.partitions_on(node).max(1)
-        }
-        NodeKind::Guard(_) => 1,
-        NodeKind::Postgres(_) | NodeKind::Machine(_) => 0,
-    });
+    let through = others.map(|other| other.sessions(node, connections(point, &other.name)));
     clients + through.sum::<u32>()
 }
 

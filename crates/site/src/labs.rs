@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use import::Cache;
 use lab::{Lab, RemoteAccess};
+use server::Control;
 
 use crate::error::Error;
 
@@ -25,7 +26,9 @@ pub struct Labs {
     /// The packages that are unpacked, and where; the versions are in the names of their files.
     unpacked: Box<Mutex<Unpacked>>,
     /// The cache of built data; none where they are not kept.
-    cache: Option<Cache>,
+    cache: Option<Box<Cache>>,
+    /// The end that the user asks for.
+    control: Control,
 }
 
 /// Packages in a lab's directory.
@@ -53,19 +56,29 @@ impl Labs {
         tls: bool,
     ) -> Labs {
         let (numbers, unpacked) = (AtomicU32::new(0), Box::default());
-        Labs { all, place, clients, tls, numbers, unpacked, cache: None }
+        Labs { all, place, clients, tls, numbers, unpacked, cache: None, control: Control::new() }
     }
 
     /// The same, with data of earlier runs. Its lab has the password of those.
     #[must_use]
     pub fn with_cache(self, cache: Option<Cache>) -> Labs {
-        Labs { cache, ..self }
+        Labs { cache: cache.map(Box::new), ..self }
+    }
+
+    /// The same; waits for machines end when the user asks for the end.
+    #[must_use]
+    pub fn heeding(self, control: &Control) -> Labs {
+        Labs { control: control.clone(), ..self }
+    }
+
+    pub(crate) fn control(&self) -> &Control {
+        &self.control
     }
 
     /// The cache of built data; none where they are not kept.
     #[must_use]
     pub fn cache(&self) -> Option<&Cache> {
-        self.cache.as_ref()
+        self.cache.as_deref()
     }
 
     /// All of them.

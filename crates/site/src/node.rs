@@ -88,15 +88,6 @@ impl SiteNode {
             Server::Managed(_) | Server::Target(_) => None,
         }
     }
-
-    /// The postmaster's process.
-    #[must_use]
-    pub fn pid(&self) -> Option<u32> {
-        match &self.server {
-            Server::Node(node) => node.host_pid().and_then(|pid| u32::try_from(pid).ok()),
-            Server::Managed(_) | Server::Target(_) => None,
-        }
-    }
 }
 
 /// A study's settings as the lab takes them.

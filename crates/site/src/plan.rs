@@ -134,7 +134,7 @@ pub fn proxy(topology: &Topology) -> Option<(&str, &Plproxy)> {
 fn key(point: &Point) -> Key<'_> {
     let servers = || point.topology.nodes.iter().filter(|node| node.is_postgres());
     let settings = match point.data.reset {
-        Reset::Clone => None,
+        Reset::Clone | Reset::Whole => None,
         Reset::Keep => Some(servers().map(|node| &node.settings).collect()),
     };
     let own = point.has_own_servers.then_some(point.name.variant.as_str());

@@ -4,14 +4,14 @@
 use std::path::Path;
 
 use lab::{Limits, StopMode};
-use spec::{NodeKind, Point, Reset};
+use spec::{Point, Reset, Throttle};
 
 use crate::connections::{SPARE_CONNECTIONS, connections};
 use crate::error::Error;
 use crate::labs::Labs;
 use crate::link::SiteLink;
 use crate::node::lab_settings;
-use crate::service::Service;
+use crate::service::Front;
 use crate::site::{DataState, Site};
 use crate::streaming;
 use crate::throttles::Throttles;
@@ -39,12 +39,17 @@ impl Site {
         labs: Option<&Labs>,
         rig: &Path,
     ) -> Result<(), Error> {
-        self.services.clear();
-        let is_clone = self.plan.data.reset == Reset::Clone;
-        if is_clone || alone == Alone::No {
+        self.fronts.clear();
+        let begins_anew = match self.plan.data.reset {
+            Reset::Clone => true,
+            Reset::Keep => false,
+            Reset::Whole => !self.stations.are_whole()?,
+        };
+        let goes_on = self.plan.data.reset == Reset::Whole && !begins_anew;
+        if begins_anew || (alone == Alone::No && !goes_on) {
             self.stop()?;
         }
-        if is_clone && self.state == DataState::Used {
+        if begins_anew && self.state == DataState::Used {
             self.stations.reset_files()?;
             for (node, snapshot) in self.nodes.iter_mut().zip(&self.snapshots) {
                 if let Some(node) = node.server.node() {
@@ -85,8 +90,8 @@ impl Site {
     /// # Errors
     /// What a server said.
     pub fn restart(&mut self) -> Result<(), Error> {
-        for service in &mut self.services {
-            service.part_mut().stop(StopMode::Fast)?;
+        for part in self.fronts.iter_mut().filter_map(|front| front.part_mut()) {
+            part.stop(StopMode::Fast)?;
         }
         let order = streaming::order(&self.plan.topology, &self.nodes);
         for stops in [true, false] {
@@ -104,7 +109,7 @@ impl Site {
         }
         self.prove_streaming()?;
         // Clients know where they are: they are started again and not made anew.
-        self.services.iter_mut().try_for_each(Service::start)
+        self.fronts.iter_mut().try_for_each(|front| front.start())
     }
 
     /// Stops its servers: at once where their data will be thrown away, else with a checkpoint.
@@ -112,10 +117,10 @@ impl Site {
     /// # Errors
     /// What the lab says of a server that does not stop.
     pub fn stop(&mut self) -> Result<(), Error> {
-        self.services.clear();
+        self.fronts.clear();
         self.links.clear();
         let mode = match self.plan.data.reset {
-            Reset::Clone => StopMode::Immediate,
+            Reset::Clone | Reset::Whole => StopMode::Immediate,
             Reset::Keep => StopMode::Fast,
         };
         self.stop_stations(self.plan.data.reset == Reset::Keep)?;
@@ -153,13 +158,24 @@ impl Site {
             let throttle = point.topology.node(&node.name)?.throttle?;
             Some((node.name.clone(), self.server(index)?, throttle))
         });
-        let limited = limited.map(|(name, server, throttle)| {
-            let spec::Throttle { read_iops, write_iops, read_bytes, write_bytes } = throttle;
-            let limits = Limits { read_iops, write_iops, read_bytes, write_bytes };
-            Ok((name, server.limit_io(&limits)?))
-        });
+        let limited =
+            limited.map(|(name, server, throttle)| Ok((name, server.limit_io(&limits(throttle))?)));
         self.throttles.set(limited.collect::<Result<_, lab::Error>>()?);
         Ok(self.throttles.clone())
+    }
+
+    /// Limits the I/O of one server from now on, as long as the trial's limits last.
+    ///
+    /// # Errors
+    /// [`Error::NoServer`]; what the kernel said.
+    pub fn throttle(&self, name: &str, to: Throttle) -> Result<(), Error> {
+        let index = self.nodes.iter().position(|node| node.name == name);
+        let server = index.and_then(|index| self.server(index));
+        let server = server.ok_or_else(|| Error::NoServer(name.to_owned()))?;
+        // One server has one limit.
+        let _ = self.throttles.lift(name);
+        self.throttles.add(name, server.limit_io(&limits(to))?);
+        Ok(())
     }
 
     /// Makes the point's links in place of what another point had. `rig` is the rig's own program,
@@ -193,22 +209,15 @@ impl Site {
         labs: Option<&Labs>,
         rig: &Path,
     ) -> Result<(), Error> {
-        self.services.clear();
+        self.fronts.clear();
         let Some(labs) = labs else { return Ok(()) };
         for node in &point.topology.nodes {
             let way = |to: &str| self.way(&node.name, to);
-            let service = match &node.kind {
-                NodeKind::Postgres(_) | NodeKind::Plproxy(_) | NodeKind::Machine(_) => continue,
-                NodeKind::Pgbouncer(pooler) => {
-                    way(&pooler.to).map(|to| Service::pooler(node, pooler, to, labs))
-                }
-                NodeKind::Guard(guard) => {
-                    way(&guard.to).map(|to| Service::guard(node, guard, &to, labs, rig))
-                }
-            };
-            let Some(service) = service else { continue };
-            self.services.push(service?);
-            self.services.last_mut().map_or(Ok(()), Service::start)?;
+            let made = Front { labs, rig, way: &way }.make(node)?;
+            let Some(mut front) = made else { continue };
+            let started = front.start();
+            self.fronts.push(front);
+            started?;
         }
         Ok(())
     }
@@ -228,6 +237,11 @@ impl Site {
         }
         settings
     }
+}
+
+fn limits(throttle: Throttle) -> Limits {
+    let Throttle { read_iops, write_iops, read_bytes, write_bytes } = throttle;
+    Limits { read_iops, write_iops, read_bytes, write_bytes }
 }
 
 /// PostgreSQL's own default of max_connections.

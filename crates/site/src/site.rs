@@ -20,8 +20,8 @@ pub struct Site {
     pub plan: SitePlan,
     /// Its servers, in the order of the topology.
     pub nodes: Vec<SiteNode>,
-    /// The services in front of them in the trial under way.
-    pub services: Vec<Service>,
+    /// What stands in front of them in the trial under way.
+    pub fronts: Vec<Box<dyn Service>>,
     /// The machines, whose programs the study names.
     pub stations: Stations,
     /// The links between them in the trial under way.
@@ -47,12 +47,12 @@ pub(crate) enum DataState {
 impl Site {
     /// The one server of a target.
     pub(crate) fn outside(plan: SitePlan, node: SiteNode) -> Site {
-        let (services, stations, links, throttles, snapshots, rows_built) = Default::default();
+        let (fronts, stations, links, throttles, snapshots, rows_built) = Default::default();
         let (nodes, connections, state) = (vec![node], 0, DataState::Used);
         Site {
             plan,
             nodes,
-            services,
+            fronts,
             stations,
             links,
             throttles,
@@ -63,17 +63,31 @@ impl Site {
         }
     }
 
-    /// Makes sure that every server of the lab's still runs, but for those that are down on purpose.
+    /// All that stands: what is in front of servers, the machines, the servers.
+    pub fn services(&self) -> impl Iterator<Item = &dyn Service> {
+        let fronts = self.fronts.iter().map(|front| &**front);
+        let stations = self.stations.iter().map(|one| one as &dyn Service);
+        fronts.chain(stations).chain(self.nodes.iter().map(|node| node as &dyn Service))
+    }
+
+    /// The part of the lab of that name, to be changed: a machine, where a server of a manager has
+    /// the same name.
+    pub fn part(&mut self, name: &str) -> Option<&mut Part> {
+        let fronts = self.fronts.iter_mut().map(|front| &mut **front as &mut dyn Service);
+        let stations = self.stations.iter_mut().map(|one| one as &mut dyn Service);
+        let nodes = self.nodes.iter_mut().map(|node| node as &mut dyn Service);
+        let mut all = fronts.chain(stations).chain(nodes);
+        all.find(|one| one.name() == name)?.part_mut()
+    }
+
+    /// Makes sure that everything still runs, but for what is down on purpose.
     ///
     /// # Errors
     /// Which one does not.
     pub fn check_alive(&self, is_down: &dyn Fn(&str) -> bool) -> Result<(), Error> {
-        for (index, node) in self.nodes.iter().enumerate() {
-            let Some(server) = self.server(index).filter(|_| !is_down(&node.name)) else {
-                continue;
-            };
-            if !server.is_running()? {
-                return Err(Error::Died { node: node.name.clone() });
+        for one in self.services().filter(|one| !is_down(one.name())) {
+            if !one.is_alive()? {
+                return Err(Error::Died { node: one.name().to_owned() });
             }
         }
         Ok(())
@@ -142,47 +156,36 @@ impl Site {
         self.nodes.iter_mut().find(|node| node.name == name)?.server.node()
     }
 
-    /// The server or service of that name, if the lab runs it.
-    pub fn part(&mut self, name: &str) -> Option<&mut Part> {
-        if let Some(service) = self.services.iter_mut().find(|service| service.name == name) {
-            return Some(service.part_mut());
-        }
-        if let Some(one) = self.stations.get_mut(name) {
-            return Some(&mut one.station);
-        }
-        let node = self.nodes.iter_mut().find(|node| node.name == name)?;
-        node.server.node().map(|node| &mut **node)
-    }
-
     /// The machine of that name, if it is one.
     pub fn station(&mut self, name: &str) -> Option<&mut SiteStation> {
-        self.stations.get_mut(name)
+        self.stations.iter_mut().find(|one| one.name == name)
     }
 
     /// The addresses that clients connect to, by the name of the server or service.
     #[must_use]
     pub fn conninfos(&self) -> BTreeMap<String, String> {
-        let servers = self.nodes.iter().map(|node| (node.name.clone(), node.conninfo.clone()));
-        let services = self.services.iter();
-        let services = services.filter_map(|f| Some((f.name.clone(), f.conninfo.clone()?)));
-        let stations = self.stations.conninfos.clone();
-        servers.chain(services).chain(stations).collect()
+        let mut conninfos = BTreeMap::new();
+        for (name, conninfo) in self.services().map(|one| (one.name(), one.conninfo())) {
+            // A machine may have another way in than the server on it.
+            if let Some(conninfo) = conninfo {
+                conninfos.entry(name.to_owned()).or_insert(conninfo);
+            }
+        }
+        conninfos
     }
 
     /// The root process of each server, service and link that runs, by its name.
     pub fn processes(&self) -> impl Iterator<Item = (&str, u32)> {
-        let servers = self.nodes.iter().map(|node| (node.name.as_str(), node.pid()));
-        let services = self.services.iter().map(|service| (service.name.as_str(), service.pid()));
+        let services = self.services().map(|one| (one.name(), one.pid()));
         let links = self.links.iter().map(|link| (link.name(), link.pid()));
-        servers.chain(services).chain(links).filter_map(|(name, pid)| Some((name, pid?)))
+        services.chain(links).filter_map(|(name, pid)| Some((name, pid?)))
     }
 
     /// The servers, services and links that are on hosts, with their hosts.
     pub fn hosts(&self) -> impl Iterator<Item = (&str, &str)> {
-        let nodes = self.nodes.iter().map(|node| (node.name.as_str(), node.host()));
-        let services = self.services.iter().map(|one| (one.name.as_str(), one.host()));
+        let services = self.services().map(|one| (one.name(), one.host()));
         let links = self.links.iter().map(|link| (link.name(), link.host()));
-        nodes.chain(services).chain(links).filter_map(|(name, host)| Some((name, host?)))
+        services.chain(links).filter_map(|(name, host)| Some((name, host?)))
     }
 
     /// The root process of the one of that name, while it runs.

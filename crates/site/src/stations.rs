@@ -1,26 +1,23 @@
 //! The machines of a site: made, equipped, started as one cluster, and begun anew for each trial.
 
-use std::collections::BTreeMap;
-
 use lab::{
     Encryption, Endpoint, Host, Peer, ProcessAct, Server, Station, StationConfig, StationProcess,
     StopMode,
 };
+use server::Control;
 use spec::{Machine, NodeKind, Topology};
 
 use crate::error::Error;
 use crate::labs::Labs;
 use crate::names::Names;
 use crate::node::SiteNode;
+use crate::service::Service;
 use crate::waiting::Awaited;
 
 /// The machines of a site.
 #[derive(Debug, Default)]
 pub struct Stations {
     all: Vec<SiteStation>,
-    names: Names,
-    /// The way of clients to each that has one, in keyword form.
-    pub(crate) conninfos: BTreeMap<String, String>,
 }
 
 /// A machine, by its name in the study.
@@ -30,7 +27,13 @@ pub struct SiteStation {
     pub name: String,
     /// The station.
     pub station: Station,
-    machine: Machine,
+    pub(crate) machine: Machine,
+    /// What its texts call by names.
+    names: Names,
+    /// The way of clients to it, in keyword form, if there is one.
+    pub(crate) conninfo: Option<String>,
+    /// The end that the user asks for.
+    control: Control,
 }
 
 impl Stations {
@@ -43,6 +46,7 @@ impl Stations {
         topology: &Topology,
         labs: &Labs,
         number: u32,
+        nodes: &[SiteNode],
     ) -> Result<(Stations, Vec<SiteNode>), Error> {
         let machines = topology.nodes.iter().filter_map(|node| match &node.kind {
             NodeKind::Machine(machine) => Some((node.name.as_str(), &**machine)),
@@ -54,6 +58,18 @@ impl Stations {
         let password = lab::new_password().map_err(Error::Lab)?;
         let lab = labs.of(first)?;
         names.set("servers", "password", &password);
+        for (node, to) in nodes.iter().filter_map(|node| Some((node, node.route()?))) {
+            names.set(&node.name, "name", &node.name);
+            let address = match to.host {
+                Host::Unix(directory) => directory.display().to_string(),
+                Host::Tcp(address) => address,
+            };
+            names.set(&node.name, "address", address);
+            names.set(&node.name, "port", to.port.to_string());
+            names.set(&node.name, "user", to.user);
+            names.set(&node.name, "database", to.database);
+            names.set(&node.name, "password", to.password.unwrap_or_default());
+        }
         names.set("postgres", "bin", lab.installation().bin().display().to_string());
         let mut packages: Vec<String> =
             machines.iter().flat_map(|(_, machine)| machine.packages.clone()).collect();
@@ -94,40 +110,16 @@ impl Stations {
                 let (name, schema) = (name.to_owned(), None);
                 servers.push(SiteNode { name, server: managed, conninfo, schema });
             }
-            all.push(SiteStation { name: name.to_owned(), station, machine: machine.clone() });
+            all.push((name, machine, station));
         }
-        let mut stations = Stations { all, names, conninfos: BTreeMap::new() };
-        stations.equip(&servers)?;
-        Ok((stations, servers))
-    }
-
-    /// Gives each its programs, now that every name stands for something.
-    fn equip(&mut self, servers: &[SiteNode]) -> Result<(), Error> {
-        for one in &self.all {
-            let names = self.names.of(&one.name, &one.machine.variables);
-            let pairs = |pairs: &spec::Settings| -> Vec<(String, String)> {
-                pairs.iter().map(|(name, value)| (name.clone(), names.fill(value))).collect()
-            };
-            let processes = one.machine.processes.iter().map(|process| StationProcess {
-                name: process.name.clone(),
-                command: process.command.iter().map(|word| names.fill(word)).collect(),
-                environment: pairs(&process.environment),
-                files: (process.files.iter())
-                    .map(|(name, file)| (name.clone(), names.fill(&file.text)))
-                    .collect(),
-                ends_by: process.ends_by,
-                as_root: process.as_root,
-            });
-            one.station.equip(processes.collect())?;
-            let way = match &one.machine.clients {
-                Some(clients) => Some(server::keyword_form(&names.fill(clients))?),
-                None => {
-                    servers.iter().find(|node| node.name == one.name).map(|n| n.conninfo.clone())
-                }
-            };
-            self.conninfos.extend(way.map(|way| (one.name.clone(), way)));
-        }
-        Ok(())
+        // Now every name stands for something.
+        let all = all.into_iter().map(|(name, machine, station)| {
+            let names = names.of(name, &machine.variables);
+            let server = servers.iter().find(|node| node.name == name);
+            let control = labs.control().clone();
+            SiteStation::equip(name, machine, station, names, server, control)
+        });
+        Ok((Stations { all: all.collect::<Result<_, Error>>()? }, servers))
     }
 
     /// All of them, in the order of the topology.
@@ -135,9 +127,9 @@ impl Stations {
         self.all.iter()
     }
 
-    /// The one of that name.
-    pub fn get_mut(&mut self, name: &str) -> Option<&mut SiteStation> {
-        self.all.iter_mut().find(|one| one.name == name)
+    /// The same, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut SiteStation> {
+        self.all.iter_mut()
     }
 
     /// True if there is none.
@@ -150,8 +142,7 @@ impl Stations {
     #[must_use]
     pub fn fill(&self, name: &str, text: &str) -> String {
         let one = self.all.iter().find(|one| one.name == name);
-        let variables = one.map(|one| one.machine.variables.clone()).unwrap_or_default();
-        self.names.of(name, &variables).fill(text)
+        one.map_or_else(|| text.to_owned(), |one| one.names.fill(text))
     }
 
     /// The ends of a cut of that machine: those of these names, `clients` among them, or all others.
@@ -179,6 +170,40 @@ impl Stations {
         Ok(false)
     }
 
+    /// True if there are some, every program of theirs runs, and what they say of themselves is true or
+    /// becomes true soon.
+    ///
+    /// # Errors
+    /// The init's; an interruption.
+    pub(crate) fn are_whole(&mut self) -> Result<bool, Error> {
+        for one in &self.all {
+            for process in &one.machine.processes {
+                if one.station.process(&process.name, ProcessAct::Look)? == 0 {
+                    return Ok(false);
+                }
+            }
+        }
+        if self.all.is_empty() {
+            return Ok(false);
+        }
+        self.heal()?;
+        for one in &self.all {
+            let processes = one.machine.processes.iter();
+            let of_processes =
+                processes.filter_map(|one| Some((Some(one.name.as_str()), one.ready.as_ref()?)));
+            let own = one.machine.ready.iter().map(|ready| (None, ready));
+            for (process, ready) in of_processes.chain(own) {
+                let soon = spec::Ready { within_ms: ready.within_ms.min(SOON_MS), ..ready.clone() };
+                match one.wait(process, &soon) {
+                    Ok(()) => {}
+                    Err(Error::NotReady { .. }) => return Ok(false),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// Starts all programs: the first of every machine, then the second of every machine, and waits
     /// for each until it is ready; then until every machine is.
     ///
@@ -195,7 +220,7 @@ impl Stations {
             }
             for (one, process) in &started {
                 if let Some(ready) = &process.ready {
-                    self.wait(one, Some(&process.name), ready)?;
+                    one.wait(Some(&process.name), ready)?;
                 }
             }
         }
@@ -207,23 +232,7 @@ impl Stations {
     /// # Errors
     /// [`Error::NotReady`] with the last words of its programs.
     pub fn wait_until_ready(&self) -> Result<(), Error> {
-        for one in &self.all {
-            if let Some(ready) = &one.machine.ready {
-                self.wait(one, None, ready)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn wait(
-        &self,
-        one: &SiteStation,
-        process: Option<&str>,
-        ready: &spec::Ready,
-    ) -> Result<(), Error> {
-        let names = self.names.of(&one.name, &one.machine.variables);
-        let conninfo = self.conninfos.get(&one.name).map(String::as_str);
-        Awaited { station: &one.station, process, conninfo, names: &names }.wait(ready)
+        self.all.iter().try_for_each(Service::ready)
     }
 
     /// Ends all programs, the last one of each machine first; `last` is the machine whose turn comes
@@ -288,6 +297,48 @@ impl Stations {
         self.all.iter().try_for_each(|one| Ok(one.station.reset_files()?))
     }
 }
+
+impl SiteStation {
+    /// Gives a station its programs. `server` is the one that they will start.
+    fn equip(
+        name: &str,
+        machine: &Machine,
+        station: Station,
+        names: Names,
+        server: Option<&SiteNode>,
+        control: Control,
+    ) -> Result<SiteStation, Error> {
+        let pairs = |pairs: &spec::Settings| -> Vec<(String, String)> {
+            pairs.iter().map(|(name, value)| (name.clone(), names.fill(value))).collect()
+        };
+        let processes = machine.processes.iter().map(|process| StationProcess {
+            name: process.name.clone(),
+            command: process.command.iter().map(|word| names.fill(word)).collect(),
+            environment: pairs(&process.environment),
+            files: (process.files.iter())
+                .map(|(name, file)| (name.clone(), names.fill(&file.text)))
+                .collect(),
+            ends_by: process.ends_by,
+            as_root: process.as_root,
+        });
+        station.equip(processes.collect())?;
+        let conninfo = match &machine.clients {
+            Some(clients) => Some(server::keyword_form(&names.fill(clients))?),
+            None => server.map(|server| server.conninfo.clone()),
+        };
+        let (name, machine) = (name.to_owned(), machine.clone());
+        Ok(SiteStation { name, station, machine, names, conninfo, control })
+    }
+
+    /// Waits until it is ready, or one process of it.
+    pub(crate) fn wait(&self, process: Option<&str>, ready: &spec::Ready) -> Result<(), Error> {
+        let (conninfo, names, control) = (self.conninfo.as_deref(), &self.names, &self.control);
+        Awaited { station: &self.station, process, conninfo, names, control }.wait(ready)
+    }
+}
+
+/// A cluster that has become whole again says so at once; to begin anew takes about as long.
+const SOON_MS: u64 = 15_000;
 
 /// The word that means the clients of the load, and the rig.
 const CLIENTS: &str = "clients";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lab::StopMode;
 use server::{Method, Setting};
-use spec::Topology;
+use spec::{RejoinBy, Topology};
 
 use crate::error::Error;
 use crate::node::SiteNode;
@@ -53,6 +53,39 @@ impl Site {
         }
         standby.follow(primary, link)?;
         Ok(())
+    }
+
+    /// Makes a server a standby of another one, whatever it was before; returns the proof in words.
+    ///
+    /// # Errors
+    /// What pg_rewind or pg_basebackup said; a standby that does not stream.
+    pub fn rejoin(&mut self, name: &str, of: &str, by: RejoinBy) -> Result<String, Error> {
+        let link = self.link_between(name, of);
+        let index = |name: &str| {
+            let found = self.nodes.iter().position(|node| node.name == name);
+            found.ok_or_else(|| Error::NoServer(name.to_owned()))
+        };
+        let (standby, primary) = (index(name)?, index(of)?);
+        let Ok([standby, primary]) = self.nodes.get_disjoint_mut([standby, primary]) else {
+            return Err(Error::NoServer(of.to_owned()));
+        };
+        let (Some(standby), Some(primary)) = (standby.server.node(), primary.server.node()) else {
+            return Err(Error::NoServer(name.to_owned()));
+        };
+        if standby.is_running()? {
+            standby.stop(StopMode::Fast)?;
+        }
+        let said = match by {
+            RejoinBy::Rewind => standby.rewind(primary, link)?,
+            RejoinBy::Backup => {
+                standby.init_from_backup(primary, link)?;
+                "made anew from a base backup".to_owned()
+            }
+        };
+        standby.start()?;
+        primary.wait_for_standby(standby, None, STREAMS_WITHIN)?;
+        let said: Vec<&str> = said.lines().map(str::trim).collect();
+        Ok(format!("it streams from {of}: {}", said.join("; ")))
     }
 
     /// Waits until every standby streams in the role that the point's settings give it, and has

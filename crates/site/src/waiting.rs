@@ -5,7 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use lab::{ProcessAct, Station, wait_until};
-use server::Limits;
+use server::{Control, Limits, Urgency};
 use spec::{Ready, ReadyWhen};
 
 use crate::error::Error;
@@ -19,17 +19,21 @@ pub(crate) struct Awaited<'a> {
     /// The address that its queries go to.
     pub(crate) conninfo: Option<&'a str>,
     pub(crate) names: &'a Names,
+    pub(crate) control: &'a Control,
 }
 
 impl Awaited<'_> {
     /// Waits until it is ready.
     ///
     /// # Errors
-    /// [`Error::NotReady`] with the last words of its programs.
+    /// [`Error::NotReady`] with the last words of its programs; [`Error::Interrupted`].
     pub(crate) fn wait(&self, ready: &Ready) -> Result<(), Error> {
         let mut said = "nothing yet".to_owned();
         let mut has_ended = false;
         let is_ready = wait_until(Duration::from_millis(ready.within_ms), || {
+            if self.control.urgency() != Urgency::None {
+                return Err(Error::Interrupted { doing: "waiting for machines" });
+            }
             if let Some(process) = self.process
                 && self.station.process(process, ProcessAct::Look)? == 0
             {

@@ -2,6 +2,8 @@
 
 use terms::{Direction, DiskFault, DiskRequest, StopMode};
 
+use crate::throttle::Throttle;
+
 mod course;
 mod entry;
 
@@ -95,9 +97,25 @@ pub enum Action {
         direction: Direction,
     },
     /// Ends what cut a machine off.
-    Rejoin {
+    Reconnect {
         /// The machine.
         node: String,
+    },
+    /// Makes a server a standby of another one, whatever it was before, and starts it.
+    Rejoin {
+        /// The server.
+        node: String,
+        /// The server that it follows from then on.
+        of: String,
+        /// The way in which its data become those of a standby.
+        by: RejoinBy,
+    },
+    /// Limits the I/O of a server from then on.
+    Throttle {
+        /// The server.
+        node: String,
+        /// The limits.
+        to: Throttle,
     },
     /// Makes a standby a primary.
     Promote {
@@ -161,10 +179,12 @@ macro_rules! target {
             | Action::Start { node }
             | Action::Rebalance { node, .. }
             | Action::Promote { node }
+            | Action::Rejoin { node, .. }
+            | Action::Throttle { node, .. }
             | Action::OfProcess { node, .. }
             | Action::Run { node, .. }
             | Action::CutOff { node, .. }
-            | Action::Rejoin { node }
+            | Action::Reconnect { node }
             | Action::PowerCut { node, .. }
             | Action::FailDisk { node, .. } => node,
             Action::Cut { link, .. }
@@ -197,12 +217,14 @@ impl Action {
             Action::Start { .. } => "start",
             Action::Rebalance { .. } => "rebalance",
             Action::Promote { .. } => "promote",
+            Action::Rejoin { .. } => "rejoin",
+            Action::Throttle { .. } => "throttle",
             Action::PowerCut { .. } => "power_cut",
             Action::FailDisk { .. } => "fail_disk",
             Action::Cut { .. } | Action::CutOff { .. } => "cut",
             Action::Delay { .. } => "delay",
             Action::Reset { .. } => "reset",
-            Action::Heal { .. } | Action::Rejoin { .. } => "heal",
+            Action::Heal { .. } | Action::Reconnect { .. } => "heal",
             Action::OfProcess { act, .. } => act.word(),
             Action::Run { .. } => "run",
         }
@@ -221,6 +243,15 @@ impl Action {
     pub fn is_sql(&self) -> bool {
         matches!(self, Action::Sql { .. } | Action::Checkpoint { .. })
     }
+}
+
+/// The way in which the data of a server become those of a standby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RejoinBy {
+    /// pg_rewind takes back what the other server does not have.
+    Rewind,
+    /// A base backup takes the place of all that it had.
+    Backup,
 }
 
 /// An action on one process.

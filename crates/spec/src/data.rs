@@ -70,6 +70,9 @@ pub enum Reset {
     Clone,
     /// Trials go on with what the ones before have left.
     Keep,
+    /// Machines go on as long as they are whole: all their programs run, and what they say of
+    /// themselves is true. Else, and where there are none, as [`Reset::Clone`].
+    Whole,
 }
 
 /// Relations that are read into memory before the clients come, and the way they are read.
@@ -201,7 +204,8 @@ pub(crate) fn script_file(
     }
 }
 
-const RESETS: &[(&str, Reset)] = &[("clone", Reset::Clone), ("keep", Reset::Keep)];
+const RESETS: &[(&str, Reset)] =
+    &[("clone", Reset::Clone), ("keep", Reset::Keep), ("whole", Reset::Whole)];
 const LOGGING: &[(&str, bool)] = &[("logged", false), ("unlogged", true)];
 const SWITCH: &[(&str, bool)] = &[("off", false), ("on", true)];
 const WARMERS: &[(&str, Warmer)] = &[

@@ -1,5 +1,7 @@
 //! The words of study.toml that stand for something the rig can do: kinds of node, actions, checks.
 
+use crate::node::KINDS;
+
 /// The kind of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
@@ -41,50 +43,14 @@ pub fn words() -> impl Iterator<Item = Word> {
     let of = |kind: WordKind, rows: &'static [(&str, &str, &str)]| {
         rows.iter().map(move |(word, form, says)| Word { kind, word, form, says })
     };
-    of(WordKind::Node, NODES)
-        .chain(of(WordKind::Action, ACTIONS))
-        .chain(of(WordKind::Check, CHECKS))
+    let nodes = KINDS.iter().map(|kind| {
+        let (word, form, says) = (kind.name, kind.form, kind.says);
+        Word { kind: WordKind::Node, word, form, says }
+    });
+    nodes.chain(of(WordKind::Action, ACTIONS)).chain(of(WordKind::Check, CHECKS))
 }
 
 type Rows = &'static [(&'static str, &'static str, &'static str)];
-
-const NODES: Rows = &[
-    (
-        "postgres",
-        "nodes.standby1 = { of = \"primary\", sync = 1 }",
-        "a PostgreSQL server, a primary or a standby",
-    ),
-    (
-        "pgbouncer",
-        "nodes.front = { kind = \"pgbouncer\", to = \"primary\", pool = 16 }",
-        "a PgBouncer in front of a server",
-    ),
-    (
-        "guard",
-        "nodes.watcher = { kind = \"guard\", to = \"primary\" }",
-        "pgrig guard, which keeps commits going",
-    ),
-    (
-        "plproxy",
-        "nodes.proxy = { kind = \"plproxy\", to = [\"shard1\", \"shard2\"] }",
-        "a PL/Proxy server in front of the servers that hold the data",
-    ),
-    (
-        "machine",
-        "nodes.db = { kind = \"machine\", processes.etcd = { command = [\"…\"] } }",
-        "programs of the study with an address of their own",
-    ),
-    (
-        "process",
-        "nodes.proxy = { kind = \"process\", command = [\"…\"], ports = [\"sql\"] }",
-        "a program of the study on the loopback",
-    ),
-    (
-        "route",
-        "nodes.hosts = { kind = \"route\", clients = \"host=… port=…\" }",
-        "a connection string with a name",
-    ),
-];
 
 const ACTIONS: Rows = &[
     ("sql", "{ at = \"5s\", sql = \"SELECT …\", on = NODE }", "runs SQL on a server"),
@@ -129,6 +95,16 @@ const ACTIONS: Rows = &[
         "rebalance",
         "{ at = \"5s\", rebalance = NODE, to = [\"shard1\"] }",
         "moves the rows of a PL/Proxy cluster",
+    ),
+    (
+        "rejoin",
+        "{ at = \"9s\", rejoin = NODE, of = NODE, by = \"rewind\" }",
+        "stops a server, makes it a standby of another one by pg_rewind or a base backup, and starts it",
+    ),
+    (
+        "throttle",
+        "{ at = \"5s\", throttle = NODE, to = { write_iops = 50 } }",
+        "limits a server's I/O from then on",
     ),
     ("promote", "{ at = \"5s\", promote = NODE }", "makes a standby a primary"),
     (
@@ -204,8 +180,6 @@ mod tests {
         explained.sort_unstable();
         known.sort_unstable();
         assert_eq!(explained, known);
-        let explained: Vec<&str> = NODES.iter().map(|(word, ..)| *word).collect();
-        assert_eq!(explained, crate::node::kinds().collect::<Vec<_>>());
         for word in crate::check::simple() {
             assert!(CHECKS.iter().any(|(known, ..)| *known == word), "{word}");
         }

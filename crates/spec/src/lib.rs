@@ -62,7 +62,7 @@ mod duration;
 mod fields;
 mod value;
 
-pub use action::{Action, Chosen, ProcessVerb};
+pub use action::{Action, Chosen, ProcessVerb, RejoinBy};
 pub use catalogue::{
     Better, By, Kind, Metric, Scope, Source, catalogue, metric, metrics, statement_label,
 };

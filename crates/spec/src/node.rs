@@ -1,6 +1,6 @@
 //! One node of a topology: what it is, whom it follows or serves, how it is set.
 
-use terms::{PoolMode, Swallowed};
+use terms::Swallowed;
 
 use crate::disk::Disk;
 use crate::fields::{Fields, Settings, choice};
@@ -9,6 +9,17 @@ use crate::machine::Machine;
 use crate::problem::Problems;
 use crate::throttle::Throttle;
 use crate::value::{Is, Value};
+
+mod guard;
+mod machine;
+mod pgbouncer;
+mod plproxy;
+mod postgres;
+
+pub use guard::Guard;
+pub use pgbouncer::Pgbouncer;
+pub use plproxy::Plproxy;
+pub use postgres::{Quorum, QuorumWay, Role};
 
 /// One node of a topology.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,92 +65,12 @@ pub enum NodeKind {
     Machine(Box<Machine>),
 }
 
-/// The role in which a PostgreSQL server begins.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// It takes writes.
-    Primary {
-        /// For how many of its standbys a commit waits; none if it waits for none.
-        sync: Option<Quorum>,
-    },
-    /// It follows another server by streaming replication.
-    Standby {
-        /// The server that it follows.
-        of: String,
-        /// Its priority among the synchronous standbys, 1 first; none if it is asynchronous.
-        sync: Option<u32>,
-    },
-}
-
-/// For how many standbys a commit waits, as `synchronous_standby_names` asks for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Quorum {
-    /// The way in which the standbys are chosen.
-    pub way: QuorumWay,
-    /// Number of standbys.
-    pub count: u32,
-}
-
-/// The choice of the standbys that a commit waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum QuorumWay {
-    /// Those of the highest priority.
-    First,
-    /// The fastest ones.
-    Any,
-}
-
-/// A PgBouncer.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Pgbouncer {
-    /// The server that it is in front of.
-    pub to: String,
-    /// Server connections at most.
-    pub pool: u32,
-    /// The moment at which a server connection goes back to the pool.
-    pub mode: PoolMode,
-    /// Client connections at most.
-    pub clients: u32,
-    /// The beginning of its version, as in "1.18"; the newest one installed without it.
-    pub version: Option<String>,
-}
-
-/// A guard.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Guard {
-    /// The primary that it watches.
-    pub to: String,
-    /// Time that commits may wait for a standby before it acts, in milliseconds.
-    pub grace_ms: u64,
-}
-
-/// A PL/Proxy server.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Plproxy {
-    /// The servers that hold the data when a trial begins, in the order of the file.
-    pub to: Vec<String>,
-    /// The poolers through which it reaches them, if any: one for each of `to`.
-    pub through: Vec<String>,
-    /// Virtual buckets over which keys are hashed; a power of two.
-    pub buckets: u32,
-    /// Partitions, where that is not one for each server: databases, dealt out to the servers in
-    /// turn.
-    pub partitions: Option<u32>,
-}
-
-impl Plproxy {
-    /// Number of its partitions.
-    #[must_use]
-    pub fn partitions(&self) -> u32 {
-        self.partitions.unwrap_or(u32::try_from(self.to.len()).unwrap_or(u32::MAX))
-    }
-
-    /// Number of partitions that the server of that name holds.
-    #[must_use]
-    pub fn partitions_on(&self, server: &str) -> u32 {
-        let servers = self.to.iter().cycle().take(self.partitions() as usize);
-        u32::try_from(servers.filter(|name| *name == server).count()).unwrap_or(u32::MAX)
-    }
+/// Names by which a node refers to others.
+pub(crate) enum References<'n> {
+    /// One node.
+    One(&'n mut String),
+    /// As many as a name means.
+    All(&'n mut Vec<String>),
 }
 
 impl Node {
@@ -196,6 +127,43 @@ impl Node {
         }
     }
 
+    /// The names by which it refers to others, to be replaced, with their fields.
+    pub(crate) fn references(&mut self) -> Vec<(&'static str, References<'_>)> {
+        match &mut self.kind {
+            NodeKind::Postgres(Role::Primary { .. }) | NodeKind::Machine(_) => Vec::new(),
+            NodeKind::Postgres(Role::Standby { of, .. }) => vec![("of", References::One(of))],
+            NodeKind::Pgbouncer(pooler) => vec![("to", References::One(&mut pooler.to))],
+            NodeKind::Guard(guard) => vec![("to", References::One(&mut guard.to))],
+            NodeKind::Plproxy(proxy) => vec![
+                ("to", References::All(&mut proxy.to)),
+                ("through", References::All(&mut proxy.through)),
+            ],
+        }
+    }
+
+    /// Sessions that it opens on a node that it connects to, while it has so many sessions itself.
+    #[must_use]
+    pub fn sessions(&self, on: &str, own: u32) -> u32 {
+        match &self.kind {
+            NodeKind::Pgbouncer(pooler) => pooler.pool,
+            // Every session of the proxy has one of its own to each partition.
+            NodeKind::Plproxy(proxy) => own * proxy.partitions_on(on).max(1),
+            NodeKind::Guard(_) => 1,
+            NodeKind::Postgres(_) | NodeKind::Machine(_) => 0,
+        }
+    }
+
+    /// The kind in a message, as in "it is a guard".
+    pub(crate) fn noun(&self) -> &'static str {
+        match &self.kind {
+            NodeKind::Postgres(_) | NodeKind::Plproxy(_) => "a PostgreSQL server",
+            NodeKind::Pgbouncer(_) => "a pooler",
+            NodeKind::Guard(_) => "a guard",
+            NodeKind::Machine(machine) if machine.server.is_some() => "a machine",
+            NodeKind::Machine(_) => "a machine without server = {}",
+        }
+    }
+
     /// A PostgreSQL server that takes writes.
     pub(crate) fn primary(name: &str) -> Node {
         Node {
@@ -227,15 +195,9 @@ impl Node {
             return kind.map(|()| Node::primary(name)).into_iter().collect();
         }
         let Some(fields) = Fields::of("a node", value, problems) else { return Vec::new() };
-        let kind = match fields.choice("kind", KINDS) {
-            None | Some(Kind::Postgres) => postgres(&fields),
-            Some(Kind::Pgbouncer) => pgbouncer(&fields),
-            Some(Kind::Guard) => guard(&fields),
-            Some(Kind::Plproxy) => plproxy(&fields),
-            Some(Kind::Machine) => boxed(Machine::several(&fields, folder)),
-            Some(Kind::Process) => boxed(Machine::one(name, &fields, folder)),
-            Some(Kind::Route) => boxed(Machine::route(&fields)),
-        };
+        let words: Vec<(&str, &KindWord)> = KINDS.iter().map(|word| (word.name, word)).collect();
+        let word = fields.choice("kind", &words).unwrap_or(&postgres::WORD);
+        let kind = (word.parse)(name, &fields, folder);
         let is_postgres = matches!(kind, Some(NodeKind::Postgres(_) | NodeKind::Plproxy(_)) | None);
         let mut node = Node { kind: kind.clone().unwrap_or(NO_KIND), ..Node::primary(name) };
         let is_listening = !matches!(kind, Some(NodeKind::Guard(_) | NodeKind::Machine(_)));
@@ -285,132 +247,40 @@ const LISTEN: &[(&str, bool)] = &[("socket", false), ("tcp", true)];
 /// Stands for the kind of a node while that is wrong; the study is refused for it.
 const NO_KIND: NodeKind = NodeKind::Postgres(Role::Primary { sync: None });
 
-fn postgres(fields: &Fields<'_>) -> Option<NodeKind> {
-    let Some(of) = fields.text("of") else {
-        let sync = fields.value("sync").and_then(|value| quorum(value, fields.problems));
-        return Some(NodeKind::Postgres(Role::Primary { sync }));
-    };
-    let sync = fields.integer("sync", 1..=COUNT_MAX);
-    Some(NodeKind::Postgres(Role::Standby { of: of.to_owned(), sync }))
-}
-
-/// `FIRST 1`, `ANY 2`.
-fn quorum(value: &Value, problems: &Problems) -> Option<Quorum> {
-    let parsed = match &value.is {
-        Is::Text(text) => text.trim().split_once(char::is_whitespace).and_then(|(way, count)| {
-            let way = match () {
-                () if way.eq_ignore_ascii_case("FIRST") => QuorumWay::First,
-                () if way.eq_ignore_ascii_case("ANY") => QuorumWay::Any,
-                () => return None,
-            };
-            let count = count.trim().parse().ok().filter(|count| *count > 0)?;
-            Some(Quorum { way, count })
-        }),
-        _ => None,
-    };
-    if parsed.is_none() {
-        let hint = "a primary says \"FIRST 1\" or \"ANY 2\"; a priority belongs to a standby, \
-                    which says of = \"PRIMARY\"";
-        problems.hinted(&value.span, "sync: not a number of standbys", hint);
-    }
-    parsed
-}
-
-fn pgbouncer(fields: &Fields<'_>) -> Option<NodeKind> {
-    let to = to(fields)?;
-    Some(NodeKind::Pgbouncer(Pgbouncer {
-        to,
-        pool: fields.integer("pool", 1..=CONNECTIONS_MAX).unwrap_or(POOL_DEFAULT),
-        mode: fields.choice("mode", MODES).unwrap_or(PoolMode::Transaction),
-        clients: fields.integer("clients", 1..=CONNECTIONS_MAX).unwrap_or(CLIENTS_DEFAULT),
-        version: fields.text("version").map(str::to_owned),
-    }))
-}
-
-fn guard(fields: &Fields<'_>) -> Option<NodeKind> {
-    let to = to(fields)?;
-    let grace_ms = fields.duration_ms("grace").unwrap_or(GRACE_DEFAULT_MS);
-    Some(NodeKind::Guard(Guard { to, grace_ms }))
-}
-
-fn plproxy(fields: &Fields<'_>) -> Option<NodeKind> {
-    fields.required("to")?;
-    let to = fields.texts("to").into_iter().map(|(name, _)| name).collect();
-    let through = fields.texts("through").into_iter().map(|(name, _)| name).collect();
-    let buckets: u32 = fields.integer("buckets", 1..=BUCKETS_MAX).unwrap_or(BUCKETS_DEFAULT);
-    if !buckets.is_power_of_two() {
-        let span = fields.value("buckets").map_or(fields.span(), |value| &value.span);
-        let hint = "a bucket is the low bits of a hash: 16, 32, 64, 128, …";
-        fields.problems.hinted(span, "buckets must be a power of two", hint);
-    }
-    let partitions = fields.integer("partitions", 1..=PARTITIONS_MAX);
-    if let (Some(partitions), Some(value)) = (partitions, fields.value("partitions"))
-        && partitions > buckets
-    {
-        let message = format!("{partitions} partitions, but {buckets} buckets");
-        fields.problems.add(&value.span, message);
-    }
-    Some(NodeKind::Plproxy(Plproxy { to, through, buckets, partitions }))
-}
-
-fn boxed(machine: Option<Machine>) -> Option<NodeKind> {
-    machine.map(|machine| NodeKind::Machine(Box::new(machine)))
-}
-
+/// The node that it is in front of.
 fn to(fields: &Fields<'_>) -> Option<String> {
     fields.required("to")?;
     fields.text("to").map(str::to_owned)
 }
 
-/// The kinds by their names in study.toml.
-#[derive(Clone, Copy)]
-enum Kind {
-    Postgres,
-    Pgbouncer,
-    Guard,
-    Plproxy,
-    Machine,
-    Process,
-    Route,
+/// A kind of node as study.toml writes it.
+pub(crate) struct KindWord {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// The form in which a node of it is written.
+    pub(crate) form: &'static str,
+    /// Its meaning.
+    pub(crate) says: &'static str,
+    /// Reads the fields of the node of that name.
+    parse: fn(&str, &Fields<'_>, &Folder) -> Option<NodeKind>,
 }
 
-const KINDS: &[(&str, Kind)] = &[
-    ("postgres", Kind::Postgres),
-    ("pgbouncer", Kind::Pgbouncer),
-    ("guard", Kind::Guard),
-    ("plproxy", Kind::Plproxy),
-    ("machine", Kind::Machine),
-    ("process", Kind::Process),
-    ("route", Kind::Route),
+/// The kinds.
+pub(crate) const KINDS: &[KindWord] = &[
+    postgres::WORD,
+    pgbouncer::WORD,
+    guard::WORD,
+    plproxy::WORD,
+    machine::MACHINE,
+    machine::PROCESS,
+    machine::ROUTE,
 ];
-/// The kinds by their names in study.toml.
-#[cfg(test)]
-pub(crate) fn kinds() -> impl Iterator<Item = &'static str> {
-    KINDS.iter().map(|(name, _)| *name)
-}
 
 /// The kind that needs no fields.
 const BARE_KINDS: &[(&str, ())] = &[("postgres", ())];
-const MODES: &[(&str, PoolMode)] = &[
-    ("session", PoolMode::Session),
-    ("transaction", PoolMode::Transaction),
-    ("statement", PoolMode::Statement),
-];
 
 /// More servers than one machine has use for.
 const COUNT_MAX: u32 = 256;
-/// Twice as many as PostgreSQL can have connections.
-const CONNECTIONS_MAX: u32 = 1 << 19;
-/// Limits and defaults of a cluster.
-const BUCKETS_MAX: u32 = 4096;
-const BUCKETS_DEFAULT: u32 = 128;
-/// Each session of the proxy has a connection to every one of them.
-const PARTITIONS_MAX: u32 = 1024;
-/// PgBouncer's own defaults of default_pool_size and max_client_conn.
-const POOL_DEFAULT: u32 = 20;
-const CLIENTS_DEFAULT: u32 = 100;
-/// Long enough that no busy standby is taken for a dead one.
-const GRACE_DEFAULT_MS: u64 = 3_000;
 
 const SWALLOWED: &[(&str, Swallowed)] = &[
     ("pg_control", Swallowed::Control),

@@ -159,7 +159,7 @@ fn share_servers(one: &Point, other: &Point) -> bool {
     let settings = |point: &Point| -> Vec<Settings> {
         point.topology.nodes.iter().map(|node| node.settings.clone()).collect()
     };
-    one.data.reset == Reset::Clone || settings(one) == settings(other)
+    one.data.reset != Reset::Keep || settings(one) == settings(other)
 }
 
 /// A claim about the ratio of two points that are measured in pairs.

@@ -1,7 +1,10 @@
 //! Order of the trials: every point once a round, in balanced order.
 
+use std::collections::BTreeMap;
+
 use stats::{Prng, mix};
 
+use crate::data::Reset;
 use crate::order;
 use crate::study::Study;
 
@@ -36,6 +39,7 @@ impl Study {
         let mut trials = Vec::new();
         for (round, order) in (1..=rounds).zip(orders) {
             let mut random = Prng::new(self.seed ^ mix(u64::from(round)));
+            let order = self.one_after_another(order);
             for point in order.into_iter().filter(|point| round <= self.points[*point].rounds) {
                 let timeline = self.points[point].timeline.iter();
                 let at_ms = timeline.map(|timed| {
@@ -49,5 +53,56 @@ impl Study {
             }
         }
         trials
+    }
+
+    /// The points of a round, with those side by side that go on with the machines of one another: a
+    /// cluster that stands serves them all.
+    fn one_after_another(&self, mut order: Vec<usize>) -> Vec<usize> {
+        let goes_on = |point: usize| self.points[point].data.reset == Reset::Whole;
+        let first_of = order.iter().enumerate().map(|(place, point)| {
+            let topology = &self.points[*point].topology;
+            let is_same = |other: &&usize| self.points[**other].topology == *topology;
+            let first = order.iter().filter(|_| goes_on(*point)).find(is_same);
+            let first = first.and_then(|first| order.iter().position(|other| other == first));
+            (*point, first.unwrap_or(place))
+        });
+        let first_of: BTreeMap<usize, usize> = first_of.collect();
+        order.sort_by_key(|point| first_of[point]);
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Folder, Profile, Study};
+
+    #[test]
+    fn points_that_go_on_with_machines_of_one_another_stand_side_by_side() {
+        let node = "{ kind = \"machine\", server = {}, processes.p = { command = [\"x\"] }, variables = { v = 1 } }";
+        let study = |reset: &str| {
+            let text = format!(
+                "question = \"?\"\ndata = {{ reset = \"{reset}\" }}\ntopologies.t.nodes.db = {node}\n\
+                 variants.a = {{ topology = \"t\" }}\n\
+                 variants.b = {{ topology = \"t\", variables = {{ v = 2 }} }}\n\
+                 workloads.w = {{ script = \"w.sql\" }}\n\
+                 scenarios.one = {{ run = \"w\" }}\nscenarios.two = {{ run = \"w\" }}\n\
+                 scenarios.three = {{ run = \"w\" }}\nrounds = 4\n"
+            );
+            let files = [(Folder::STUDY, text.as_str()), ("w.sql", "SELECT 1;")];
+            let files = files.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+            let folder = Folder { files, ..Folder::default() };
+            Study::parse(&folder, Profile::Quick).unwrap()
+        };
+        // Changes of the variant inside the rounds.
+        let changes = |study: &Study| {
+            let variant = |point: usize| study.points[point].name.variant.clone();
+            let trials = study.trials(None);
+            let is_change = |pair: &&[crate::Planned]| {
+                pair[0].round == pair[1].round && variant(pair[0].point) != variant(pair[1].point)
+            };
+            trials.windows(2).filter(is_change).count()
+        };
+        assert_eq!(changes(&study("whole")), 4);
+        assert!(changes(&study("clone")) > 4);
     }
 }

@@ -7,7 +7,7 @@ use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::link::Link;
 use crate::machine::dotted;
-use crate::node::{Node, NodeKind, Plproxy, Quorum, QuorumWay, Role};
+use crate::node::{Node, NodeKind, Plproxy, Quorum, QuorumWay, References, Role};
 use crate::problem::Problems;
 use crate::value::{Entry, Is, Value, is_name};
 
@@ -150,41 +150,35 @@ impl Topology {
         for node in &mut self.nodes {
             let number = numbers.entry(node.group.clone()).or_default();
             *number += 1;
+            let group = node.group.clone();
             let one = |name: &str, key: &str| {
                 let called = whole.called(name);
-                let size = whole.called(&node.group).len().max(1);
+                let size = whole.called(&group).len().max(1);
                 let found = match called[..] {
                     [] => None,
                     [only] => Some(only),
-                    [..] if called.len() == whole.group_size(&node.group) => {
+                    [..] if called.len() == whole.group_size(&group) => {
                         called.get(*number - 1).copied()
                     }
                     [..] => {
-                        let message = format!(
-                            "\"{name}\" are {} nodes, \"{}\" {size}",
-                            called.len(),
-                            node.group
-                        );
+                        let message =
+                            format!("\"{name}\" are {} nodes, \"{}\" {size}", called.len(), group);
                         let hint = "name one of them, or give both the same count";
-                        problems.hinted(places.of_field(&node.group, key), message, hint);
+                        problems.hinted(places.of_field(&group, key), message, hint);
                         return name.to_owned();
                     }
                 };
                 if found.is_none() {
                     let known = whole.nodes.iter().map(|node| node.name.as_str());
-                    problems.unknown(places.of_field(&node.group, key), "node", name, known);
+                    problems.unknown(places.of_field(&group, key), "node", name, known);
                 }
                 found.unwrap_or(name).to_owned()
             };
-            match &mut node.kind {
-                NodeKind::Postgres(Role::Primary { .. }) | NodeKind::Machine(_) => {}
-                NodeKind::Postgres(Role::Standby { of, .. }) => *of = one(of, "of"),
-                NodeKind::Pgbouncer(pooler) => pooler.to = one(&pooler.to, "to"),
-                NodeKind::Guard(guard) => guard.to = one(&guard.to, "to"),
-                NodeKind::Plproxy(proxy) => {
-                    for (key, names) in [("to", &mut proxy.to), ("through", &mut proxy.through)] {
-                        *names =
-                            whole.all_called(names, places.of_field(&node.group, key), problems);
+            for (key, names) in node.references() {
+                match names {
+                    References::One(name) => *name = one(name, key),
+                    References::All(names) => {
+                        *names = whole.all_called(names, places.of_field(&group, key), problems);
                     }
                 }
             }
@@ -248,15 +242,21 @@ impl Topology {
                     let ports = meant.machine().map(|machine| machine.ports.as_slice());
                     ports.unwrap_or_default().iter().any(|known| known == port)
                 }
+                (_, Some(meant), None) if meant.machine().is_some() => {
+                    ["address", "directory", "name"].contains(&what)
+                }
                 (_, Some(meant), None) => {
-                    meant.machine().is_some() && ["address", "directory", "name"].contains(&what)
+                    let known = ["address", "port", "user", "database", "password", "name"];
+                    meant.is_postgres() && known.contains(&what)
                 }
             };
             if !is_known {
                 let message = format!("node {}: nothing is called {{{name}}}", node.name);
                 let hint = "there is {NODE.address}, {NODE.directory}, {NODE.name}, \
                             {NODE.port.NAME}, {self.…}, {servers.password}, \
-                            {packages.directory} and {postgres.bin}";
+                            {packages.directory} and {postgres.bin}; of a server of pgrig's \
+                            {NODE.address}, {NODE.port}, {NODE.user}, {NODE.database} and \
+                            {NODE.password}";
                 problems.hinted(place, message, hint);
                 return;
             }

@@ -71,22 +71,27 @@ pub(crate) enum Platform {
 }
 
 /// The lab of this machine; with kept data it has their password.
-fn open(installation: Installation, cache: Option<Cache>) -> Result<Labs, Error> {
+fn open(
+    installation: Installation,
+    cache: Option<Cache>,
+    control: &Control,
+) -> Result<Labs, Error> {
     let mut config = LabConfig::new(installation);
     if let Some(cache) = &cache {
         config.password = Some(cache.password()?);
     }
-    Ok(Labs::here(Lab::open(config)?).with_cache(cache))
+    Ok(Labs::here(Lab::open(config)?).with_cache(cache).heeding(control))
 }
 
 impl Platform {
-    pub(crate) fn open(found: Found, run_id: &str) -> Result<Platform, Error> {
+    pub(crate) fn open(found: Found, run_id: &str, control: &Control) -> Result<Platform, Error> {
         Ok(match found {
             Found::Installation(installation, hosts, cache) => {
-                let labs = open(installation, cache)?;
+                let labs = open(installation, cache, control)?;
                 Platform::Labs { labs, targets: hosts, fleet: None }
             }
             Found::OnHosts(fleet, labs) => {
+                let labs = labs.heeding(control);
                 Platform::Labs { labs, targets: Hosts::new(), fleet: Some(fleet) }
             }
             Found::Target(target) => {
@@ -114,10 +119,10 @@ impl Platform {
     ///
     /// # Errors
     /// What the new lab says.
-    pub(crate) fn reopen(&mut self) -> Result<bool, Error> {
+    pub(crate) fn reopen(&mut self, control: &Control) -> Result<bool, Error> {
         let Platform::Labs { labs, fleet: None, .. } = self else { return Ok(false) };
         let Some(dead) = labs.iter().find(|lab| !lab.is_alive()) else { return Ok(false) };
-        *labs = open(dead.installation().clone(), labs.cache().cloned())?;
+        *labs = open(dead.installation().clone(), labs.cache().cloned(), control)?;
         Ok(true)
     }
 

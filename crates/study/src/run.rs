@@ -95,7 +95,7 @@ fn attempt(
     }
     let _ = lab::machine::raise_nofile();
     let run_id = run_id();
-    let mut platform = Platform::open(found, &run_id)?;
+    let mut platform = Platform::open(found, &run_id, control)?;
     let mut facts = facts::machine(&labs);
     facts.extend(platform.facts());
     if let HasServers::Outside(outside) = &has.servers {

@@ -209,7 +209,7 @@ fn are_restarted(study: &Study, expression: &Expression) -> bool {
     let own = || points(expression).into_iter().map(|point| &study.points[point]);
     let first = study.points.first().map(|point| &point.topology);
     let take_turns = study.points.iter().any(|point| Some(&point.topology) != first);
-    take_turns || own().all(|point| point.data.reset == Reset::Clone)
+    take_turns || own().all(|point| point.data.reset != Reset::Keep)
 }
 
 /// Position of an interval, however few rounds it rests on.

@@ -29,3 +29,9 @@ pub(super) fn of_log(log: &str) -> Option<String> {
     ];
     hints.iter().find(|(words, _)| log.contains(words)).map(|(_, hint)| (*hint).to_owned())
 }
+
+/// Next step after pg_rewind has failed.
+pub(super) fn of_rewind() -> String {
+    "give the server checksums = true, or wal_log_hints = \"on\"; by = \"backup\" needs neither"
+        .to_owned()
+}

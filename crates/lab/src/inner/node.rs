@@ -8,6 +8,7 @@ mod data;
 mod disk;
 mod format;
 mod rescue;
+mod rewind;
 mod settings_file;
 mod standby;
 mod state;

@@ -124,6 +124,9 @@ impl Objects {
             Verb::InitFromBackup { from, upstream } => {
                 self.node_mut(number, |node| node.init_from_backup(&from, upstream))
             }
+            Verb::Rewind { from, upstream } => {
+                self.node_mut(number, |node| node.rewind(&from, upstream))
+            }
             Verb::Follow(upstream) => self.node_mut(number, |node| node.follow(upstream)),
             Verb::IsStandby => self.node(number, |node| Ok(node.is_standby())),
             Verb::Promote => self.node_mut(number, Node::promote),

@@ -40,6 +40,25 @@ impl Node {
         self.ask(Verb::InitFromBackup { from, upstream })
     }
 
+    /// Makes it a standby of `primary`, which runs, by pg_rewind: what the primary does not have is taken
+    /// back. Returns pg_rewind's last words.
+    ///
+    /// # Errors
+    /// [`Error::State`]; [`Error::Rewind`] with what pg_rewind said; the primary's.
+    pub fn rewind(&mut self, primary: &Node, link: Option<Endpoint>) -> Result<String, Error> {
+        self.expect_stopped("rewinding")?;
+        primary.expect_running("rewinding to")?;
+        let slot = slot_name(self.name());
+        let mut client = primary.connect()?;
+        let admin = primary.admin();
+        admin.execute(&mut client, &format!("{} WHERE {}", create_slot(&slot), no_slot(&slot)))?;
+        // Until then a promoted server says that its history ends on the timeline before.
+        admin.execute(&mut client, "CHECKPOINT")?;
+        let from = Backup { of: primary.name().to_owned(), at: admin.endpoint };
+        let upstream = self.upstream_of(primary, link, slot);
+        self.ask(Verb::Rewind { from, upstream })
+    }
+
     /// Has a standby stream from `primary`, which runs, from its next start or reload on.
     ///
     /// # Errors

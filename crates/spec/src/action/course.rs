@@ -12,6 +12,7 @@ pub(crate) struct TopologyState {
     paused: Vec<String>,
     promoted: Vec<String>,
     faulty: Vec<String>,
+    throttled: Vec<String>,
 }
 
 impl TopologyState {
@@ -38,6 +39,15 @@ impl TopologyState {
                     return Err(format!("{name} was not stopped before"));
                 }
             }
+            // It is started, whatever it was before.
+            Action::Rejoin { of, .. } => {
+                if self.down.contains(of) {
+                    return Err(format!("{of} is down by then"));
+                }
+                was(&mut self.down);
+                self.promoted.retain(|known| *known != name);
+            }
+            Action::Throttle { .. } => self.throttled.push(name.clone()),
             Action::Pause { .. } => self.paused.push(name.clone()),
             Action::Continue { .. } => {
                 if !was(&mut self.paused) {
@@ -56,10 +66,10 @@ impl TopologyState {
             }
             Action::Heal { .. } => self.faulty.retain(|known| *known != name),
             Action::CutOff { .. } => self.faulty.push(name.clone()),
-            Action::Rejoin { .. } if !was(&mut self.faulty) => {
+            Action::Reconnect { .. } if !was(&mut self.faulty) => {
                 return Err(format!("{name} was not cut off before"));
             }
-            Action::Rejoin { .. } => self.faulty.retain(|known| *known != name),
+            Action::Reconnect { .. } => self.faulty.retain(|known| *known != name),
             Action::Sql { .. }
             | Action::Checkpoint { .. }
             | Action::OfProcess { .. }
@@ -85,7 +95,9 @@ impl TopologyState {
                 Action::Sql { .. } | Action::Checkpoint { .. } | Action::KillBackend { .. },
                 Some(_),
             ) if self.down.contains(&name) => Err(format!("{name} is down by then")),
-            (Action::Unthrottle { .. }, Some(node)) if node.throttle.is_none() => {
+            (Action::Unthrottle { .. }, Some(node))
+                if node.throttle.is_none() && !self.throttled.contains(&name) =>
+            {
                 Err(format!("the I/O of {name} is not limited: give it throttle = {{ … }}"))
             }
             _ => Ok(()),

@@ -4,12 +4,13 @@ use std::cell::RefCell;
 
 use terms::{Direction, DiskFault, DiskRequest, StopMode};
 
-use super::{Action, Chosen, ProcessVerb};
+use super::{Action, Chosen, ProcessVerb, RejoinBy};
 use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::link::{self, Link};
 use crate::machine::{Machine, Process};
 use crate::node::{Node, NodeKind};
+use crate::throttle::Throttle;
 use crate::timeline::sql_text;
 use crate::topology::Topology;
 use crate::value::Value;
@@ -136,7 +137,7 @@ impl Entry<'_> {
     fn heal(&self) -> Option<Action> {
         match self.fields.text(self.verb).and_then(|name| self.topology.link(name)) {
             Some(link) => Some(Action::Heal { link: link.name.clone() }),
-            None => Some(Action::Rejoin { node: self.machine(self.verb)? }),
+            None => Some(Action::Reconnect { node: self.machine(self.verb)? }),
         }
     }
 
@@ -219,6 +220,29 @@ impl Entry<'_> {
         }
     }
 
+    fn rejoin(&self) -> Option<Action> {
+        let by = self.fields.choice("by", REJOIN_BY).unwrap_or(RejoinBy::Rewind);
+        self.fields.required("of")?;
+        let both = (own_server(self.fields, "of", self.topology), self.own_server());
+        let (Some(of), Some(node)) = both else { return None };
+        if node == of {
+            let message = format!("{node} cannot follow itself");
+            self.fields.problems.add(span_of(self.fields, "of"), message);
+        }
+        Some(Action::Rejoin { node, of, by })
+    }
+
+    fn throttle(&self) -> Option<Action> {
+        let to = self.fields.required("to");
+        let to = to.and_then(|value| Throttle::parse(value, self.fields.problems));
+        Some(Action::Throttle { node: self.own_server()?, to: to? })
+    }
+
+    /// The server behind the verb, which the rig starts itself.
+    fn own_server(&self) -> Option<String> {
+        own_server(self.fields, self.verb, self.topology)
+    }
+
     fn fail_disk(&self) -> Option<Action> {
         let at = self.request().unwrap_or(DiskRequest::Write(1));
         let fault = self.fields.choice("error", DISK_FAULTS).unwrap_or(DiskFault::Broken);
@@ -236,7 +260,7 @@ pub(crate) fn verbs() -> impl Iterator<Item = &'static str> {
 }
 
 /// Every verb with what reads its action.
-const VERBS: [(&str, Parse); 18] = [
+const VERBS: [(&str, Parse); 20] = [
     ("sql", |entry| entry.sql()),
     ("checkpoint", |entry| entry.checkpoint()),
     ("stop", |entry| entry.stop()),
@@ -248,6 +272,8 @@ const VERBS: [(&str, Parse); 18] = [
     ("start", |entry| entry.of_node(ProcessVerb::Start, |node| Action::Start { node })),
     ("run", |entry| entry.run()),
     ("rebalance", |entry| rebalance(entry.fields, entry.topology)),
+    ("rejoin", |entry| entry.rejoin()),
+    ("throttle", |entry| entry.throttle()),
     ("promote", |entry| Some(Action::Promote { node: entry.node()? })),
     ("power_cut", |entry| Some(Action::PowerCut { node: entry.node()?, at: entry.request() })),
     ("fail_disk", |entry| entry.fail_disk()),
@@ -302,14 +328,22 @@ pub(crate) fn server<'t>(
     if node.has_server() {
         return Some(node);
     }
-    let what = match node.kind {
-        NodeKind::Guard(_) => "a guard",
-        NodeKind::Machine(_) => "a machine without server = {}",
-        _ => "a pooler",
-    };
-    let message = format!("{} is {what}, no PostgreSQL server", node.name);
+    let message = format!("{} is {}, no PostgreSQL server", node.name, node.noun());
     fields.problems.add(span_of(fields, key), message);
     None
+}
+
+/// A server that the rig starts itself.
+fn own_server(fields: &Fields<'_>, key: &'static str, topology: &Topology) -> Option<String> {
+    let node = server(fields, key, topology)?;
+    if !node.is_postgres() {
+        let message =
+            format!("{} is {}, whose server pgrig does not start", node.name, node.noun());
+        let hint = "a command of the study can do it: run = [\"PROGRAM\"], on = NODE";
+        fields.problems.hinted(span_of(fields, key), message, hint);
+        return None;
+    }
+    Some(node.name.clone())
 }
 
 fn link_named<'t>(
@@ -336,6 +370,8 @@ const STOP_MODES: &[(&str, StopMode)] =
     &[("fast", StopMode::Fast), ("immediate", StopMode::Immediate)];
 const DIRECTIONS: &[(&str, Direction)] =
     &[("both", Direction::Both), ("to", Direction::To), ("from", Direction::From)];
+const REJOIN_BY: &[(&str, RejoinBy)] =
+    &[("rewind", RejoinBy::Rewind), ("backup", RejoinBy::Backup)];
 const DISK_FAULTS: &[(&str, DiskFault)] =
     &[("EIO", DiskFault::Broken), ("ENOSPC", DiskFault::Full)];
 

@@ -1,7 +1,7 @@
 //! Machines, and actions whose node is found when they are due.
 
 use super::*;
-use spec::{Action, Chosen, ProcessVerb, Ready, ReadyWhen, Whom};
+use spec::{Action, Chosen, ProcessVerb, Ready, ReadyWhen, RejoinBy, Whom};
 
 const STUDY: &str = r#"
 question = "?"
@@ -91,4 +91,67 @@ fn what_is_wrong_with_machines_is_pointed_at() {
     check("clients = \"host=", "says = \"host=", "a node has no field \"says\"");
     check("server = { port = 5433 }", "server = { data = \"../data\" }", "below the machine's");
     check("stop = \"INT\"", "stop = \"KILL\"", "unknown stop \"KILL\"");
+}
+
+/// A server of the rig's with a program of the study in front of it.
+const SERVERS: &str = r#"
+question = "?"
+window = "10s"
+[topologies.t.nodes]
+primary = { checksums = true }
+standby1 = { of = "primary" }
+standby2 = { of = "standby1" }
+[topologies.t.nodes.proxy]
+kind = "process"
+command = ["proxy", "{primary.address}", "{primary.port}", "{primary.user}", "{primary.password}"]
+[workloads.w]
+script = "orders.sql"
+[scenarios.s]
+run = ["w"]
+timeline = [
+  { at = "1s", throttle = "primary", to = { write_iops = 50 } },
+  { at = "2s", unthrottle = "primary" },
+  { at = "3s", kill = "primary" },
+  { at = "4s", promote = "standby1" },
+  { at = "5s", rejoin = "primary", of = "standby1", by = "backup" },
+]
+[[claims]]
+every = "tps > 0"
+"#;
+
+#[test]
+fn servers_are_limited_and_follow_others_from_a_moment_on() {
+    let study = parse(SERVERS);
+    let actions: Vec<&Action> = study.points[0].timeline.iter().map(|one| &one.action).collect();
+    let [Action::Throttle { to, .. }, _, _, _, Action::Rejoin { node, of, by }] = actions[..]
+    else {
+        panic!("{actions:?}");
+    };
+    assert_eq!(to.write_iops, Some(50));
+    assert_eq!((node.as_str(), of.as_str(), *by), ("primary", "standby1", RejoinBy::Backup));
+
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(SERVERS.contains(from), "{from}");
+        let said = problems(&SERVERS.replacen(from, to, 1));
+        assert!(said.contains(expected), "{from} → {to}:\n{said}");
+    };
+    check("{primary.port}", "{primary.directory}", "nothing is called {primary.directory}");
+    check("of = \"standby1\", by", "of = \"primary\", by", "primary cannot follow itself");
+    check("of = \"standby1\", by", "of = \"proxy\", by", "proxy is a machine without server");
+    check("of = \"standby1\", by = \"backup\"", "by = \"backup\"", "an action has no of");
+    check("by = \"backup\"", "by = \"hand\"", "unknown by \"hand\"");
+    check("to = { write_iops = 50 }", "to = {}", "throttle limits nothing");
+    check(", to = { write_iops = 50 }", "", "an action has no to");
+    let down = "{ at = \"4500ms\", kill = \"standby1\" },\n  { at = \"5s\", rejoin";
+    check("{ at = \"5s\", rejoin", down, "standby1 is down by then");
+    check(
+        "{ at = \"1s\", throttle = \"primary\", to = { write_iops = 50 } },",
+        "",
+        "is not limited",
+    );
+    check(
+        "standby2 = { of = \"standby1\" }",
+        "standby2 = { of = \"standby1\", sync = 1 }",
+        "cannot wait",
+    );
 }

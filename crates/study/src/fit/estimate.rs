@@ -63,7 +63,7 @@ pub(crate) fn trial_s(point: &Point) -> f64 {
         WarmUp::Auto { min_ms, max_ms } => min_ms + (max_ms - min_ms) / 3,
     };
     let reset_s = match point.data.reset {
-        Reset::Clone => SERVER_S + copy_s(data_bytes(&point.data)),
+        Reset::Clone | Reset::Whole => SERVER_S + copy_s(data_bytes(&point.data)),
         Reset::Keep => 0.0,
     };
     let turn_s = TURN_S * servers(&point.topology) as f64;
@@ -136,7 +136,7 @@ fn disk_bytes(site: &SitePlan) -> u64 {
         sizes.sum()
     };
     let copies = match site.data.reset {
-        Reset::Clone => 2,
+        Reset::Clone | Reset::Whole => 2,
         Reset::Keep => 1,
     };
     let servers = servers(&site.topology);

@@ -91,7 +91,7 @@ impl Run<'_> {
         }
         hosts_are_there(platform)?;
         notes.iter().for_each(|note| observe(Event::Note(note)));
-        if platform.reopen()? {
+        if platform.reopen(self.control)? {
             observe(Event::Note(
                 "all servers are built anew: the process that kept them has ended",
             ));

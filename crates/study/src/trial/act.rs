@@ -102,6 +102,7 @@ impl ActError {
             action,
             Action::Start { .. }
                 | Action::Promote { .. }
+                | Action::Rejoin { .. }
                 | Action::Continue { .. }
                 | Action::Heal { .. }
                 | Action::KillBackend { .. }
@@ -155,7 +156,7 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
             let peers = site.stations.peers(name, from);
             Ok(station(site, name)?.station.cut(peers, *direction)?)
         }
-        Action::Rejoin { .. } => Ok(station(site, name)?.station.heal()?),
+        Action::Reconnect { .. } => Ok(station(site, name)?.station.heal()?),
         Action::Checkpoint { .. } => sql(site, name, "CHECKPOINT"),
         Action::Stop { mode, .. } => {
             let exit = part(site, name)?.stop(*mode)?;
@@ -178,6 +179,15 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
         Action::Start { .. } => {
             part(site, name)?.start()?;
             own_server(site, name).map_or(Ok(()), answers).map(|()| "it runs".to_owned())
+        }
+        Action::Rejoin { of, by, .. } => {
+            part(site, name)?;
+            Ok(site.rejoin(name, of, *by)?)
+        }
+        Action::Throttle { to, .. } => {
+            part(site, name)?;
+            site.throttle(name, *to)?;
+            Ok("its I/O is limited".to_owned())
         }
         Action::Promote { .. } => {
             server(site, name)?.promote()?;
@@ -246,7 +256,7 @@ fn link<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteLink, ActError
 }
 
 fn sql(site: &Site, name: &str, sql: &str) -> Result<String, ActError> {
-    let pooler = site.services.iter().find(|service| service.name == name);
+    let pooler = site.services().find(|service| service.name() == name);
     let mut client = match pooler.and_then(Service::console) {
         Some(console) => console_of(&console)?,
         None => site.node(name).ok_or(ActError::NotOurs)?.connect()?,

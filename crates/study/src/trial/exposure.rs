@@ -55,7 +55,7 @@ pub(crate) fn read(
     samples: &[Sample],
 ) -> Result<Exposed, ExposureError> {
     let mut exposed = Exposed::default();
-    for service in &site.services {
+    for service in &site.fronts {
         let Some(guarding) = service.guarding() else { continue };
         guarding.check_alive()?;
         let windows = guard::read_windows(guarding.state()?)?;

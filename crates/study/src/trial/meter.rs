@@ -206,7 +206,7 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
         }
         words
     });
-    if let (Action::Start { .. }, Some(pid)) = (action, site.pid(&name)) {
+    if let (Action::Start { .. } | Action::Rejoin { .. }, Some(pid)) = (action, site.pid(&name)) {
         agenda.samplers.watch_process(&name, pid);
     }
     let words = match &done {
@@ -256,9 +256,23 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
                 is_power_cut: false,
             });
         }
-        Action::Start { .. } if is_done => {
-            let is_mine = |death: &&mut Death| death.node == name && death.restarted.is_none();
-            let mine = metered.deaths.iter_mut().filter(is_mine);
+        // A server that ran until it was stopped for that was down as well.
+        Action::Start { .. } | Action::Rejoin { .. } if is_done => {
+            if matches!(action, Action::Rejoin { .. }) && !metered.deaths.iter().any(is_open(&name))
+            {
+                let (node, from, until) = (name.clone(), began, began);
+                let (restarted, back, is_power_cut) = (None, None, false);
+                metered.deaths.push(Death {
+                    node,
+                    is_sudden: false,
+                    from,
+                    until,
+                    restarted,
+                    back,
+                    is_power_cut,
+                });
+            }
+            let mine = metered.deaths.iter_mut().filter(|death| is_open(&name)(death));
             mine.for_each(|death| (death.restarted, death.back) = (Some(began), Some(ended)));
         }
         _ => {}
@@ -270,4 +284,9 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
         let fault = why.fault(action, was_down);
         metered.failures.push(ActFailure { fault, text: words });
     }
+}
+
+/// True of the death of a node that was not started since.
+fn is_open(name: &str) -> impl Fn(&Death) -> bool + '_ {
+    move |death| death.node == name && death.restarted.is_none()
 }

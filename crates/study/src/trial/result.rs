@@ -132,14 +132,8 @@ pub(crate) fn log_tails(site: &Site) -> BTreeMap<String, String> {
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(LOG_LINES)..].join("\n") + "\n"
     };
-    let servers = site.nodes.iter().filter_map(|node| match &node.server {
-        lab::Server::Node(server) => Some((node.name.clone(), last(&server.log_text()))),
-        lab::Server::Managed(_) | lab::Server::Target(_) => None,
-    });
-    let services = site.services.iter().map(|one| (one.name.clone(), last(&one.log_text())));
-    let stations = site.stations.iter();
-    let stations = stations.map(|one| (one.name.clone(), last(&one.station.log_text())));
-    servers.chain(services).chain(stations).collect()
+    let logs = site.services().filter_map(|one| Some((one.name().to_owned(), one.log_text()?)));
+    logs.map(|(name, text)| (name, last(&text))).collect()
 }
 
 /// Lines of a server's log that are kept of a trial that is not done.

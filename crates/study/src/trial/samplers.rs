@@ -120,10 +120,10 @@ fn config(point: &Point, site: &Site, is_there: impl Fn(&str) -> bool) -> Config
     let is_server = |name: &str| site.node(name).is_some();
     let processes = site.processes().filter(|(name, _)| !is_server(name) && is_there(name));
     let processes = processes.map(|(name, pid)| (name.to_owned(), pid));
-    let pooler = |service: &Service| {
-        Some(Pooler { node: service.name.clone(), console: service.console()? })
+    let pooler = |service: &dyn Service| {
+        Some(Pooler { node: service.name().to_owned(), console: service.console()? })
     };
-    let services = site.services.iter().filter(|service| is_there(&service.name));
+    let services = site.services().filter(|service| is_there(service.name()));
     let links = site.links.iter().filter(|link| is_there(link.name()));
     Config {
         servers: servers.collect(),

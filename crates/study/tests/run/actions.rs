@@ -111,7 +111,9 @@ fn a_limit_on_io_can_be_lifted_once() {
 fn a_limit_is_lifted() {
     let place = tempfile::tempdir().unwrap();
     let study = timeline(
-        "{ at = \"300ms\", unthrottle = \"primary\" }, { at = \"600ms\", unthrottle = \"primary\" }",
+        "{ at = \"300ms\", unthrottle = \"primary\" }, \
+         { at = \"400ms\", throttle = \"primary\", to = { write_iops = 200 } }, \
+         { at = \"500ms\", unthrottle = \"primary\" }, { at = \"600ms\", unthrottle = \"primary\" }",
     );
     let study =
         format!("{study}\n[topologies.one.nodes.primary]\nthrottle = {{ write_iops = 100 }}\n");
@@ -127,7 +129,8 @@ fn a_limit_is_lifted() {
     assert_eq!(trial.trial.ending, Ending::void(record::VoidKind::Action, why));
     let actions = trial.marks.iter().filter(|mark| mark.kind == MarkKind::Action);
     let texts: Vec<&str> = actions.map(|mark| mark.text.as_str()).collect();
-    assert_eq!(texts, ["unthrottle primary: its I/O is not limited any more", why]);
+    let lifted = "unthrottle primary: its I/O is not limited any more";
+    assert_eq!(texts, [lifted, "throttle primary: its I/O is limited", lifted, why]);
 }
 
 /// A disk whose power is cut while its clients only read.
@@ -164,4 +167,58 @@ fn a_cut_without_writes_does_not_count() {
     let why = "power_cut primary: nothing was unflushed: the cut had nothing to lose";
     assert_eq!(trials[0].trial.ending, Ending::void(record::VoidKind::Action, why));
     assert!(!trials[0].trial.metrics.contains_key("cut_started"));
+}
+
+/// A primary that stands still, a standby that takes its place and has a standby of its own, and the way
+/// back of the old primary.
+const RETURN: &str = r#"
+question = "Does the old primary follow the new one?"
+window = "6s"
+warmup = "200ms"
+rounds = 1
+[data]
+script = "init.sql"
+rows = 1000
+[topologies.three.nodes]
+primary = { checksums = true, settings = { shared_buffers = "16MB" } }
+standby1 = { of = "primary", settings = { shared_buffers = "16MB" } }
+standby2 = { of = "standby1", settings = { shared_buffers = "16MB" } }
+front = { kind = "pgbouncer", to = "primary" }
+[workloads.bump]
+script = "bump.sql"
+protocol = "simple"
+to = ["primary", "standby1"]
+[scenarios.rewind]
+run = ["bump"]
+on_loss = "reconnect"
+timeline = [
+  { at = "100ms", sql = "PAUSE", on = "front" },
+  { at = "200ms", sql = "RESUME", on = "front" },
+  { at = "300ms", sql = "RECONNECT", on = "front" },
+  { at = "500ms", kill = "primary" },
+  { at = "700ms", promote = "standby1" },
+  { at = "1s", rejoin = "primary", of = "standby1", by = "BY" },
+]
+checks = [{ sql = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", as = "standbys", on = "standby1", expect = "2" }]
+[[claims]]
+every = "sql_check_failures == 0"
+kind = "invariant"
+"#;
+
+#[test]
+fn an_old_primary_follows_the_new_one_by_either_way() {
+    for (by, expected) in [
+        ("rewind", "rejoin primary: it streams from standby1: pg_rewind: "),
+        ("backup", "rejoin primary: it streams from standby1: made anew from a base backup"),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let study = RETURN.replace("BY", by);
+        let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
+        let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+        let trial = &finished(&ended.directory)[0];
+        assert_eq!(trial.trial.ending, Ending::Done, "{by}: {:?}", trial.marks);
+        let said = |mark: &record::Mark| mark.text.starts_with(expected);
+        assert!(trial.marks.iter().any(said), "{by}: {:?}", trial.marks);
+        assert_eq!(figure(trial, "sql_check_failures", "standbys"), 0.0, "{by}");
+    }
 }
