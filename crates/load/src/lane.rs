@@ -218,7 +218,7 @@ impl<'p> Lane<'p> {
     }
 
     fn next_deadline(&self) -> u64 {
-        let mut next = self.tally.interval_end(&self.grid);
+        let mut next = self.tally.interval_end(&self.grid).min(self.cpu.next_look(&self.grid));
         if !self.cancelled {
             next = next.min(self.grid.cancel);
         }
