@@ -123,6 +123,7 @@ impl Lane<'_> {
             self.wait(self.connecting.next_deadline().min(now + 100_000_000));
         }
         self.speak();
+        self.open_port();
         self.connecting.phase.generator_cpu_ns = thread_cpu_ns() - cpu;
         (self.report)(Report::Ready);
         true
@@ -277,6 +278,9 @@ impl Lane<'_> {
         }
         if dial.awaits_writable {
             self.watch(index, LIVE);
+        }
+        if self.port.is_some() {
+            self.hand_over(index);
         }
         let program = &self.programs[self.slots[index].session.workload];
         if self.grid.began == NEVER {

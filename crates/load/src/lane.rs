@@ -12,6 +12,7 @@ mod cpu;
 mod draws;
 mod ending;
 mod leaving;
+mod port;
 mod slot;
 mod starting;
 mod timers;
@@ -25,12 +26,14 @@ use std::{
     sync::Arc,
 };
 
+use record::SocketIo;
 use rustix::event::epoll::{self, EventFlags};
 use script::{Prng, ThreadStates};
 use stats::Latency;
 use wire::auth::KeyCache;
 
 pub(crate) use cpu::{Spent, thread_cpu_ns};
+pub(crate) use port::Port;
 pub(crate) use slot::{Link, Slot};
 pub(crate) use traffic::LIVE;
 
@@ -62,6 +65,8 @@ pub(crate) struct Lane<'p> {
     pub(crate) routes: &'p [Arc<Route>],
     pub(crate) slots: Vec<Slot>,
     pub(crate) epoll: OwnedFd,
+    /// The ring through which connections that are made send and receive; epoll does it without.
+    pub(crate) port: Option<Box<Port>>,
     pub(crate) wake: Arc<OwnedFd>,
     pub(crate) shared: &'p SharedGrid,
     pub(crate) grid: Grid,
@@ -93,6 +98,8 @@ pub(crate) struct Lane<'p> {
     finished: usize,
     loop_lag: Latency,
     cpu: Cpu,
+    /// The kernel's interface by which its connections send and receive.
+    pub(crate) io: Option<SocketIo>,
     pub(crate) cancelled: bool,
     /// The close has been acted on.
     closed: bool,
@@ -124,6 +131,7 @@ impl<'p> Lane<'p> {
             routes: parts.routes,
             slots: parts.sessions.into_iter().map(|one| Slot::new(one, parts.plan)).collect(),
             epoll,
+            port: None,
             wake: parts.wake,
             shared: parts.shared,
             grid: Grid::UNDECIDED,
@@ -149,6 +157,7 @@ impl<'p> Lane<'p> {
             finished: 0,
             loop_lag: Latency::new(),
             cpu: Cpu::default(),
+            io: None,
             cancelled: false,
             closed: false,
         })
@@ -209,7 +218,7 @@ impl<'p> Lane<'p> {
     }
 
     fn next_deadline(&self) -> u64 {
-        let mut next = self.tally.interval_end(&self.grid);
+        let mut next = self.tally.interval_end(&self.grid).min(self.cpu.next_look(&self.grid));
         if !self.cancelled {
             next = next.min(self.grid.cancel);
         }

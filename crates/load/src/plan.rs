@@ -48,6 +48,8 @@ pub struct Plan {
     pub verbose_errors: bool,
     /// Narrate what every client sends and receives (pgbench's `--debug`).
     pub debug: bool,
+    /// Send and receive by io_uring where the kernel permits it; else by epoll.
+    pub io_uring: bool,
 }
 
 impl Plan {
@@ -71,6 +73,7 @@ impl Plan {
             exit_on_abort: false,
             verbose_errors: false,
             debug: false,
+            io_uring: true,
         }
     }
 }

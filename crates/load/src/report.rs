@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Interval, Phase, histogram_text};
+use record::{Interval, Phase, SocketIo, histogram_text};
 use serde::{Deserialize, Serialize};
 use stats::Latency;
 use wire::startup::ConnectionLimit;
@@ -152,6 +152,8 @@ pub(crate) struct LaneOutcome {
     /// Time inside the window in which this thread could run and had no CPU, ns; none where the
     /// kernel does not tell.
     pub(crate) run_delay_ns: Option<u64>,
+    /// None if it had no connection.
+    pub(crate) io: Option<SocketIo>,
     #[serde(with = "histogram_text")]
     pub(crate) lag: Latency,
     pub(crate) messages_dropped: u64,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Counts, Generator, Interval, Phase, PublishedWay, StatementResult, Window, WorkloadResult,
+    Counts, Generator, Interval, Phase, PublishedWay, SocketIo, StatementResult, Window,
+    WorkloadResult,
 };
 use script::{Names, Script};
 use stats::Latency;
@@ -254,6 +255,7 @@ fn generator(lanes: &[LaneOutcome], processes: u32) -> (Generator, u128, Option<
         lag_max_ns: lag.max_ns().unwrap_or(0),
         lag_share: 0.0,
         run_delay_share: None,
+        io: lanes.iter().filter_map(|lane| lane.io).reduce(SocketIo::and),
     };
     let run_delay_ns = lanes.iter().map(|lane| lane.run_delay_ns).sum();
     (generator, lag.sum_ns(), run_delay_ns)

@@ -16,6 +16,7 @@ mod namespaces;
 pub mod proc_files;
 pub mod processes;
 pub mod regular_file;
+pub mod ring;
 pub mod scheduling;
 mod shared_memory;
 mod signals;

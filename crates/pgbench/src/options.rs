@@ -174,6 +174,8 @@ pub struct RunOptions {
     pub server: ServerOptions,
     /// Show debug messages.
     pub debug: bool,
+    /// Send and receive by io_uring where the kernel permits it.
+    pub io_uring: bool,
     /// The version of pgbench whose language is spoken.
     pub major: Major,
     /// The scripts to run, at least one.

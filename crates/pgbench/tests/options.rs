@@ -290,6 +290,31 @@ fn the_seed_comes_from_the_environment_too() {
     );
 }
 
+#[test]
+fn the_environment_chooses_the_interface_for_sending_and_receiving() {
+    let read = |value: Option<&'static str>| {
+        let environment = move |name: &str| match name {
+            "PGRIG_IO" => value.map(str::to_owned),
+            _ => None,
+        };
+        match Request::read(&Invocation { environment: &environment, ..Invocation::of(&[], None) })
+        {
+            Ok(Request::Run(options)) => Ok(options.io_uring),
+            Ok(other) => panic!("{other:?}"),
+            Err(complaint) => Err(complaint.to_string()),
+        }
+    };
+    assert_eq!(read(None), Ok(true));
+    assert_eq!(read(Some("io_uring")), Ok(true));
+    assert_eq!(read(Some("epoll")), Ok(false));
+    assert_eq!(
+        read(Some("poll")),
+        Err("pgbench: error: invalid value of the environment variable PGRIG_IO, expecting \"epoll\" \
+             or \"io_uring\", got: \"poll\""
+            .to_owned())
+    );
+}
+
 /// The hint names the command as it was called.
 #[test]
 fn every_option_is_in_the_help() {

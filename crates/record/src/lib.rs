@@ -78,7 +78,8 @@ pub use past::{PastFigure, PastResult};
 pub use reader::{Reader, is_record};
 pub use sample::Sample;
 pub use trial::{
-    Figure, Generator, Phase, PublishedWay, StatementResult, Trial, Window, WorkloadResult,
+    Figure, Generator, Phase, PublishedWay, SocketIo, StatementResult, Trial, Window,
+    WorkloadResult,
 };
 pub use writable::{check_directory, check_file};
 pub use writer::{Writer, attach};

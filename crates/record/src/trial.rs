@@ -262,6 +262,30 @@ pub struct Generator {
     /// field of `/proc/PID/task/TID/schedstat`), 0 to 1; none if the kernel does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_delay_share: Option<f64>,
+    /// The kernel's interface by which connections sent and received; none in records that do not
+    /// tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<SocketIo>,
+}
+
+/// The kernel's interface by which connections send and receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SocketIo {
+    /// epoll, and a system call for each send and each receive.
+    Epoll,
+    /// io_uring.
+    IoUring,
+    /// Some connections by one, some by the other.
+    Both,
+}
+
+impl SocketIo {
+    /// That of connections of which some have one and some another.
+    #[must_use]
+    pub fn and(self, other: SocketIo) -> SocketIo {
+        if self == other { self } else { SocketIo::Both }
+    }
 }
 
 impl Generator {

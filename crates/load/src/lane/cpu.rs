@@ -3,7 +3,7 @@
 use os::usage::this_thread_run_delay_ns;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::grid::Grid;
+use crate::grid::{Grid, NEVER};
 
 /// CPU time of this thread when the window opened, and when it closed.
 #[derive(Default)]
@@ -42,6 +42,16 @@ impl Cpu {
         }
         if self.at_close.is_none() && now >= grid.close {
             self.at_close = Some(Account::at(now));
+        }
+    }
+
+    /// The moment at which [`Cpu::look`] has something to do: nothing else may wake a thread that is
+    /// idle at an edge of the window.
+    pub(super) fn next_look(&self, grid: &Grid) -> u64 {
+        match (self.at_open, self.at_close) {
+            (None, _) => grid.open,
+            (Some(_), None) => grid.close,
+            (Some(_), Some(_)) => NEVER,
         }
     }
 

@@ -22,6 +22,9 @@ pub(super) const WAKE: u64 = u64::MAX;
 /// A connection that only reads: registered once, woken by what arrives.
 pub(crate) const LIVE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
+/// A connection that a ring reads, while it has more to send than its socket takes.
+const WRITABLE: EventFlags = EventFlags::OUT.union(EventFlags::ET);
+
 const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
 const READABLE: EventFlags = EventFlags::IN.union(HUNG_UP);
@@ -29,7 +32,16 @@ const READABLE: EventFlags = EventFlags::IN.union(HUNG_UP);
 impl Lane<'_> {
     /// Waits for events until `deadline`, and handles them.
     pub(crate) fn wait(&mut self, deadline: u64) {
+        if self.port.is_some() {
+            self.ring_turn(deadline);
+            return;
+        }
         self.flush();
+        self.take_events(deadline);
+    }
+
+    /// Waits for the events of epoll until `deadline`, and handles them.
+    pub(super) fn take_events(&mut self, deadline: u64) {
         let timeout = deadline.saturating_sub(self.now()).min(1_000_000_000);
         let timeout = Timespec {
             tv_sec: (timeout / 1_000_000_000) as i64,
@@ -64,12 +76,13 @@ impl Lane<'_> {
             Link::Dialing(..) => self.dial_event(index),
             Link::Closing(..) => self.closing_event(index),
             Link::Live(socket) => {
+                let is_ours = !socket.is_in_ring();
                 if flags.contains(EventFlags::OUT)
                     && socket.flush().is_ok_and(|sent| sent == Sent::All)
                 {
                     self.watch(index, LIVE);
                 }
-                if flags.intersects(READABLE) {
+                if flags.intersects(READABLE) && is_ours {
                     // After the peer has hung up, whatever is left is read to its end.
                     self.read(index, woke, flags.intersects(HUNG_UP));
                 }
@@ -77,7 +90,7 @@ impl Lane<'_> {
         }
     }
 
-    fn read(&mut self, index: usize, woke: u64, to_the_end: bool) {
+    pub(super) fn read(&mut self, index: usize, woke: u64, to_the_end: bool) {
         let mut buffer = std::mem::take(&mut self.buffer);
         loop {
             let slot = &mut self.slots[index];
@@ -88,12 +101,7 @@ impl Lane<'_> {
             buffer.clear();
             match socket.receive(&mut buffer) {
                 Ok(Received::Bytes { more }) => {
-                    let now = self.now();
-                    if self.grid.in_window(now) {
-                        self.loop_lag.record_ns(now - woke);
-                    }
-                    self.roll(now);
-                    self.step(index, now, |session, cx| session.input(cx, now, &buffer));
+                    self.hear(index, woke, &buffer);
                     if !more && !to_the_end {
                         break;
                     }
@@ -110,6 +118,16 @@ impl Lane<'_> {
             }
         }
         self.buffer = buffer;
+    }
+
+    /// Passes what has arrived to its session.
+    pub(super) fn hear(&mut self, index: usize, woke: u64, bytes: &[u8]) {
+        let now = self.now();
+        if self.grid.in_window(now) {
+            self.loop_lag.record_ns(now - woke);
+        }
+        self.roll(now);
+        self.step(index, now, |session, cx| session.input(cx, now, bytes));
     }
 
     /// Appends the message by which a client leaves to what is sent next.
@@ -163,7 +181,7 @@ impl Lane<'_> {
         }
     }
 
-    fn send(&mut self, index: usize, bytes: &[u8]) {
+    pub(super) fn send(&mut self, index: usize, bytes: &[u8]) {
         let sent = match &mut self.slots[index].link {
             Link::Live(socket) | Link::Closing(socket, _) => socket.send(bytes),
             _ => Ok(Sent::All),
@@ -180,7 +198,7 @@ impl Lane<'_> {
     }
 
     /// A socket can no longer be used.
-    fn broke(&mut self, index: usize, why: &dyn std::error::Error) {
+    pub(super) fn broke(&mut self, index: usize, why: &dyn std::error::Error) {
         match self.slots[index].link {
             Link::Closing(..) => self.left(index),
             Link::None => {}
@@ -198,7 +216,15 @@ impl Lane<'_> {
             return;
         };
         let data = epoll::EventData::new_u64(index as u64);
-        if let Err(error) = epoll::modify(&self.epoll, socket.fd(), data, flags) {
+        let changed = match (socket.is_in_ring(), flags.contains(EventFlags::OUT)) {
+            (false, _) => epoll::modify(&self.epoll, socket.fd(), data, flags),
+            (true, true) => match epoll::add(&self.epoll, socket.fd(), data, WRITABLE) {
+                Err(Errno::EXIST) => Ok(()),
+                added => added,
+            },
+            (true, false) => epoll::delete(&self.epoll, socket.fd()),
+        };
+        if let Err(error) = changed {
             self.broke(index, &error);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    ops::Not,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Instant,
 };
@@ -130,8 +131,10 @@ pub(crate) fn workload(conninfo: &str, script: &str, clients: u32) -> Workload {
     Workload::new("w", resolved(conninfo), vec![script], clients, Protocol::Simple)
 }
 
+/// `PGRIG_IO=epoll` runs the tests without io_uring.
 pub(crate) fn plan(workload: Workload, limit: Limit) -> Plan {
-    Plan { lanes: 2, seed: 42, interval_ms: 100, ..Plan::new(vec![workload], limit) }
+    let io_uring = std::env::var("PGRIG_IO").is_ok_and(|io| io == "epoll").not();
+    Plan { lanes: 2, seed: 42, interval_ms: 100, io_uring, ..Plan::new(vec![workload], limit) }
 }
 
 pub(crate) fn window(ms: u64) -> Limit {

@@ -151,6 +151,7 @@ fn run(given: Given) -> Result<RunOptions, Complaint> {
     Ok(RunOptions {
         server: given.server,
         debug: given.debug,
+        io_uring: !given.without_io_uring,
         major: given.major,
         scripts: given.scripts,
         clients,

@@ -22,6 +22,7 @@ const SCRIPTS_MAX: usize = 128;
 pub(super) struct Given {
     pub(super) server: ServerOptions,
     pub(super) debug: bool,
+    pub(super) without_io_uring: bool,
     pub(super) major: Major,
     pub(super) initialise: bool,
     /// The options in the order in which they were given.

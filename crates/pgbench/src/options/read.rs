@@ -1,5 +1,7 @@
 //! Reads the options in the order in which they stand, each checked by itself.
 
+use record::SocketIo;
+
 use super::beyond::BEYOND;
 use super::given::Given;
 use super::row::{Done, Row, Take};
@@ -9,6 +11,9 @@ use super::{Invocation, Request};
 use crate::complaint::Complaint;
 use crate::getopt::{self, Found, Known, Takes};
 use crate::major::Major;
+
+/// The environment variable that names the kernel's interface for sending and receiving.
+const SOCKET_IO: &str = "PGRIG_IO";
 
 /// The request that the options make.
 pub(super) enum Asked {
@@ -24,6 +29,9 @@ pub(super) fn read(invocation: &Invocation<'_>) -> Result<Asked, Complaint> {
     let mut given = Given { major, ..Given::default() };
     if let Some(text) = (invocation.environment)("PGBENCH_RANDOM_SEED") {
         given.seed = Some(seed_option(&text, "PGBENCH_RANDOM_SEED environment variable")?);
+    }
+    if let Some(text) = (invocation.environment)(SOCKET_IO) {
+        given.without_io_uring = socket_io(&text)? == SocketIo::Epoll;
     }
     let try_help = format!("Try \"{} --help\" for more information.", invocation.command);
     let mut mistake = None;
@@ -78,6 +86,20 @@ fn split(
         take(found);
         Ok(())
     })
+}
+
+fn socket_io(text: &str) -> Result<SocketIo, Complaint> {
+    match text {
+        "epoll" => Ok(SocketIo::Epoll),
+        "io_uring" => Ok(SocketIo::IoUring),
+        _ => {
+            let text = format!(
+                "invalid value of the environment variable {SOCKET_IO}, expecting \"epoll\" or \
+                 \"io_uring\", got: \"{text}\""
+            );
+            Err(Complaint::error(text))
+        }
+    }
 }
 
 /// The pgbench whose words are spoken. It is looked for first: the names of the other options depend

@@ -162,7 +162,12 @@ pub(super) fn find(
         return Err(Complaint::error("there was nothing to try"));
     };
     curve.shown = load;
-    let words = axis.words(finish, highest, &curve, &search);
+    let is_empty_handed = matches!(finish, Finish::Ended(End::Nowhere | End::Unconfirmed));
+    let mut words = axis.words(finish, highest, &curve, &search);
+    if let (true, Some(Some(why))) = (is_empty_handed, told.limits.last()) {
+        words.push_str("; but in the last window the generator was the limit, ");
+        words.push_str(why);
+    }
     let is_answer = curve.held().is_some();
     Ok(Found { options, outcome, curve, words, is_answer })
 }

@@ -114,6 +114,7 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
             "lag_max_ns": outcome.generator.lag_max_ns,
             "lag_share": outcome.generator.lag_share,
             "run_delay_share": outcome.generator.run_delay_share,
+            "io": outcome.generator.io,
             "limit": limit(&outcome.generator),
         },
         "hosts": outcome.hosts.iter().zip(&outcome.generators).map(host).collect::<Value>(),

@@ -94,6 +94,7 @@ pub(super) fn plan(
         exit_on_abort: options.exit_on_abort,
         verbose_errors: options.verbose_errors,
         debug: options.debug,
+        io_uring: options.io_uring,
     }
 }
 

@@ -146,6 +146,7 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
             lag_max_ns: 740_000,
             lag_share: 0.004,
             run_delay_share: Some(0.002),
+            io: None,
         },
         metrics,
         ..planned.attempt(1)

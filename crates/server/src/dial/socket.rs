@@ -17,6 +17,7 @@ pub struct Socket {
     connected: bool,
     tls: Option<Box<ClientConnection>>,
     unsent: Vec<u8>,
+    is_in_ring: bool,
 }
 
 /// Result of a read.
@@ -49,7 +50,7 @@ impl Socket {
     /// A socket that connects or has connected.
     #[must_use]
     pub fn new(fd: OwnedFd) -> Self {
-        Socket { fd, connected: false, tls: None, unsent: Vec::new() }
+        Socket { fd, connected: false, tls: None, unsent: Vec::new(), is_in_ring: false }
     }
 
     /// Speaks TLS from here on.
@@ -100,6 +101,23 @@ impl Socket {
         }
         self.unsent.extend_from_slice(&bytes[sent..]);
         Ok(Sent::Part)
+    }
+
+    /// Notes that a ring receives from it from here on. The ring keeps the connection open by itself,
+    /// so dropping the socket then ends the connection in words.
+    pub fn give_to_ring(&mut self) {
+        self.is_in_ring = true;
+    }
+
+    /// True if a ring receives from it.
+    #[must_use]
+    pub fn is_in_ring(&self) -> bool {
+        self.is_in_ring
+    }
+
+    /// Keeps bytes that the socket did not take, to be sent when it is writable.
+    pub fn keep(&mut self, bytes: &[u8]) {
+        self.unsent.extend_from_slice(bytes);
     }
 
     /// True while something waits to be sent.
@@ -229,6 +247,15 @@ impl Socket {
             tls.reader().read_exact(&mut into[start..])?;
         }
         Ok(())
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.is_in_ring {
+            // One that the peer has closed is shut down already.
+            let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Both);
+        }
     }
 }
 
