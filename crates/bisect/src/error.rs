@@ -4,18 +4,14 @@ use std::path::PathBuf;
 
 /// The reason why a bisection could not be made.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum Error {
     /// git could not be run.
     #[error("running git: {0}")]
     NoGit(std::io::Error),
     /// A git command that failed.
     #[error("git {doing}: {why}")]
-    Git {
-        /// The command.
-        doing: String,
-        /// In its words.
-        why: String,
-    },
+    Git { doing: String, why: String },
     /// The good commit is no ancestor of the bad one.
     #[error("{good} is not an ancestor of {bad}")]
     NotAncestor {
@@ -35,17 +31,14 @@ pub enum Error {
     /// A directory or file of a build.
     #[error("{doing} {}: {source}", .path.display())]
     File {
-        /// The step.
         doing: &'static str,
         /// The directory or file.
         path: PathBuf,
-        /// The cause.
         source: std::io::Error,
     },
     /// The command that builds failed.
     #[error("building {commit}: {why}")]
     Build {
-        /// The commit.
         commit: String,
         /// The end of what it said.
         why: String,
@@ -53,9 +46,7 @@ pub enum Error {
     /// The good or the bad commit could not be compared.
     #[error("comparing {what}: {source}")]
     Compare {
-        /// The commits.
         what: String,
-        /// The cause.
         #[source]
         source: Box<compare::Error>,
     },
@@ -63,41 +54,19 @@ pub enum Error {
     #[error(
         "the good commit and the bad one cannot be told apart in {minutes} min: {figure} {ratio}"
     )]
-    NoEffect {
-        /// The time.
-        minutes: u64,
-        /// The figure.
-        figure: String,
-        /// Bad ÷ good.
-        ratio: String,
-    },
+    NoEffect { minutes: u64, figure: String, ratio: String },
     /// Identical servers differ as much as the good commit and the bad one.
     #[error(
         "the good commit and a copy of it cannot be told from the good commit and the bad one: \
          {figure} {ratio}"
     )]
-    NotIdentical {
-        /// The figure.
-        figure: String,
-        /// Good ÷ good.
-        ratio: String,
-    },
+    NotIdentical { figure: String, ratio: String },
     /// A directory that does not hold a bisection, or holds another one.
     #[error("reading or writing {}: {why}", .path.display())]
-    State {
-        /// Its file.
-        path: PathBuf,
-        /// The reason.
-        why: String,
-    },
+    State { path: PathBuf, why: String },
     /// A bisection of other commits, or of another figure.
     #[error("{} is a bisection of something else: {what}", .directory.display())]
-    Other {
-        /// Its directory.
-        directory: PathBuf,
-        /// The difference.
-        what: &'static str,
-    },
+    Other { directory: PathBuf, what: &'static str },
     /// The record of a step.
     #[error(transparent)]
     Record(#[from] record::Error),

@@ -62,18 +62,12 @@ pub struct Built {
 
 impl Repository {
     /// The repository that a directory is in.
-    ///
-    /// # Errors
-    /// [`Error::Git`].
     pub fn open(directory: &Path) -> Result<Repository, Error> {
         let top = git(directory, &["rev-parse", "--show-toplevel"])?;
         Ok(Repository { directory: PathBuf::from(top.trim_end_matches('\n')) })
     }
 
     /// The good commit, those after it in the order of first parents, and at the end the bad one.
-    ///
-    /// # Errors
-    /// [`Error::Git`]; [`Error::NotAncestor`]; [`Error::SameCommit`].
     pub fn commits(&self, good: &str, bad: &str) -> Result<Vec<Commit>, Error> {
         let resolve = |name: &str| {
             let commit = format!("{name}^{{commit}}");

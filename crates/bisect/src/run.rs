@@ -55,9 +55,6 @@ pub type Comparer<'a> = dyn Fn(
     + 'a;
 
 /// Compares two servers, and keeps the record below a directory.
-///
-/// # Errors
-/// As [`compare::compare`] has them.
 pub fn compare_servers(
     request: &compare::Request,
     directory: &Path,

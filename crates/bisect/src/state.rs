@@ -97,9 +97,6 @@ impl State {
     }
 
     /// Reads it from its directory.
-    ///
-    /// # Errors
-    /// [`Error::State`].
     pub fn read(directory: &Path) -> Result<State, Error> {
         let path = directory.join(FILE);
         let failed = |why: String| Error::State { path: path.clone(), why };
@@ -113,9 +110,6 @@ impl State {
     }
 
     /// Writes it as a whole.
-    ///
-    /// # Errors
-    /// [`Error::State`].
     pub fn write(&self, directory: &Path) -> Result<(), Error> {
         let path = directory.join(FILE);
         let failed = |why: String| Error::State { path: path.clone(), why };

@@ -7,6 +7,7 @@ use server::message::with_detail as server_words;
 
 /// Error of a check.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum Error {
     /// A site's servers.
     #[error(transparent)]
@@ -25,9 +26,7 @@ pub enum Error {
     File {
         /// The step, as in "opening".
         doing: &'static str,
-        /// To which file.
         path: PathBuf,
-        /// The cause.
         source: io::Error,
     },
     /// A log that cannot be read.
@@ -40,27 +39,19 @@ pub enum Error {
         number: usize,
         /// Number of states that there are.
         states: usize,
-        /// The list.
         list: PathBuf,
     },
     /// A disk without a log.
     #[error("exploring {node}: its disk keeps no log")]
-    NoLog {
-        /// The server.
-        node: String,
-    },
+    NoLog { node: String },
     /// A server whose disk is elsewhere.
     #[error("exploring {node}: it is on another machine, and so is the log of its disk")]
-    Elsewhere {
-        /// The server.
-        node: String,
-    },
+    Elsewhere { node: String },
     /// No connection.
     #[error("{doing}: {source}")]
     Connect {
         /// Purpose of the connection, and the server.
         doing: String,
-        /// The reason.
         source: server::ConnectError,
     },
     /// A statement failed.
@@ -68,53 +59,32 @@ pub enum Error {
     Query {
         /// Purpose of the statement, and the server.
         doing: String,
-        /// The reason.
         source: postgres::Error,
     },
     /// A program would change or stop a server of the user's.
     #[error("{program} on {node}: it would {would} a server that is not ours")]
     NotOurs {
-        /// The program.
         program: &'static str,
-        /// The server.
         node: String,
         /// Change that it would make.
         would: &'static str,
     },
     /// A program that could not be started.
     #[error("{program} on {node}: {source}")]
-    Start {
-        /// The program.
-        program: &'static str,
-        /// The server.
-        node: String,
-        /// The reason.
-        source: io::Error,
-    },
+    Start { program: &'static str, node: String, source: io::Error },
     /// A program that did not run to its end.
     #[error("{program} on {node}: {said}")]
-    Program {
-        /// The program.
-        program: &'static str,
-        /// The server.
-        node: String,
-        /// Its last words.
-        said: String,
-    },
+    Program { program: &'static str, node: String, said: String },
     /// A standby that is far behind.
     #[error("{node} has not replayed what it received within {seconds} s")]
     NotReplayed {
-        /// The standby.
         node: String,
         /// Seconds that were spent waiting.
         seconds: u64,
     },
     /// A ledger that no script of its workload writes.
     #[error("workload {workload} keeps a ledger, but no script of it writes :ledger_seq")]
-    LedgerNotWritten {
-        /// The workload.
-        workload: String,
-    },
+    LedgerNotWritten { workload: String },
     /// A table of the ledger that is not there.
     #[error(
         "{place}: there is none; the data's script must make it, with the columns client int, seq \
@@ -132,7 +102,6 @@ pub enum Error {
     NoColumns {
         /// The table and the server.
         place: String,
-        /// The columns.
         missing: String,
     },
     /// A table of the ledger that is not empty.
@@ -170,7 +139,6 @@ impl Error {
         state.is_some_and(|state| state.starts_with("XX") || state.starts_with("58"))
     }
 
-    /// A failed statement.
     pub(crate) fn query(doing: impl Into<String>) -> impl FnOnce(postgres::Error) -> Error {
         |source| Error::Query { doing: doing.into(), source }
     }

@@ -10,9 +10,6 @@ use crate::error::Error;
 use crate::outcome::{Before, Outcome};
 
 /// Explains every query that the point asks for. The scope of a figure is the query's name.
-///
-/// # Errors
-/// What the server said.
 pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     for check in &before.point.checks {

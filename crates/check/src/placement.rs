@@ -7,9 +7,6 @@ use crate::error::Error;
 use crate::outcome::{Before, Outcome};
 
 /// Counts the rows of the cluster and holds them against those that were built.
-///
-/// # Errors
-/// What a server said.
 pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     if !before.point.checks.contains(&Check::Placement) {

@@ -14,9 +14,6 @@ use crate::outcome::{Before, Outcome};
 pub type Values = BTreeMap<String, Option<String>>;
 
 /// Before the load: the values of the queries that are compared with what they give then.
-///
-/// # Errors
-/// What a server said.
 pub fn values(point: &Point, site: &Site) -> Result<Values, Error> {
     let compared = queries(point).filter(|check| check.expect.needs_before());
     compared.map(|check| Ok((check.name.clone(), value(check, site)?.1))).collect()
@@ -24,9 +21,6 @@ pub fn values(point: &Point, site: &Site) -> Result<Values, Error> {
 
 /// After the load: asks every query of the point. The scope of a figure is the query's name, and
 /// empty for all of them together.
-///
-/// # Errors
-/// What a server said.
 pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     let mut failures = None;

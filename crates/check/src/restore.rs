@@ -12,9 +12,6 @@ use crate::outcome::{Before, Outcome};
 
 /// Takes the base backup of every server that shall be restored. It is the last thing before the
 /// clients come: what is missing afterwards is theirs.
-///
-/// # Errors
-/// What pg_basebackup said.
 pub fn back_up(point: &Point, site: &mut Site) -> Result<(), Error> {
     for name in restored(point) {
         if let Some(node) = site.server_mut(&name) {
@@ -26,9 +23,6 @@ pub fn back_up(point: &Point, site: &mut Site) -> Result<(), Error> {
 
 /// Restores every server that the point wants restored, and holds the ledger against the rows that
 /// are there then. The scope of a figure is a server or a workload, and empty for all together.
-///
-/// # Errors
-/// When a server cannot be stopped.
 pub fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     for name in restored(before.point) {

@@ -30,9 +30,6 @@ impl Table {
 }
 
 /// True if the server is in recovery.
-///
-/// # Errors
-/// When it does not answer.
 pub(crate) fn is_standby(node: &SiteNode) -> Result<bool, Error> {
     let said = node.server.value("SELECT pg_is_in_recovery()")?;
     Ok(said.as_deref() == Some("t"))
@@ -56,9 +53,6 @@ pub(crate) fn prepare(part: &TablePart<'_>) -> Result<(), Error> {
 }
 
 /// Reads a table by both ways, each part of it in one snapshot.
-///
-/// # Errors
-/// When it cannot be read.
 pub(crate) fn read(parts: &[TablePart<'_>]) -> Result<Table, Error> {
     let mut all = Table { by_scan: Vec::new(), by_index: Some(Vec::new()), note: None };
     for part in parts {

@@ -9,7 +9,6 @@ use crate::side::Side;
 
 /// Both sides, and what becomes of their servers.
 pub(crate) struct Servers {
-    /// A, then B.
     pub(crate) sides: [Side; 2],
     renewal: Renewal,
     /// Both can read relations into shared buffers.

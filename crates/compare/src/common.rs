@@ -52,9 +52,6 @@ pub struct Common {
 
 impl Common {
     /// Checks that this machine can do what is asked, before anything is built.
-    ///
-    /// # Errors
-    /// [`Error::Profile`] where perf cannot sample.
     pub fn check(&self) -> Result<(), Error> {
         if self.has_profile { Profiler::check() } else { Ok(()) }
     }

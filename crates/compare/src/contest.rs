@@ -28,9 +28,6 @@ pub trait Ground: Sync {
     fn name(&self) -> &str;
 
     /// A connection for administration to the server that has the data.
-    ///
-    /// # Errors
-    /// If it cannot be made.
     fn connect(&self) -> Result<Client, Error>;
 
     /// The postmasters of its servers that run on this machine.
@@ -40,9 +37,6 @@ pub trait Ground: Sync {
     fn logs(&self) -> String;
 
     /// Does what would otherwise happen inside a block, within a limit: vacuum, a checkpoint.
-    ///
-    /// # Errors
-    /// If a statement fails.
     fn tidy(&self, limit: Duration) -> Result<Tidied, Error>;
 }
 
@@ -188,7 +182,6 @@ pub(crate) fn pilots_s(max_time: Duration, length_ms: Option<u64>) -> f64 {
 struct Pilot {
     /// Transactions, one count each [`SLICE_MS`].
     slices: Vec<u64>,
-    /// Mean latency.
     mean_s: f64,
     /// Transactions a second; none where it was one transaction of each client.
     tps: Option<f64>,

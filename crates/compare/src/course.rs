@@ -29,9 +29,6 @@ impl Contest<'_> {
     /// Loads the sides in turn in blocks of this shape, and says why it ended. What was measured
     /// before an interruption, or before a client failed, is a result. `began` is when the
     /// time of the contest began.
-    ///
-    /// # Errors
-    /// When nothing can be said.
     pub fn run(
         &mut self,
         shape: Shape,
@@ -103,7 +100,6 @@ pub(crate) struct Course<'c, 'a> {
     confidence: Confidence,
     conditions: Conditions,
     pub(crate) waits: [waits::Counts; 2],
-    /// Every octet.
     pub(crate) octets: Vec<Octet>,
     /// The segments, each as one.
     units: Vec<Octet>,

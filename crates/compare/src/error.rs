@@ -6,6 +6,7 @@ use thiserror::Error;
 
 /// The reason why a comparison could not be made.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum Error {
     /// A server, its programs or its directory.
     #[error(transparent)]
@@ -13,27 +14,21 @@ pub enum Error {
     /// A side's server.
     #[error("side {side}: {source}")]
     Server {
-        /// The side.
         side: String,
-        /// The cause.
         #[source]
         source: lab::Error,
     },
     /// The address of a server of the user's.
     #[error("reading the address of side {side}: {source}")]
     Conninfo {
-        /// The side.
         side: &'static str,
-        /// In libpq's words.
         #[source]
         source: wire::conninfo::ConninfoError,
     },
     /// A setting of a side that changes nothing.
     #[error("setting {name} of side {side} has no effect: it is {value} on both sides")]
     SameSetting {
-        /// The side.
         side: &'static str,
-        /// The setting.
         name: String,
         /// Its value on both sides, in the server's form.
         value: String,
@@ -43,7 +38,6 @@ pub enum Error {
     Import {
         /// The side; none where it was only looked at.
         side: Option<String>,
-        /// The cause.
         #[source]
         source: Box<import::Error>,
     },
@@ -52,10 +46,7 @@ pub enum Error {
     SameDatabase,
     /// The sides hold different data.
     #[error("the data of A and B differ: {what}")]
-    DifferentData {
-        /// The first difference.
-        what: String,
-    },
+    DifferentData { what: String },
     /// Two servers do not fit.
     #[error(
         "two servers need about {} MiB of {what}, and {} MiB are free", .needs >> 20, .has >> 20
@@ -73,7 +64,6 @@ pub enum Error {
     Load {
         /// The side, or both.
         side: String,
-        /// The cause.
         #[source]
         source: Box<load::LoadError>,
     },
@@ -95,62 +85,37 @@ pub enum Error {
     #[error(
         "--self compares a server with a copy of itself, but side {side} is given {option} of its own"
     )]
-    NotSelf {
-        /// The side.
-        side: &'static str,
-        /// The option.
-        option: &'static str,
-    },
+    NotSelf { side: &'static str, option: &'static str },
     /// A file could not be read.
     #[error("reading {path}: {source}")]
     Read {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: std::io::Error,
     },
     /// A file could not be written.
     #[error("writing {path}: {source}")]
     Write {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: std::io::Error,
     },
     /// pgbench's tables or a script could not be loaded.
     #[error("filling side {side}: {why}")]
     Data {
-        /// The side.
         side: String,
         /// In the server's or pgbench's words.
         why: String,
     },
     /// The servers of a side were to be restarted.
     #[error("restarting the servers of side {side}: {why}")]
-    Renewal {
-        /// The side.
-        side: String,
-        /// In words.
-        why: String,
-    },
+    Renewal { side: String, why: String },
     /// Every transaction of a side fails.
     #[error("no transaction of side {side} ended well: {why}")]
-    Failing {
-        /// The side.
-        side: String,
-        /// The first message.
-        why: String,
-    },
+    Failing { side: String, why: String },
     /// A client of a side ended before there were enough pairs for an interval.
     #[error("a client of side {side} ended before there was anything to say: {why}")]
-    Died {
-        /// The side.
-        side: String,
-        /// The first message.
-        why: String,
-    },
+    Died { side: String, why: String },
     /// perf is not there, may not sample, or failed.
     #[error("sampling the servers for --profile: {why}")]
     Profile {
@@ -159,12 +124,7 @@ pub enum Error {
     },
     /// Transactions take too long for blocks.
     #[error("a transaction takes {seconds:.3} s on average, too long for blocks of {block_s} s")]
-    TooSlow {
-        /// Mean latency.
-        seconds: f64,
-        /// The longest block.
-        block_s: f64,
-    },
+    TooSlow { seconds: f64, block_s: f64 },
     /// The user interrupted it before there was anything to say.
     #[error("interrupted while {doing}")]
     Interrupted {

@@ -15,7 +15,6 @@ pub(crate) struct Confidence {
     pub(crate) deciding: f64,
     /// The metrics that decide.
     pub(crate) metrics: Vec<Metric>,
-    /// Of the others.
     pub(crate) other: f64,
 }
 

@@ -19,7 +19,6 @@ pub(crate) struct Cost {
     pub(crate) restart_s: f64,
     /// Seconds of VACUUM and CHECKPOINT of A and of B.
     pub(crate) tidy_s: [f64; 2],
-    /// Number of restarts.
     pub(crate) times: usize,
 }
 

@@ -34,9 +34,6 @@ pub struct Subject {
 
 /// Loads two sides in turn by `lanes` threads until the answer is as precise as was asked for. What
 /// was measured before an interruption, or before a client failed, is an answer.
-///
-/// # Errors
-/// When nothing can be said.
 pub fn measure(
     subject: Subject,
     arena: &mut dyn Arena,

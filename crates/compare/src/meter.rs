@@ -36,7 +36,6 @@ struct Reading {
 }
 
 impl Meter {
-    /// Connects to both.
     pub(crate) fn new(sides: [&dyn Ground; 2]) -> Meter {
         let counter = |side: &dyn Ground| {
             // Without a connection these figures are missing, and everything else goes on.

@@ -131,7 +131,6 @@ impl Segment {
         self.octets += 1;
     }
 
-    /// All of it.
     pub(crate) fn whole(&self) -> Octet {
         let mut whole = self.parts[0].clone();
         if self.octets > 1 {

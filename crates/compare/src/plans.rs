@@ -49,7 +49,6 @@ pub(crate) fn compare(
 /// A statement that a script sends.
 #[derive(Clone, Debug, PartialEq)]
 struct Statement {
-    /// Variables filled in.
     text: String,
     /// As a prepared statement: its text with `$1`, `$2`, …, and their values as SQL.
     prepared: Option<(String, Vec<String>)>,

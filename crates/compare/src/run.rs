@@ -15,9 +15,6 @@ use crate::{build, outside, settings};
 
 /// Makes sure that a comparison could begin: that its options fit together, and that its files, programs and
 /// settings are there. Nothing is built, and no server is connected to.
-///
-/// # Errors
-/// What stands against it.
 pub fn check(request: &Request) -> Result<(), Error> {
     request.check()?;
     request.common.check()
@@ -25,9 +22,6 @@ pub fn check(request: &Request) -> Result<(), Error> {
 
 /// Compares the sides. What was measured before an interruption, or before a side stopped
 /// answering, is an answer.
-///
-/// # Errors
-/// [`Error`], when nothing can be said.
 pub fn compare(
     request: &Request,
     control: &Control,

@@ -62,7 +62,6 @@ pub enum Data {
 
 /// A running server.
 pub(crate) struct Side {
-    /// `A` or `B`.
     pub(crate) name: &'static str,
     /// Its PostgreSQL, as in `18.1`.
     pub(crate) version: String,
@@ -109,7 +108,6 @@ impl Side {
         self.run(&mut self.connect()?, WARM)
     }
 
-    /// Runs one statement.
     pub(crate) fn run(&self, client: &mut Client, statement: &str) -> Result<(), Error> {
         client.batch_execute(statement).map_err(|source| self.failed(statement, source))
     }
@@ -190,9 +188,6 @@ impl Ground for Side {
 }
 
 /// The text of a file of the user's.
-///
-/// # Errors
-/// [`Error::Read`].
 pub fn read(path: &Path) -> Result<String, Error> {
     std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }

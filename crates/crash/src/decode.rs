@@ -9,6 +9,7 @@ use crate::log::{BLOCK_BYTES, Content, Entry, Log, Piece, SECTOR_BYTES, SECTORS,
 
 /// The reason why a log cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum Damaged {
     /// The system's error.
     #[error(transparent)]
@@ -21,7 +22,6 @@ pub enum Damaged {
     Entry {
         /// Its number, from 0.
         request: usize,
-        /// The fault.
         why: &'static str,
     },
 }

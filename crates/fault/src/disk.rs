@@ -157,9 +157,6 @@ impl Disk {
     }
 
     /// The same place as this process can open it.
-    ///
-    /// # Errors
-    /// [`Error::NoNamespace`].
     pub fn outside(&self, init: &Init) -> Result<PathBuf, Error> {
         init.path_inside(&self.mount_point()).ok_or(Error::NoNamespace)
     }
@@ -232,9 +229,6 @@ impl Disk {
     }
 
     /// Makes sure that everything that was written so far survives a cut.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn sync(&self, init: &Init) -> Result<(), Error> {
         if let Method::State { .. } = self.config.method {
             // Nothing of it outlives its power.
@@ -294,9 +288,6 @@ impl Disk {
     }
 
     /// The activity of a block disk since the power came on.
-    ///
-    /// # Errors
-    /// [`Error::NotABlockDisk`]; the system's.
     pub fn status(&self) -> Result<Status, Error> {
         self.expect_block("asking")?;
         self.tell(Order::Status)

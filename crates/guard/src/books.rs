@@ -147,12 +147,10 @@ impl Books {
         Ok(Books { path, file, windows })
     }
 
-    /// Every window.
     pub(crate) fn windows(&self) -> &[Window] {
         &self.windows
     }
 
-    /// The open window.
     pub(crate) fn open_window(&self) -> Option<&Window> {
         self.windows.last().filter(|window| window.closed.is_none())
     }

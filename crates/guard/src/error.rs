@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Error of the guard.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum Error {
     /// There is no connection.
     #[error("connecting to {place}: {why}")]
@@ -42,37 +43,22 @@ pub enum Error {
     },
     /// A file does not hold what it should.
     #[error("reading {}: {why}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// The fault.
-        why: String,
-    },
+    Content { path: PathBuf, why: String },
     /// The state directory is used by another guard.
     #[error("another guard uses the state directory {}", path.display())]
-    StateInUse {
-        /// The directory.
-        path: PathBuf,
-    },
+    StateInUse { path: PathBuf },
     /// Others could put their own files into the state directory.
     #[error("the state directory {} {why}", path.display())]
-    NotPrivate {
-        /// The directory.
-        path: PathBuf,
-        /// The fault.
-        why: String,
-    },
+    NotPrivate { path: PathBuf, why: String },
     /// The state directory tells of another cluster.
     #[error(
         "{} is the state of another cluster: its system identifier is {theirs}, the server's is \
          {ours}", path.display()
     )]
     OtherCluster {
-        /// The state directory.
         path: PathBuf,
         /// The system identifier in the state.
         theirs: String,
-        /// The server's.
         ours: String,
     },
     /// The server is watched already.
@@ -83,12 +69,7 @@ pub enum Error {
     },
     /// Something that promotes standbys by itself is in charge of the server.
     #[error("{manager} is in charge of this server: {evidence}")]
-    Managed {
-        /// Its name.
-        manager: &'static str,
-        /// Evidence of it.
-        evidence: String,
-    },
+    Managed { manager: &'static str, evidence: String },
     /// `ALTER SYSTEM` would have no effect.
     #[error("synchronous_standby_names comes from the server's command line")]
     CommandLine,
@@ -104,7 +85,6 @@ pub enum Error {
     /// The role lacks rights.
     #[error("role {role} lacks rights: {missing}")]
     Rights {
-        /// The role.
         role: String,
         /// The missing rights, in words.
         missing: String,

@@ -11,7 +11,6 @@ use serde::Deserialize;
 pub(crate) struct Traces {
     /// The files that its settings come from.
     pub(crate) files: Vec<String>,
-    /// `shared_preload_libraries`.
     pub(crate) libraries: String,
     /// Extensions in the database that the guard is connected to.
     pub(crate) extensions: Vec<String>,

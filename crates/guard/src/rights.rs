@@ -12,7 +12,6 @@ pub(crate) struct Rights {
     pub(crate) is_superuser: bool,
     /// Sees all sessions' waits and all settings' files.
     pub(crate) monitors: bool,
-    /// May execute `pg_reload_conf()`.
     pub(crate) reloads: bool,
     /// May change the setting and the guard's own mark by ALTER SYSTEM.
     pub(crate) alters: bool,

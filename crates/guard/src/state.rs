@@ -35,9 +35,6 @@ pub struct GuardState {
 impl GuardState {
     /// Replaces the state in a directory that is there. A power cut right after it may leave the one
     /// before.
-    ///
-    /// # Errors
-    /// The file system's.
     pub fn replace(&self, directory: &Path) -> Result<(), Error> {
         self.save(&Directory::look(directory)?)
     }

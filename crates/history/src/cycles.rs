@@ -29,7 +29,6 @@ pub(crate) struct Cycles {
 pub(crate) struct FoundKind {
     pub(crate) anomaly: Anomaly,
     pub(crate) count: u64,
-    /// The smallest ones.
     pub(crate) smallest: Vec<Vec<Step>>,
     /// The transactions of those that were counted.
     seen: HashSet<Vec<u32>>,

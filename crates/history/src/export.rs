@@ -37,9 +37,6 @@ struct Event {
 }
 
 /// Writes the transactions with operations of a model, without their other operations.
-///
-/// # Errors
-/// When the output cannot be written.
 pub fn export(
     history: &History,
     model: Model,

@@ -269,9 +269,6 @@ impl History {
     }
 
     /// Keeps elements that were read.
-    ///
-    /// # Errors
-    /// When there are too many.
     pub fn add_list(&mut self, elements: &[i64]) -> Result<List, TooLong> {
         let start = u32::try_from(self.elements.len()).map_err(|_| TooLong("elements read"))?;
         let length = u32::try_from(elements.len()).map_err(|_| TooLong("elements read"))?;
@@ -280,9 +277,6 @@ impl History {
     }
 
     /// Adds a transaction with its operations; what `transaction` says of their place is ignored.
-    ///
-    /// # Errors
-    /// When there are too many.
     pub fn add(
         &mut self,
         transaction: Transaction,

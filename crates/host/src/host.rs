@@ -172,17 +172,11 @@ impl Host {
     }
 
     /// Has it listen at a free port of an address of its own for a few seconds: the port.
-    ///
-    /// # Errors
-    /// What the host's system says.
     pub fn listen(&self, address: &str) -> Result<u16, String> {
         self.ask(|ask| Ask::Listen { ask, address: address.to_owned() })
     }
 
     /// Has it connect to an address (`host:port`).
-    ///
-    /// # Errors
-    /// What the host's system says.
     pub fn reach(&self, address: &str) -> Result<(), String> {
         self.ask(|ask| Ask::Reach { ask, address: address.to_owned() }).map(drop)
     }

@@ -209,7 +209,6 @@ fn nth(text: &str, index: u32) -> String {
     text
 }
 
-/// `30s`, `2min`.
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let number: u64 = digits.parse().map_err(|_| wrong(text))?;

@@ -73,7 +73,6 @@ fn one(entry: &Entry, program: &Program, is_interrupted: &Interrupted) -> Result
     host
 }
 
-/// `LAUNCHER… words`
 fn command(entry: &Entry, words: &[&str]) -> Command {
     Command::new(&entry.launch[0]).args(&entry.launch[1..]).args(words)
 }

@@ -28,9 +28,6 @@ pub type Output = Box<dyn Iterator<Item = Result<String, Loss>> + Send>;
 
 impl Process {
     /// Starts one on this machine, without a launcher. `program` is this program.
-    ///
-    /// # Errors
-    /// The system's error of starting it.
     pub fn here(program: &Path, role: Role) -> io::Result<(Process, Output)> {
         let mut child = Command::new(program)
             // A copy of the program that is called pgbench would take the role for a database.

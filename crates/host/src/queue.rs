@@ -50,9 +50,6 @@ impl Queue {
 
     /// Adds a line, and waits while too much is there; `while_waiting` is called several times a
     /// second then. An empty line is a sign of life and nothing else.
-    ///
-    /// # Errors
-    /// When nobody takes what is there.
     pub(crate) fn put(&self, line: String, while_waiting: impl Fn()) -> Result<(), Loss> {
         let since = Instant::now();
         let mut waiting = self.lock();

@@ -7,6 +7,7 @@ use thiserror::Error;
 /// Reason why a host cannot be used. The text is about the launcher and names no host, so that
 /// hosts with the same trouble can share it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum Trouble {
     /// The launcher is no program of this machine.
     #[error("starting the launcher {program}: {why}")]
@@ -35,7 +36,6 @@ pub enum Trouble {
     /// Nothing came.
     #[error("the launcher ran for {} s, and pgrig did not answer{}", waited.as_secs(), quoted(said))]
     Silent {
-        /// The host's `timeout`.
         waited: Duration,
         /// The last that was said, on either stream.
         said: String,
@@ -46,31 +46,21 @@ pub enum Trouble {
     /// Something else answers, at length.
     #[error("more than {most} came before pgrig's first line, the last{}", quoted(said))]
     Chatter {
-        /// The limit.
         most: &'static str,
         /// The last of them.
         said: String,
     },
     /// The same version answers, and says nonsense.
     #[error("the greeting of pgrig there cannot be read: {why}")]
-    Greeting {
-        /// The error.
-        why: String,
-    },
+    Greeting { why: String },
     /// Another version answers.
     #[error("pgrig there is {theirs}, here it is {ours}")]
-    Version {
-        /// The version there.
-        theirs: String,
-        /// The version here.
-        ours: String,
-    },
+    Version { theirs: String, ours: String },
     /// `--push` failed.
     #[error("copying pgrig to {path}: {why}")]
     Push {
         /// The file on the host.
         path: String,
-        /// The launcher's output.
         why: String,
     },
     /// The host was lost while it was asked.
@@ -88,7 +78,6 @@ pub enum Trouble {
     /// It cannot connect to another host, or to a server.
     #[error("no connection to {address}: {why}")]
     Unreachable {
-        /// The address.
         address: String,
         /// The error of the system.
         why: String,
@@ -96,7 +85,6 @@ pub enum Trouble {
     /// Its address is not its own.
     #[error("the host cannot listen on {address}: {why}")]
     NotItsAddress {
-        /// The address.
         address: String,
         /// The error of the system.
         why: String,

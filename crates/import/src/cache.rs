@@ -34,9 +34,6 @@ const PASSWORD: &str = "password";
 
 impl Cache {
     /// The user's: below `XDG_CACHE_HOME`, or else `~/.cache`; of root `/var/cache`.
-    ///
-    /// # Errors
-    /// [`Error::Cache`] where no home is known.
     pub fn of_user() -> Result<Cache, Error> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let parent = match variable("XDG_CACHE_HOME").map(PathBuf::from) {
@@ -73,9 +70,6 @@ impl Cache {
     }
 
     /// The superuser's password in all data that are kept: labs that take or keep some need it.
-    ///
-    /// # Errors
-    /// [`Error::Cache`].
     pub fn password(&self) -> Result<String, Error> {
         self.make()?;
         let path = self.directory.join(PASSWORD);
@@ -109,9 +103,6 @@ impl Cache {
 
     /// Gives a node without data those of this key; false where there are none. The server is stopped
     /// before and afterwards.
-    ///
-    /// # Errors
-    /// The lab's.
     pub fn take(&self, key: &Key, node: &mut Node) -> Result<bool, Error> {
         let kept = self.directory.join(key.name());
         if !servers_user().access(|| kept.join("PG_VERSION").metadata()).is_ok_and(|f| f.is_file())
@@ -123,9 +114,6 @@ impl Cache {
     }
 
     /// Keeps the data of a stopped node under this key, unless some are there.
-    ///
-    /// # Errors
-    /// The lab's; [`Error::Cache`].
     pub fn keep(&self, key: &Key, node: &Node) -> Result<(), Error> {
         self.make()?;
         let (kept, name) = (self.directory.join(key.name()), key.name());
@@ -147,9 +135,6 @@ impl Cache {
     }
 
     /// Removes everything that is kept.
-    ///
-    /// # Errors
-    /// [`Error::Cache`].
     pub fn clean(&self) -> Result<Removed, Error> {
         let mut removed = Removed::default();
         let user = servers_user();

@@ -5,19 +5,14 @@ use std::path::PathBuf;
 
 /// The reason why a user's data could not be loaded.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum Error {
     /// A file that cannot be read.
     #[error("reading {}: {source}", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A file that is no script and no dump.
     #[error("{name} cannot be loaded: {why}")]
     Unfit {
-        /// The file.
         name: String,
         /// The kind of file that it is.
         why: &'static str,
@@ -26,14 +21,10 @@ pub enum Error {
     },
     /// A directory of which the servers' user may not read something.
     #[error("{name} cannot be loaded: the servers' user may not read it")]
-    Closed {
-        /// The directory.
-        name: String,
-    },
+    Closed { name: String },
     /// A dump of a newer PostgreSQL.
     #[error("{name} was dumped from PostgreSQL {dumped}, and the server is {server}")]
     Newer {
-        /// The file.
         name: String,
         /// The version that it was dumped from.
         dumped: String,
@@ -43,32 +34,20 @@ pub enum Error {
     /// An archive that this pg_restore cannot read.
     #[error("{name} cannot be read by pg_restore {version}: {why}")]
     Archive {
-        /// The file.
         name: String,
         /// The version of pg_restore.
         version: String,
-        /// In its words.
         why: String,
     },
     /// A part that the installation lacks, or the lab's error.
     #[error("{name}: {source}")]
-    Part {
-        /// The file.
-        name: String,
-        /// The part.
-        source: lab::Error,
-    },
+    Part { name: String, source: lab::Error },
     /// A server that could not be started, stopped or copied.
     #[error(transparent)]
     Lab(#[from] lab::Error),
     /// psql or pg_restore could not be run.
     #[error("running {program}: {source}")]
-    Program {
-        /// The program.
-        program: &'static str,
-        /// The cause.
-        source: io::Error,
-    },
+    Program { program: &'static str, source: io::Error },
     /// psql or pg_restore stopped at an error.
     #[error("{why}")]
     Failed {
@@ -82,14 +61,7 @@ pub enum Error {
     Interrupted,
     /// The directory of built data.
     #[error("{doing} {}: {source}", .path.display())]
-    Cache {
-        /// The step.
-        doing: &'static str,
-        /// The directory.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Cache { doing: &'static str, path: PathBuf, source: io::Error },
 }
 
 impl Error {

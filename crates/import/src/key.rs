@@ -38,9 +38,6 @@ impl Key {
     }
 
     /// Adds what a file of data holds, whatever its name is.
-    ///
-    /// # Errors
-    /// [`Error::Read`].
     pub fn add_source(&mut self, source: &Source) -> Result<(), Error> {
         source.digest(&mut self.0)
     }

@@ -100,9 +100,6 @@ impl Source {
     }
 
     /// Looks at a script whose text is known.
-    ///
-    /// # Errors
-    /// [`Error::Unfit`].
     pub fn text(name: &str, text: &str) -> Result<Source, Error> {
         Source::script(name.to_owned(), Content::Text(text.to_owned()), text)
     }
@@ -207,9 +204,6 @@ impl Source {
 
     /// Loads it into database postgres of a server of this machine's lab, as the superuser, with the
     /// programs of the server's version. It stops at the first error.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] with the program's words; [`Error::Interrupted`].
     pub fn load(
         &self,
         node: &Node,

@@ -11,7 +11,6 @@ use crate::wait::wait_until;
 /// The way to a node for administration.
 #[derive(Debug, Clone)]
 pub(crate) struct Admin {
-    /// The node's name.
     pub(crate) node: String,
     /// Its address for the superuser.
     pub(crate) endpoint: Endpoint,

@@ -87,11 +87,9 @@ pub(crate) type Listing = Vec<(String, Vec<u8>)>;
 /// An opened lab.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Opened {
-    /// Its PostgreSQL.
     pub(crate) installation: Installation,
     /// The isolation that is in force.
     pub(crate) isolation: Isolation,
-    /// Its directory.
     pub(crate) directory: PathBuf,
     /// The user that its servers run as.
     pub(crate) user: User,
@@ -106,7 +104,6 @@ pub(crate) struct MadeNode {
     pub(crate) near: Endpoint,
     /// The address for the rig's administration.
     pub(crate) admin: Endpoint,
-    /// Its directory.
     pub(crate) directory: PathBuf,
     /// Its data directory, as processes of the lab see it.
     pub(crate) data: PathBuf,
@@ -123,7 +120,6 @@ pub(crate) struct MadePooler {
     pub(crate) endpoint: Endpoint,
     /// Its console as processes of its own host reach it.
     pub(crate) console: Endpoint,
-    /// Its log.
     pub(crate) log: PathBuf,
 }
 
@@ -139,7 +135,6 @@ pub(crate) struct MadeLink {
 /// A station that was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MadeStation {
-    /// Its directory.
     pub(crate) directory: PathBuf,
     /// The address on which its processes can be reached.
     pub(crate) address: String,

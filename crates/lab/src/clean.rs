@@ -31,9 +31,6 @@ pub struct Cleaned {
 
 /// Removes the labs' directories directly below `parent` whose lab is gone; `parent` itself, too,
 /// if it is one.
-///
-/// # Errors
-/// Where `parent` cannot be listed.
 pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
     os::throttle::remove_left();
     let mut cleaned = Cleaned::default();

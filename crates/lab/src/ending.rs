@@ -36,7 +36,6 @@ pub fn end_labs() {
     }
 }
 
-/// True since [`end_labs`].
 pub(crate) fn are_ended() -> bool {
     LABS.lock().unwrap_or_else(PoisonError::into_inner).are_ended
 }
@@ -54,9 +53,6 @@ pub fn kill_servers() {
 }
 
 /// Has [`end_labs`] end this one as well.
-///
-/// # Errors
-/// [`Error::Process`] after [`end_labs`].
 pub(crate) fn register(lab: &Arc<impl Ends + 'static>) -> Result<(), Error> {
     let mut labs = LABS.lock().unwrap_or_else(PoisonError::into_inner);
     if labs.are_ended {

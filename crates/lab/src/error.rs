@@ -27,6 +27,7 @@ pub use streaming::{Behind, NotStreaming};
 /// A failure of the lab. The message says what and why, [`Error::hint`] what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)]
 pub enum Error {
     /// No installation of PostgreSQL anywhere.
     #[error("no PostgreSQL server found; looked in {}", list(.searched))]
@@ -36,18 +37,12 @@ pub enum Error {
     },
     /// A folder that was named, or that is half of an installation.
     #[error("{} holds no usable PostgreSQL: {why}", .bin.display())]
-    BadInstallation {
-        /// The folder.
-        bin: PathBuf,
-        /// The missing part.
-        why: String,
-    },
+    BadInstallation { bin: PathBuf, why: String },
     /// A version that the rig does not know how to drive.
     #[error("PostgreSQL {version} in {} is too old", .bin.display())]
     TooOld {
         /// The folder of its programs.
         bin: PathBuf,
-        /// Its version.
         version: Version,
     },
     /// An extension or module that is not installed.
@@ -77,7 +72,6 @@ pub enum Error {
     BadPgBouncer {
         /// The program that was named.
         program: PathBuf,
-        /// Its fault.
         why: String,
     },
     /// A step on the file system.
@@ -87,21 +81,14 @@ pub enum Error {
         doing: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// The cause.
         source: io::Error,
     },
     /// The directory that was given for a lab cannot be one.
     #[error("{} cannot hold a lab: {why}", .directory.display())]
-    Directory {
-        /// The directory.
-        directory: PathBuf,
-        /// The reason.
-        why: String,
-    },
+    Directory { directory: PathBuf, why: String },
     /// The servers' user cannot come to a directory.
     #[error("{} cannot hold a lab: its servers may not enter {}", .directory.display(), .closed.display())]
     Closed {
-        /// The directory.
         directory: PathBuf,
         /// The user that its servers run as.
         uid: u32,
@@ -110,19 +97,13 @@ pub enum Error {
     },
     /// A power cut has taken all data of a node.
     #[error("node {node} has lost all its data: {why}")]
-    DataLost {
-        /// The node.
-        node: String,
-        /// The evidence.
-        why: String,
-    },
+    DataLost { node: String, why: String },
     /// The kernel's limit on the path of a Unix socket.
     #[error(
         "the path of the Unix socket {} would have {length} bytes; \
          the kernel allows {SOCKET_PATH_BYTES_MAX}", .socket.display()
     )]
     SocketPath {
-        /// The socket.
         socket: PathBuf,
         /// Its path's length in bytes.
         length: usize,
@@ -143,13 +124,11 @@ pub enum Error {
         doing: &'static str,
         /// The node or program.
         node: String,
-        /// The cause.
         source: io::Error,
     },
     /// A program could not even be executed.
     #[error("running {} in {}: {source}", .program.display(), .directory.display())]
     Execute {
-        /// The program.
         program: PathBuf,
         /// The directory in which it was to run.
         directory: PathBuf,
@@ -157,41 +136,29 @@ pub enum Error {
         uid: u32,
         /// The part of either path that this user may not enter, if that is the reason.
         closed: Option<PathBuf>,
-        /// The cause.
         source: io::Error,
     },
     /// A node's name that cannot be a directory's.
     #[error("{name:?} is not a node's name (letters, digits, - and _, at most 40)")]
-    NodeName {
-        /// The name.
-        name: String,
-    },
+    NodeName { name: String },
     /// A name twice.
     #[error("there is a node {name} already")]
-    NodeExists {
-        /// The name.
-        name: String,
-    },
+    NodeExists { name: String },
     /// A verb that the node's state does not allow.
     #[error("{doing} node {node}: it {state}")]
     State {
         /// The verb, as in "starting".
         doing: &'static str,
-        /// The node.
         node: String,
         /// The state, as in "is running".
         state: &'static str,
     },
     /// Only root makes networks.
     #[error("making a network namespace for node {node}: only root may")]
-    NetworkNeedsRoot {
-        /// The node.
-        node: String,
-    },
+    NetworkNeedsRoot { node: String },
     /// A station has no process of that name.
     #[error("{node} has no process {process}; it has {}", .known.join(", "))]
     NoProcess {
-        /// The station.
         node: String,
         /// The name that was given.
         process: String,
@@ -201,7 +168,6 @@ pub enum Error {
     /// Packages that cannot be had.
     #[error("fetching the packages {names}: {said}")]
     Packages {
-        /// Their names.
         names: String,
         /// The last words of the program that failed.
         said: String,
@@ -211,14 +177,10 @@ pub enum Error {
         "node {node} cannot listen on loopback or another address of this machine in a network of \
          its own: no client could reach it"
     )]
-    NetworkAndLoopback {
-        /// The node.
-        node: String,
-    },
+    NetworkAndLoopback { node: String },
     /// A program that sets up networks.
     #[error("there is no program {name}")]
     MissingTool {
-        /// The program.
         name: &'static str,
         /// The package that it is in.
         package: &'static str,
@@ -228,30 +190,19 @@ pub enum Error {
     Link {
         /// The verb, as in "cutting".
         doing: &'static str,
-        /// The link.
         link: String,
-        /// The reason.
         why: String,
     },
     /// A setting that cannot be made.
     #[error("configuring node {node}: {name} {why}")]
-    Setting {
-        /// The node.
-        node: String,
-        /// The setting.
-        name: String,
-        /// Its fault.
-        why: SettingFault,
-    },
+    Setting { node: String, name: String, why: SettingFault },
     /// A setting that a server does not take.
     #[error(transparent)]
     RefusedSetting(RefusedSetting),
     /// initdb failed.
     #[error("initialising node {node}: initdb {exit}{}", tail(.output))]
     Initdb {
-        /// The node.
         node: String,
-        /// Its end.
         exit: Exit,
         /// The end of what it said.
         output: String,
@@ -263,7 +214,6 @@ pub enum Error {
         node: String,
         /// The node that was backed up.
         primary: String,
-        /// Its end.
         exit: Exit,
         /// The end of what it said.
         output: String,
@@ -275,7 +225,6 @@ pub enum Error {
         node: String,
         /// The server that it was to follow.
         primary: String,
-        /// Its end.
         exit: Exit,
         /// The end of what it said.
         output: String,
@@ -283,19 +232,14 @@ pub enum Error {
     /// pg_checksums did not get to its end.
     #[error("checking the checksums of node {node}: pg_checksums {exit}{}", tail(.output))]
     Checksums {
-        /// The node.
         node: String,
-        /// Its end.
         exit: Exit,
         /// The end of what it said.
         output: String,
     },
     /// pg_test_fsync did not measure anything.
     #[error("measuring what a flush costs: pg_test_fsync{}", tail(.said))]
-    FlushTest {
-        /// Its output.
-        said: String,
-    },
+    FlushTest { said: String },
     /// A standby does not stream, or not in the role that it should have.
     #[error(transparent)]
     NotStreaming(Box<NotStreaming>),
@@ -307,20 +251,11 @@ pub enum Error {
         "waiting for standby {standby} of node {primary}: its replication slot {slot} is lost, \
          because the WAL that it reserved was removed"
     )]
-    SlotLost {
-        /// The slot.
-        slot: String,
-        /// The standby.
-        standby: String,
-        /// Its primary.
-        primary: String,
-    },
+    SlotLost { slot: String, standby: String, primary: String },
     /// A server did not come up.
     #[error("starting node {node}: the server {why}{}", tail(.log))]
     Start {
-        /// The node.
         node: String,
-        /// Its behaviour instead.
         why: String,
         /// The end of its log.
         log: String,
@@ -328,7 +263,6 @@ pub enum Error {
     /// A server did not take all of its new settings.
     #[error("reloading node {node}: {} not applied{}", .names.join(", "), tail(.log))]
     Reload {
-        /// The node.
         node: String,
         /// The settings that still have their old values.
         names: Vec<String>,
@@ -340,7 +274,6 @@ pub enum Error {
     Timeout {
         /// The verb, as in "stopping".
         doing: &'static str,
-        /// The node.
         node: String,
         /// The time that it was given.
         waited: Duration,
@@ -353,7 +286,6 @@ pub enum Error {
         tail(.log)
     )]
     Stop {
-        /// The node.
         node: String,
         /// The mode in which it was to stop.
         mode: StopMode,
@@ -369,13 +301,11 @@ pub enum Error {
         server: String,
         /// The address, without a password.
         place: String,
-        /// The cause.
         source: Box<ConnectError>,
     },
     /// A node's own disk.
     #[error("node {node}: {source}")]
     Disk {
-        /// The node.
         node: String,
         /// The fault of its disk.
         source: fault::disk::Error,
@@ -385,9 +315,7 @@ pub enum Error {
     Query {
         /// The node or target.
         server: String,
-        /// The statement.
         statement: String,
-        /// The cause.
         source: postgres::Error,
     },
     /// A run cannot begin on a server of the user's.

@@ -72,9 +72,6 @@ impl Search {
     }
 
     /// The first installation in the module's order.
-    ///
-    /// # Errors
-    /// As [`find`].
     pub fn first(&self) -> Result<Installation, Error> {
         if let Some(named) = &self.pg_bin {
             let inner = named.join("bin");
@@ -119,9 +116,6 @@ impl Search {
 
 impl Installation {
     /// The installation whose programs are in `bin`.
-    ///
-    /// # Errors
-    /// [`Error::BadInstallation`] or [`Error::TooOld`].
     pub fn at(bin: &Path) -> Result<Self, Error> {
         let bad = |why: String| Error::BadInstallation { bin: bin.to_owned(), why };
         for program in ["postgres", "initdb"] {

@@ -202,9 +202,6 @@ impl Lab {
 
     /// Writes everything of the directory's file system to its disk: what was copied or loaded
     /// is written now and not in the middle of a window, and outlives a power cut.
-    ///
-    /// # Errors
-    /// The file system's.
     pub fn sync(&self) -> Result<(), Error> {
         self.0.ask(0, Verb::SyncLab)
     }

@@ -49,9 +49,6 @@ impl Link {
     }
 
     /// Gives it another bandwidth, in bytes a second, or none.
-    ///
-    /// # Errors
-    /// [`Error::Link`] if it does not answer.
     pub fn bandwidth(&mut self, bytes_per_s: Option<u64>) -> Result<(), Error> {
         self.object.ask(Verb::Bandwidth(bytes_per_s))
     }
@@ -66,9 +63,6 @@ impl Link {
     }
 
     /// Resets all connections that go by it.
-    ///
-    /// # Errors
-    /// [`Error::Link`] if there are none.
     pub fn reset(&mut self) -> Result<String, Error> {
         self.object.ask(Verb::Reset)
     }
@@ -82,26 +76,17 @@ impl Link {
     }
 
     /// The bytes that have passed since it was made.
-    ///
-    /// # Errors
-    /// [`Error::Link`] if it does not answer.
     pub fn counters(&mut self) -> Result<Counters, Error> {
         self.object.ask(Verb::Counters)
     }
 
     /// A round trip with and without it.
-    ///
-    /// # Errors
-    /// [`Error::Link`] if nothing passes.
     pub fn measure(&self) -> Result<LinkCost, Error> {
         self.object.ask(Verb::Measure)
     }
 
     /// Bytes a second that rows of a query take from the PostgreSQL server it leads to; none for a link
     /// by namespace, which cannot be entered from outside.
-    ///
-    /// # Errors
-    /// [`Error::Connect`]; [`Error::Query`].
     pub fn carries(&self) -> Result<Option<f64>, Error> {
         if let Some(LinkTap::Interface { .. }) = self.tap() {
             return Ok(None);

@@ -118,9 +118,6 @@ impl Machine {
 
 impl Disk {
     /// The file system of `path`, or of its nearest ancestor that exists.
-    ///
-    /// # Errors
-    /// The file system's.
     pub fn at(path: &Path) -> Result<Self, Error> {
         let failed = failed("looking at the file system of", path);
         let absolute = std::path::absolute(path).map_err(&failed)?;
@@ -164,17 +161,11 @@ pub fn is_root() -> bool {
 }
 
 /// Checks that the I/O of servers below `path` can be limited here.
-///
-/// # Errors
-/// What is in the way.
 pub fn throttles(path: &Path) -> std::io::Result<()> {
     os::throttle::check(path)
 }
 
 /// Checks that the programs are here that links by namespace are made with.
-///
-/// # Errors
-/// [`Error::MissingTool`].
 pub fn link_tools() -> Result<(), Error> {
     Tool::ALL.into_iter().try_for_each(|tool| tool.find().map(drop))
 }
@@ -222,9 +213,6 @@ pub fn namespaces() -> Result<(), os::init::Failure> {
 
 /// Raises this process's limit of open files, and that of the servers it starts later, as far as
 /// the hard limit allows, and returns what then holds.
-///
-/// # Errors
-/// The system's error of `setrlimit`.
 pub fn raise_nofile() -> std::io::Result<OpenFiles> {
     OpenFiles::raise()
 }
@@ -380,7 +368,6 @@ fn read(file: &str) -> String {
     proc_files::read(file).unwrap_or_default()
 }
 
-/// A file elsewhere.
 fn text(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }

@@ -43,26 +43,17 @@ impl Managed {
     }
 
     /// A connection for administration.
-    ///
-    /// # Errors
-    /// [`Error::Connect`].
     pub fn connect(&self) -> Result<Client, Error> {
         self.endpoint.connect(&format!("the server of {}", self.name))
     }
 
     /// A connection with these limits.
-    ///
-    /// # Errors
-    /// [`Error::Connect`].
     pub fn connect_within(&self, limits: &Limits) -> Result<Client, Error> {
         self.endpoint.connect_within(&format!("the server of {}", self.name), limits)
     }
 
     /// The first value that a statement gives, as text. A server that stands still does not keep who
     /// asks for long.
-    ///
-    /// # Errors
-    /// [`Error::Connect`]; [`Error::Query`].
     pub fn value(&self, statement: &str) -> Result<Option<String>, Error> {
         let mut client = self.connect_within(&Limits::of_questions())?;
         first_value(&mut client, statement, &format!("the server of {}", self.name))
@@ -70,9 +61,6 @@ impl Managed {
 
     /// Runs a client program of its installation against it: its exit code, what it wrote, and what it
     /// said of errors.
-    ///
-    /// # Errors
-    /// [`Error::Process`] where it cannot be started.
     pub fn run_client(
         &self,
         program: &str,

@@ -51,9 +51,6 @@ impl Node {
     }
 
     /// Takes other settings instead of all that it had; they hold from the next start or reload.
-    ///
-    /// # Errors
-    /// [`Error::Setting`] for what cannot be set.
     pub fn configure(&mut self, settings: Settings) -> Result<(), Error> {
         settings::check(self.name(), &settings)?;
         self.config.settings.clone_from(&settings);
@@ -67,9 +64,6 @@ impl Node {
     }
 
     /// Stops it fast and starts it again.
-    ///
-    /// # Errors
-    /// As [`Part::stop`] and [`Part::start`].
     pub fn restart(&mut self) -> Result<(), Error> {
         self.stop(StopMode::Fast)?;
         self.start()
@@ -149,25 +143,16 @@ impl Node {
     }
 
     /// A connection for administration, as the superuser, to database postgres.
-    ///
-    /// # Errors
-    /// [`Error::Connect`].
     pub fn connect(&self) -> Result<Client, Error> {
         self.admin().connect()
     }
 
     /// A connection for administration, as the superuser.
-    ///
-    /// # Errors
-    /// [`Error::Connect`].
     pub fn connect_to(&self, database: &str) -> Result<Client, Error> {
         self.admin().connect_to(database)
     }
 
     /// The first value that a statement gives, as text.
-    ///
-    /// # Errors
-    /// [`Error::Connect`]; [`Error::Query`].
     pub fn value(&self, statement: &str) -> Result<Option<String>, Error> {
         self.admin().value(statement)
     }

@@ -48,9 +48,6 @@ impl Part {
     }
 
     /// Kills all its processes with SIGKILL and waits until none is left; returns how many.
-    ///
-    /// # Errors
-    /// The init's.
     pub fn kill9(&mut self) -> Result<usize, Error> {
         self.ask(Verb::Kill)
     }
@@ -72,17 +69,11 @@ impl Part {
     }
 
     /// True if it runs; one that crashed does not.
-    ///
-    /// # Errors
-    /// The init's.
     pub fn is_running(&self) -> Result<bool, Error> {
         self.ask(Verb::IsRunning)
     }
 
     /// The end that it came to by itself since it was started, `None` while it runs.
-    ///
-    /// # Errors
-    /// The init's.
     pub fn exit(&self) -> Result<Option<Exit>, Error> {
         self.ask(Verb::Exit)
     }

@@ -34,9 +34,6 @@ impl Pooler {
     }
 
     /// The rows that the console shows of a topic: POOLS, STATS, DATABASES, CLIENTS and so on.
-    ///
-    /// # Errors
-    /// [`Error::Connect`]; [`Error::Query`].
     pub fn show(&self, topic: &str) -> Result<Vec<ConsoleRow>, Error> {
         console::show(&self.endpoint().with_database("pgbouncer"), self.name(), topic)
     }

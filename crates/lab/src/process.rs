@@ -18,17 +18,11 @@ is_a_part!(Process);
 
 impl Process {
     /// The wall clock of its host, in microseconds since 1970; none on this machine.
-    ///
-    /// # Errors
-    /// [`HostError::Lost`](crate::HostError::Lost).
     pub fn wall_clock_us(&self) -> Result<Option<i64>, Error> {
         self.host().map(|_| self.object.lab.ask(0, Verb::WallClock)).transpose()
     }
 
     /// Copies the files directly in `from`, a directory of its lab, to `to` on this machine.
-    ///
-    /// # Errors
-    /// The file systems'; [`HostError::Lost`](crate::HostError::Lost).
     pub fn fetch(&self, from: &Path, to: &Path) -> Result<(), Error> {
         let files: Listing = self.object.lab.ask(0, Verb::Read(from.to_owned()))?;
         std::fs::create_dir_all(to).map_err(failed("making", to))?;

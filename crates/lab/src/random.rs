@@ -8,9 +8,6 @@ use crate::error::Error;
 use crate::files::failed;
 
 /// A password that cannot be guessed, for labs that share one.
-///
-/// # Errors
-/// The system's.
 pub fn new_password() -> Result<String, Error> {
     random_hex(16)
 }

@@ -11,9 +11,6 @@ impl Installation {
     /// Objection of the server's program to a setting; none if it accepts the setting. A study is
     /// somebody else's text, and a setting may name a library or a file: the program runs as the
     /// user that servers run as, and with nothing of this process's environment.
-    ///
-    /// # Errors
-    /// When the program cannot be run.
     pub fn refusal(&self, name: &str, value: &str) -> io::Result<Option<String>> {
         let user = User::unprivileged().ok_or(io::ErrorKind::PermissionDenied)?;
         let command = Command::new(self.program("postgres"))

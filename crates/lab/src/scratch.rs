@@ -14,9 +14,6 @@ pub struct Scratch(Directory);
 
 impl Scratch {
     /// Makes one below the system's directory for temporary files.
-    ///
-    /// # Errors
-    /// Where it cannot be made.
     pub fn make() -> Result<Scratch, Error> {
         let path = make_temporary()?;
         let mut directory = Directory { path, at_end: AtEnd::Remove, marker: None };

@@ -47,9 +47,6 @@ impl Server {
     }
 
     /// A connection for administration.
-    ///
-    /// # Errors
-    /// [`Error::Connect`].
     pub fn connect(&self) -> Result<Client, Error> {
         match self {
             Self::Node(node) => node.connect(),
@@ -59,9 +56,6 @@ impl Server {
     }
 
     /// The first value that a statement gives, as text.
-    ///
-    /// # Errors
-    /// [`Error::Connect`]; [`Error::Query`].
     pub fn value(&self, statement: &str) -> Result<Option<String>, Error> {
         match self {
             Self::Node(node) => node.value(statement),

@@ -24,9 +24,6 @@ impl Snapshot {
     }
 
     /// Removes it before the lab ends.
-    ///
-    /// # Errors
-    /// The file system's.
     pub fn remove(self) -> Result<(), Error> {
         self.lab.ask(self.number, Verb::Drop)
     }

@@ -54,18 +54,12 @@ impl Station {
     }
 
     /// Gives it its processes, in the place of what it had. Nothing is started.
-    ///
-    /// # Errors
-    /// [`Error::State`] if one of them runs.
     pub fn equip(&self, processes: Vec<StationProcess>) -> Result<(), Error> {
         self.ask(Verb::Equip(processes))
     }
 
     /// Does something to one of its processes, or to [`StationProcess::SERVER`]; returns how many
     /// operating system processes it reached.
-    ///
-    /// # Errors
-    /// [`Error::NoProcess`]; [`Error::State`]; the init's.
     pub fn process(&self, name: &str, act: ProcessAct) -> Result<usize, Error> {
         self.ask(Verb::OfProcess(name.to_owned(), act))
     }
@@ -95,25 +89,16 @@ impl Station {
     }
 
     /// Ends all its cuts.
-    ///
-    /// # Errors
-    /// The words of `ip`.
     pub fn heal(&self) -> Result<String, Error> {
         self.ask(Verb::Rejoin)
     }
 
     /// Copies its files aside, once; nothing of it may run.
-    ///
-    /// # Errors
-    /// [`Error::State`]; the file system's.
     pub fn keep_files(&self) -> Result<(), Error> {
         self.ask(Verb::KeepFiles)
     }
 
     /// Puts back the files that were copied aside; nothing of it may run.
-    ///
-    /// # Errors
-    /// [`Error::State`]; the file system's.
     pub fn reset_files(&self) -> Result<(), Error> {
         self.ask(Verb::ResetFiles)
     }

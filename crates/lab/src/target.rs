@@ -30,9 +30,6 @@ pub struct Target {
 
 impl Target {
     /// Connects once, to see that the server is there and which version it has.
-    ///
-    /// # Errors
-    /// [`Error::Connect`].
     pub fn open(config: TargetConfig) -> Result<Self, Error> {
         let text = config.conninfo.to_keyword_string();
         let mut target = Self { config, text, version_number: 0, version: String::new() };
@@ -72,9 +69,6 @@ impl Target {
     }
 
     /// A connection for administration.
-    ///
-    /// # Errors
-    /// [`Error::Connect`].
     pub fn connect(&self) -> Result<Client, Error> {
         server::connect(&self.config.conninfo, &self.config.limits).map_err(|source| {
             let (server, place) = (TARGET.to_owned(), self.place());
@@ -83,9 +77,6 @@ impl Target {
     }
 
     /// The first value that a statement gives, as text.
-    ///
-    /// # Errors
-    /// [`Error::Connect`]; [`Error::Query`].
     pub fn value(&self, statement: &str) -> Result<Option<String>, Error> {
         first_value(&mut self.connect()?, statement, TARGET)
     }

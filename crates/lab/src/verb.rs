@@ -179,18 +179,14 @@ pub(crate) enum Verb {
 /// The server that a base backup is taken of.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Backup {
-    /// Its name.
     pub(crate) of: String,
-    /// Its address.
     pub(crate) at: Endpoint,
 }
 
 /// The server that a standby follows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Upstream {
-    /// `primary_conninfo`.
     pub(crate) conninfo: String,
-    /// `primary_slot_name`.
     pub(crate) slot: String,
 }
 

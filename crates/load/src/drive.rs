@@ -72,9 +72,6 @@ pub fn drive(
 }
 
 /// Runs `plan` in this process alone; the same as [`drive`] with [`Fleet::Threads`].
-///
-/// # Errors
-/// As [`drive`].
 pub fn run(
     plan: &Plan,
     control: &Control,

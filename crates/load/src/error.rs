@@ -5,34 +5,20 @@ use thiserror::Error;
 /// Error of a load that could not begin, or could not go on at all. What single clients meet while
 /// it runs is counted and told as messages instead.
 #[derive(Debug, Error)]
+#[allow(missing_docs)]
 pub enum LoadError {
     /// A connection string is no good.
     #[error("invalid connection string of workload \"{workload}\": {why}")]
-    Conninfo {
-        /// The workload.
-        workload: String,
-        /// The fault.
-        why: String,
-    },
+    Conninfo { workload: String, why: String },
     /// A script does not parse.
     #[error("{0}")]
     Script(#[from] script::ParseError),
     /// A statement cannot be sent by the chosen protocol.
     #[error("script \"{script}\": {why}")]
-    Statement {
-        /// The script.
-        script: String,
-        /// The fault.
-        why: String,
-    },
+    Statement { script: String, why: String },
     /// A variable's value is no good.
     #[error("invalid value of variable \"{name}\": {why}")]
-    Variable {
-        /// The variable.
-        name: String,
-        /// The fault.
-        why: String,
-    },
+    Variable { name: String, why: String },
     /// No host of a connection string has an address.
     #[error("{why}")]
     Resolve {
@@ -45,7 +31,6 @@ pub enum LoadError {
     /// A client could not connect.
     #[error("{message}")]
     Connect {
-        /// In libpq's words.
         message: String,
         /// SQLSTATE, where the server gave one.
         sqlstate: Option<wire::SqlState>,
@@ -61,13 +46,11 @@ pub enum LoadError {
     OpenFiles {
         /// One for each client, and some.
         needed: u64,
-        /// The hard limit.
         allowed: u64,
     },
     /// The log of transactions cannot be written where it shall be.
     #[error("could not open logfile \"{path}\": {why}")]
     LogFile {
-        /// Its path.
         path: String,
         /// The error of the system.
         why: String,
@@ -75,9 +58,7 @@ pub enum LoadError {
     /// A note of a history in a script is wrong, or is where none can be.
     #[error("{script}:{line}: {why}")]
     HistoryNote {
-        /// The script.
         script: String,
-        /// Its line.
         line: u32,
         /// The fault, and the text to write.
         why: String,
@@ -95,7 +76,6 @@ pub enum LoadError {
     Generator {
         /// Number of the process, from 1.
         number: u32,
-        /// The reason.
         why: String,
         /// Next step for the user.
         hint: Option<String>,
@@ -105,7 +85,6 @@ pub enum LoadError {
     Host {
         /// Its name in the inventory.
         name: String,
-        /// The reason.
         why: String,
         /// Next step for the user.
         hint: Option<String>,
@@ -115,7 +94,6 @@ pub enum LoadError {
     Interrupted {
         /// Clients that were in.
         connected: u32,
-        /// Clients planned.
         clients: u32,
     },
 }

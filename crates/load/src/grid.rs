@@ -17,7 +17,6 @@ pub(crate) struct Grid {
     /// Intervals are counted from here. It lies at the window's opening where that is known
     /// beforehand, so that the window is made of whole intervals.
     pub(crate) anchor: u64,
-    /// The window opens.
     pub(crate) open: u64,
     /// The window closes: no transaction begins any more.
     pub(crate) close: u64,

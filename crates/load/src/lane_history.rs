@@ -42,7 +42,6 @@ impl LaneHistory {
         self.note(note);
     }
 
-    /// Notes something else.
     pub(crate) fn note(&mut self, note: impl FnOnce(&mut Recorder, &mut Vec<u8>)) {
         note(&mut self.recorder, &mut self.notebook.pending);
     }

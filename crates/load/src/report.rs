@@ -50,7 +50,6 @@ impl From<String> for Loss {
 /// The reason why a client could not connect.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ConnectFailure {
-    /// In libpq's words.
     pub(crate) message: String,
     pub(crate) sqlstate: Option<String>,
     pub(crate) hint: Option<String>,
@@ -167,7 +166,6 @@ pub(crate) struct LaneWorkload {
     /// Successful transactions, from the load's beginning until the lane was done.
     pub(crate) transactions: u64,
     pub(crate) unknown: u64,
-    /// Clients that aborted.
     pub(crate) aborted: u64,
     /// The first error of each kind.
     pub(crate) first_errors: FirstErrors,

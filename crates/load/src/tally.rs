@@ -45,7 +45,6 @@ pub(crate) struct Totals {
     pub(crate) transactions: u64,
     /// Transactions with an unknown outcome; those that the rig itself ended are in no other count.
     pub(crate) unknown: u64,
-    /// Clients that aborted.
     pub(crate) aborted: u64,
     /// The first error of each kind: when and where it was.
     pub(crate) first_errors: FirstErrors,

@@ -12,11 +12,11 @@ use crate::text::CONTENT_TYPE;
 
 /// Reason why the text cannot be shown.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum Error {
     /// The port cannot be listened on.
     #[error("listening on {address}: {source}")]
     Listen {
-        /// The address.
         address: SocketAddr,
         /// The error of the system.
         source: io::Error,
@@ -24,7 +24,6 @@ pub enum Error {
     /// The file cannot be written.
     #[error("writing {}: {source}", path.display())]
     Write {
-        /// The file.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -75,9 +74,6 @@ impl Publisher {
     }
 
     /// Replaces the text.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub fn publish(&self, text: String) -> Result<(), Error> {
         match &self.0 {
             Target::Served(_, shown) => {

@@ -290,9 +290,6 @@ impl Child {
     }
 
     /// Waits for its end and reaps it.
-    ///
-    /// # Errors
-    /// The system's error of `waitpid`.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.inner.wait()?;
         self.reaped = true;
@@ -300,9 +297,6 @@ impl Child {
     }
 
     /// Its exit status if it has ended, without waiting.
-    ///
-    /// # Errors
-    /// The system's error of `waitpid`.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let status = self.inner.try_wait()?;
         self.reaped |= status.is_some();

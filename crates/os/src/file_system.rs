@@ -23,18 +23,12 @@ pub fn shut_down(file: impl AsFd) -> io::Result<()> {
 
 /// Gives this process, which has one thread, mounts of its own, without those that are below
 /// `directory`.
-///
-/// # Errors
-/// `PermissionDenied` without root's rights; the system's.
 pub fn leave_mounts_below(directory: &Path) -> io::Result<()> {
     namespaces::copy_mounts()?;
     namespaces::unmount_below(directory)
 }
 
 /// Number of bytes of a file that lie in memory only: its pages that are dirty, or being written.
-///
-/// # Errors
-/// `Unsupported` before Linux 6.5 (cachestat).
 pub fn unwritten_bytes(file: impl AsFd) -> io::Result<u64> {
     let range = CacheStatRange { offset: 0, length: 0 };
     let mut pages = CacheStat::default();

@@ -238,9 +238,6 @@ impl Init {
     }
 
     /// Sends a signal to one process. One that has ended already is no error.
-    ///
-    /// # Errors
-    /// The system's error of `kill`.
     pub fn signal(&self, pid: i32, signal: Signal) -> io::Result<()> {
         self.line().ask(&Request::Signal { pid, signal: signal.as_raw() }).map(drop)
     }

@@ -22,9 +22,6 @@ impl OpenFiles {
 
     /// Raises the limit of this process, and of those that it starts from now on, as far as it
     /// may, and returns what then holds.
-    ///
-    /// # Errors
-    /// The system's error of `setrlimit`.
     pub fn raise() -> io::Result<Self> {
         let maximum = Self::current().hard;
         rustix::process::setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;

@@ -51,9 +51,6 @@ impl LoopDevice {
 }
 
 /// Checks that a device is free now; another process may take it a moment later.
-///
-/// # Errors
-/// As [`LoopDevice::attach`].
 pub fn check_free() -> io::Result<()> {
     open_free().map(drop)
 }

@@ -85,9 +85,6 @@ pub fn tree(processes: &[Process], root: i32) -> Vec<i32> {
 
 /// Kills everything descended from this process that runs a program of this name (SIGKILL), and returns
 /// how many processes that were.
-///
-/// # Errors
-/// The system's error of listing `/proc`.
 pub fn kill_descendants(name: &str) -> io::Result<usize> {
     let table = all()?;
     let own = std::process::id().cast_signed();

@@ -48,9 +48,6 @@ enum Hierarchy {
 
 impl Throttle {
     /// Makes an empty group whose I/O on the device under `path` is limited.
-    ///
-    /// # Errors
-    /// As [`check`]; the kernel's.
     pub fn make(path: &Path, limits: &Limits) -> io::Result<Self> {
         remove_left();
         let device = device(path)?;

@@ -52,9 +52,6 @@ impl Stat {
 }
 
 /// Every process that is there now. One that ends meanwhile is left out.
-///
-/// # Errors
-/// That `/proc` cannot be listed.
 pub fn all() -> io::Result<Vec<Stat>> {
     let pids = fs::read_dir("/proc")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());

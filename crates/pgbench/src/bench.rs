@@ -96,9 +96,6 @@ fn advised(complaint: Complaint) -> Complaint {
 }
 
 /// Does what an invocation with `-i` asks for, and nothing for any other.
-///
-/// # Errors
-/// pgbench's complaint.
 pub fn initialise(
     invocation: &Invocation<'_>,
     control: &Control,
@@ -111,9 +108,6 @@ pub fn initialise(
 }
 
 /// The statements that an invocation with `-i` would send to a server of this version, in order.
-///
-/// # Errors
-/// pgbench's complaint about the arguments.
 pub fn initialisation(
     invocation: &Invocation<'_>,
     version_num: u32,

@@ -9,9 +9,7 @@ use crate::complaint::Complaint;
 /// An option that a program knows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<Id: 'static> {
-    /// The one-letter name.
     pub(crate) short: Option<char>,
-    /// The long name.
     pub(crate) long: Option<&'static str>,
     /// Says if it has an argument.
     pub(crate) takes: Takes,

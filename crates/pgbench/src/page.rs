@@ -35,9 +35,6 @@ pub trait Pages {
     fn make(&self, page: &Page<'_>) -> String;
 
     /// Opens a page that is looked at while the run lasts, and says where it is.
-    ///
-    /// # Errors
-    /// Why it cannot, in words.
     fn open(&self, what: &str) -> Result<String, String>;
 
     /// The load goes on.

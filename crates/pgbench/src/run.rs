@@ -42,9 +42,6 @@ const INCOMPLETE: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
 /// Runs a benchmark. The exit code says whether it is complete.
-///
-/// # Errors
-/// When it could not begin.
 pub(crate) fn run(
     options: &RunOptions,
     invocation: &Invocation<'_>,

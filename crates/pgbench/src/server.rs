@@ -77,7 +77,6 @@ impl Server {
         &self.version
     }
 
-    /// 150018 for 15.18.
     pub(crate) fn version_num(&self) -> u32 {
         self.version_num
     }
@@ -87,26 +86,16 @@ impl Server {
         self.client.take_notices().iter().map(|notice| message::server(notice, None)).collect()
     }
 
-    /// Runs a statement.
-    ///
-    /// # Errors
-    /// In pgbench's words, with the statement.
     pub(crate) fn execute(&mut self, sql: &str) -> Result<(), Complaint> {
         self.client.batch_execute(sql).map_err(|error| query_failed(&error, sql))
     }
 
     /// Runs a statement that may fail.
-    ///
-    /// # Errors
-    /// The server's own.
     pub(crate) fn attempt(&mut self, sql: &str) -> Result<(), postgres::Error> {
         self.client.batch_execute(sql)
     }
 
     /// The first row of a query, as text.
-    ///
-    /// # Errors
-    /// The server's own.
     pub(crate) fn row(
         &mut self,
         sql: &str,
@@ -121,9 +110,6 @@ impl Server {
     }
 
     /// Begins a COPY from here.
-    ///
-    /// # Errors
-    /// In pgbench's words.
     pub(crate) fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>, Complaint> {
         self.client.copy_in(sql).map_err(|error| {
             Complaint::error(format_args!(
@@ -135,9 +121,6 @@ impl Server {
     }
 
     /// True if a table has storage of its own.
-    ///
-    /// # Errors
-    /// In pgbench's words.
     pub(crate) fn is_ordinary_table(&mut self, table: &str) -> Result<bool, Complaint> {
         let sql = format!(
             "select relkind from pg_catalog.pg_class where oid = '{}'::pg_catalog.regclass",
@@ -147,17 +130,11 @@ impl Server {
     }
 
     /// True if `select from …` gives a row.
-    ///
-    /// # Errors
-    /// In pgbench's words.
     pub(crate) fn has(&mut self, from: &str) -> Result<bool, Complaint> {
         Ok(self.value(&format!("select exists (select from {from})"))?.as_deref() == Some("t"))
     }
 
     /// The first column of the first row.
-    ///
-    /// # Errors
-    /// In pgbench's words.
     pub(crate) fn value(&mut self, sql: &str) -> Result<Option<String>, Complaint> {
         let row = self.row(sql).map_err(|error| query_failed(&error, sql))?;
         Ok(row.and_then(|columns| columns.into_iter().next().flatten()))
@@ -198,7 +175,6 @@ fn refused(error: &ConnectError) -> Complaint {
     }
 }
 
-/// A failed statement.
 pub(crate) fn query_failed(error: &postgres::Error, sql: &str) -> Complaint {
     let message = message::text(error, Some(sql));
     Complaint::error(format_args!("query failed: {message}"))

@@ -18,7 +18,6 @@ pub(crate) const NAME: &str = "tpcc-like";
 pub(crate) struct Transaction {
     /// The name in reports.
     pub(crate) description: &'static str,
-    /// The script.
     pub(crate) text: &'static str,
     /// Its share of 100.
     pub(crate) weight: u32,
@@ -66,9 +65,6 @@ pub(crate) fn show() -> String {
 }
 
 /// Creates and fills the tables in one transaction, then vacuums them.
-///
-/// # Errors
-/// In pgbench's words.
 pub(crate) fn load(
     options: &InitialiseOptions,
     server: &mut Server,

@@ -125,7 +125,6 @@ pub(crate) struct DiskArguments {
 /// pgbench's own arguments, which are passed through.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
-    /// As pgbench's
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
 }
@@ -238,7 +237,6 @@ pub(crate) struct CheckArguments {
     /// Directory of the PostgreSQL programs to use
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
-    /// Print JSON
     #[arg(long, requires = "study")]
     pub(crate) json: bool,
     /// Connect to every host of this inventory, and show what each has and lacks; with a study,
@@ -256,7 +254,6 @@ pub(crate) struct CheckArguments {
 /// `pgrig studies`
 #[derive(Debug, Args)]
 pub(crate) struct StudiesArguments {
-    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -267,7 +264,6 @@ pub(crate) struct WordArguments {
     /// A word of the name or the definition
     #[arg(value_name = "WORD")]
     pub(crate) word: Option<String>,
-    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -290,10 +286,8 @@ pub(crate) struct NewArguments {
 /// `pgrig show`
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
-    /// The record
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -303,7 +297,6 @@ pub(crate) struct ShowArguments {
 /// `pgrig report`
 #[derive(Debug, Args)]
 pub(crate) struct RecordArguments {
-    /// The record
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 }
@@ -317,12 +310,10 @@ pub(crate) struct DiffArguments {
     /// The record that is compared
     #[arg(value_name = "DIR2")]
     pub(crate) after: PathBuf,
-    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `NAME=VALUE`
 fn assigned(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
@@ -332,7 +323,6 @@ fn assigned(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// `NAME=CONNINFO`
 fn named(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, conninfo)) if !name.is_empty() && !conninfo.is_empty() => {
@@ -356,7 +346,6 @@ pub(crate) struct CleanArguments {
 /// `pgrig completions`
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArguments {
-    /// The shell
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
 }

@@ -22,7 +22,6 @@ pub(crate) fn as_pgbench(program: &str, arguments: &[String]) -> ExitCode {
     run(program, "pgbench", namesake::major(program), arguments, true)
 }
 
-/// As `pgrig bench`.
 pub(crate) fn as_command(program: &str, arguments: &[String]) -> ExitCode {
     run(program, "pgrig bench", Major::default(), arguments, false)
 }

@@ -84,7 +84,6 @@ pub(crate) fn add(
 }
 
 impl History {
-    /// Reads a file.
     pub(crate) fn open(path: &Path) -> Result<History, Complaint> {
         let file = open(path, OpenOptions::new().read(true)).map_err(|error| {
             let hint = match error.kind() {

@@ -261,7 +261,6 @@ fn to_go(left_s: f64) -> String {
     format!("{} to go", duration(left_s))
 }
 
-/// `━━━━━━━━━╸──────────`
 fn bar(share: f64) -> String {
     let done = (share.clamp(0.0, 1.0) * BAR_COLUMNS as f64) as usize;
     let tip = if done < BAR_COLUMNS { "╸" } else { "" };

@@ -16,14 +16,12 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// The verdicts.
     pub(crate) fn judge(&self) -> Judgement {
         let reader = &self.reader;
         verdict::judge(&self.study, &reader.header().plan, reader.trials(), reader.pairs())
     }
 }
 
-/// Opens a record.
 pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
     if comparison::is_comparison(directory) {
         let directory = directory.display();

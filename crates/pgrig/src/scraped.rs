@@ -40,7 +40,6 @@ impl<T: Figures> Scraped<T> {
 
 /// Figures that make a text.
 pub(crate) trait Figures {
-    /// The exposition.
     fn text(&self) -> String;
 }
 

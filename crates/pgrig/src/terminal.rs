@@ -30,7 +30,6 @@ pub(crate) fn verbatim(text: impl Display) {
     }
 }
 
-/// JSON for programs.
 pub(crate) fn json(value: &serde_json::Value) {
     verbatim(words::escaped(&format!("{value:#}")));
 }

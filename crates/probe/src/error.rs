@@ -3,11 +3,11 @@
 /// Error of a probe. During a trial it becomes a note; only a direct question of a caller fails
 /// with it.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum ProbeError {
     /// The conninfo string is not one.
     #[error("read the conninfo of node {node}: {source}")]
     Conninfo {
-        /// The node.
         node: String,
         /// The error of the client library.
         source: server::ConninfoError,
@@ -44,7 +44,6 @@ pub enum ProbeError {
     Host {
         /// Its name in the inventory.
         host: String,
-        /// The reason.
         why: String,
     },
 }

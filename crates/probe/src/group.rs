@@ -318,7 +318,6 @@ struct Usage {
 /// Readings of all roots.
 #[derive(Debug)]
 struct Scan {
-    /// Its middle.
     at: Moment,
     /// No child of a root ended meanwhile.
     is_whole: bool,

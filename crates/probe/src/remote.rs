@@ -127,7 +127,6 @@ fn parse<'l, T: Deserialize<'l>>(line: &'l str) -> Result<T, String> {
 #[derive(Debug)]
 pub struct RemoteProbe {
     host: String,
-    /// Its order's.
     origin_there_ns: u64,
     began: Instant,
     process: Mutex<Process>,

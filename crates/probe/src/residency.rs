@@ -59,9 +59,6 @@ impl fmt::Display for Unseen {
 }
 
 /// Looks where the blocks of `relations` (tables or indexes, as SQL names them) lie.
-///
-/// # Errors
-/// When the server does not answer.
 pub fn residency(client: &mut Client, relations: &[&str]) -> Result<Found, ProbeError> {
     let mut all = Found::default();
     let Found { relations: found, unseen, notes } = &mut all;

@@ -216,9 +216,6 @@ impl Delta {
 
 /// Waits until the server has ended every session of `database` that began after `client`'s own:
 /// what they did is told then. False when some were still there after `timeout`.
-///
-/// # Errors
-/// When the server does not answer.
 pub fn await_sessions_end(
     client: &mut Client,
     database: &str,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 /// Error of writing or reading a record. Each message says what was being done to which file;
 /// [`Error::hint`] says what to do next.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum Error {
     /// The operating system refused.
     #[error("{doing} {path}: {source}", path = path.display())]
@@ -20,11 +21,9 @@ pub enum Error {
     /// A file does not contain what a record contains.
     #[error("reading {path}{line}: {why}", path = path.display(), line = line_suffix(*line))]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// Its line, from 1; 0 for the file as a whole.
         line: usize,
-        /// The reason.
         why: String,
     },
     /// Something in a study or a record is not what is read there: it may lead out of the folder, or
@@ -35,9 +34,7 @@ pub enum Error {
         path = path.display()
     )]
     NotInside {
-        /// Its path.
         path: PathBuf,
-        /// Its kind.
         found: &'static str,
         /// The kind that is read there.
         wanted: &'static str,
@@ -55,7 +52,6 @@ pub enum Error {
         path: PathBuf,
         /// The unit of the limit.
         what: &'static str,
-        /// The limit.
         max: u64,
     },
     /// A file, or what was read before it of the same whole, would take more than a reader gives.
@@ -66,13 +62,11 @@ pub enum Error {
     TooMuch {
         /// The file at which it was too much.
         path: PathBuf,
-        /// Its size.
         bytes: u64,
         /// The whole that the limit applies to.
         of: &'static str,
         /// The unit of the limit.
         what: &'static str,
-        /// The limit.
         max: u64,
     },
     /// The user asked for the end before it was read.
@@ -84,17 +78,13 @@ pub enum Error {
     /// Another run writes into it.
     #[error("writing {path}: {holder} is running into it", path = path.display())]
     Held {
-        /// The record.
         path: PathBuf,
         /// The process that has it.
         holder: String,
     },
     /// The directory is no record.
     #[error("reading {path}: not a record: it has no record.json", path = path.display())]
-    NotARecord {
-        /// The directory.
-        path: PathBuf,
-    },
+    NotARecord { path: PathBuf },
     /// Another pgrig wrote it in another format.
     #[error(
         "reading {path}: pgrig {writer} wrote this record in format {found}, \
@@ -102,7 +92,6 @@ pub enum Error {
         path = path.display(), own = crate::FORMAT
     )]
     Format {
-        /// record.json.
         path: PathBuf,
         /// The format that it has.
         found: u32,

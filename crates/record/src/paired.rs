@@ -140,7 +140,6 @@ impl Paired {
         self.figures.iter().find(|figure| figure.metric == metric)
     }
 
-    /// The file's name.
     fn file(&self) -> String {
         let Paired { number, above, below, scenario, .. } = self;
         let mut name = format!("{number:02}-{above}-{below}-{scenario}");

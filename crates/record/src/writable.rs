@@ -10,18 +10,12 @@ use rustix::fs::OFlags;
 use crate::error::{Error, io as io_error};
 
 /// Makes a directory if it is missing, and sees that something can be written into it.
-///
-/// # Errors
-/// The file system's.
 pub fn check_directory(directory: &Path) -> Result<(), Error> {
     fs::create_dir_all(directory).map_err(io_error("creating", directory))?;
     probe(directory).map_err(io_error("writing into", directory))
 }
 
 /// Sees that a file can be written. One that exists stays as it is, one that does not is not made.
-///
-/// # Errors
-/// The file system's.
 pub fn check_file(path: &Path) -> Result<(), Error> {
     // A FIFO that nobody reads would be waited for.
     let flags = OFlags::NONBLOCK.bits().cast_signed();

@@ -128,18 +128,12 @@ impl Writer {
     }
 
     /// Adds what was measured in pairs.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn add_pairs(&self, paired: &Paired) -> Result<(), Error> {
         paired.write(&self.directory)
     }
 
     /// Notes that the load of an attempt begins: until the whole of it is added, the record says that it
     /// never ended. Returns the empty directory of its ledger, [`Writer::ledger_of`].
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn begin(&self, trial: &Trial) -> Result<PathBuf, Error> {
         let place = self.begun(trial);
         let mut unfinished = place.clone().into_os_string();

@@ -28,7 +28,6 @@ const CURVE_POINTS_MIN: usize = 3;
 
 /// Everything that compares.
 pub(crate) struct Comparisons {
-    /// Rows of dots.
     pub(crate) dots: Vec<Comparison>,
     pub(crate) curves: Vec<CurveSet>,
     /// Data of the curves.

@@ -6,11 +6,8 @@ use stats::signed_rank::hodges_lehmann_interval;
 /// A figure over several rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Estimate {
-    /// The estimate.
     pub(crate) point: f64,
-    /// Lower bound.
     pub(crate) low: f64,
-    /// Upper bound.
     pub(crate) high: f64,
     /// Rounds that it rests on.
     pub(crate) n: usize,

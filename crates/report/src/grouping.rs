@@ -28,9 +28,7 @@ pub(crate) struct Line {
     pub(crate) label: String,
     /// The scenario, for looking up published figures.
     pub(crate) scenario: String,
-    /// The variant.
     pub(crate) variant: String,
-    /// The point.
     pub(crate) axes: BTreeMap<String, String>,
     /// Workload: index and name; none where the scenario runs one only.
     pub(crate) workload: Option<(usize, String)>,

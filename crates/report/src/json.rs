@@ -26,7 +26,6 @@ pub(crate) enum Json {
 }
 
 impl Json {
-    /// A text.
     pub(crate) fn text(text: impl Into<String>) -> Json {
         Json::Text(text.into())
     }

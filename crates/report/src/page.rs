@@ -66,13 +66,10 @@ pub(crate) struct UnderWayPage {
 #[derive(Template)]
 #[template(path = "study.html")]
 pub(crate) struct StudyPage {
-    /// The study's name.
     pub(crate) study: String,
-    /// Its question.
     pub(crate) question: String,
     /// Profile, date, server, machine.
     pub(crate) subtitle: String,
-    /// The answer.
     pub(crate) answer: Answer,
     /// The ratios that decide.
     pub(crate) picture: Option<DotFigure>,
@@ -82,7 +79,6 @@ pub(crate) struct StudyPage {
     pub(crate) sections: Vec<(&'static str, &'static str)>,
     /// True if anything was published of a claim.
     pub(crate) has_published: bool,
-    /// The claims.
     pub(crate) claims: Vec<ClaimRow>,
     /// Notes on the figures for the reader.
     pub(crate) notes: Vec<String>,
@@ -102,7 +98,6 @@ pub(crate) struct StudyPage {
     pub(crate) glance: Vec<GlanceRow>,
     /// True if there is a latency to draw.
     pub(crate) has_percentiles: bool,
-    /// Percentiles, and statements.
     pub(crate) latency_tables: Vec<Table>,
     /// The proof in words.
     pub(crate) proof_words: Vec<String>,
@@ -118,13 +113,11 @@ pub(crate) struct StudyPage {
     pub(crate) logs: Vec<Log>,
     /// The command that runs the study again.
     pub(crate) command: String,
-    /// Machine and software.
     pub(crate) environment: Vec<FactGroup>,
     /// Settings and installation, folded away.
     pub(crate) settings: Vec<Table>,
     /// The text of every script.
     pub(crate) scripts: Vec<Log>,
-    /// The last line.
     pub(crate) colophon: String,
     /// Figures for the charts.
     pub(crate) data: String,
@@ -133,7 +126,6 @@ pub(crate) struct StudyPage {
 /// The section about a search.
 #[derive(Debug)]
 pub(crate) struct SearchSection {
-    /// The result.
     pub(crate) words: String,
     /// Meaning of an answer; empty without one.
     pub(crate) meaning: &'static str,
@@ -161,15 +153,12 @@ pub(crate) struct BenchPage {
     pub(crate) no_timeline: Option<&'static str>,
     /// True if there is a latency to draw.
     pub(crate) has_percentiles: bool,
-    /// Percentiles, and statements.
     pub(crate) latency_tables: Vec<Table>,
     /// Connecting, and the generator.
     pub(crate) tables: Vec<Table>,
-    /// The command.
     pub(crate) command: String,
     /// Output of the load.
     pub(crate) words: String,
-    /// Server and machine.
     pub(crate) environment: Vec<FactGroup>,
     /// Figures for the charts.
     pub(crate) data: String,
@@ -179,7 +168,6 @@ pub(crate) struct BenchPage {
 #[derive(Template)]
 #[template(path = "compared.html")]
 pub(crate) struct ComparedPage {
-    /// The answer.
     pub(crate) title: String,
     /// Wall clock at the beginning.
     pub(crate) started_at: String,
@@ -201,9 +189,7 @@ pub(crate) struct ComparedPage {
     pub(crate) sides: Table,
     /// Reasons to doubt the answer.
     pub(crate) doubts: Vec<String>,
-    /// The command.
     pub(crate) command: String,
-    /// The machine.
     pub(crate) environment: Vec<FactGroup>,
     /// Figures for the charts.
     pub(crate) data: String,
@@ -213,7 +199,6 @@ pub(crate) struct ComparedPage {
 #[derive(Template)]
 #[template(path = "history.html")]
 pub(crate) struct HistoryPage {
-    /// `history` or `bisect`.
     pub(crate) kind: &'static str,
     /// Number of figures and results; the answer.
     pub(crate) title: String,

@@ -30,7 +30,6 @@ fn diamond(svg: &mut String, x_pct: f64, y: f64) {
     );
 }
 
-/// A straight line.
 fn line(svg: &mut String, class: &str, x1_pct: f64, y1: f64, x2_pct: f64, y2: f64) {
     let _ = write!(
         svg,
@@ -38,7 +37,6 @@ fn line(svg: &mut String, class: &str, x1_pct: f64, y1: f64, x2_pct: f64, y2: f6
     );
 }
 
-/// A dot.
 fn dot(svg: &mut String, class: &str, x_pct: f64, y: f64, radius: f64) {
     let _ = write!(svg, r#"<circle class="{class}" cx="{x_pct:.2}%" cy="{y}" r="{radius}"/>"#);
 }

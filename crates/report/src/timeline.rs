@@ -25,13 +25,11 @@ pub(crate) struct Timeline {
     pub(crate) from_s: f64,
     /// Width of one cell, seconds.
     pub(crate) step_s: f64,
-    /// Cells.
     pub(crate) cells: usize,
     /// The window that counts, seconds.
     pub(crate) window_s: Option<(f64, f64)>,
     /// Panels, from top to bottom.
     pub(crate) panels: Vec<Panel>,
-    /// Events, in order.
     pub(crate) marks: Vec<TimedMark>,
     /// Marks that were left out because there were too many.
     pub(crate) marks_left_out: usize,
@@ -45,7 +43,6 @@ pub(crate) struct Panel {
     /// Unit of the y axis.
     pub(crate) unit: String,
     pub(crate) style: Style,
-    /// The lines.
     pub(crate) series: Vec<Series>,
 }
 
@@ -65,7 +62,6 @@ pub(crate) enum Style {
 /// One line of a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Series {
-    /// Its name.
     pub(crate) label: String,
     /// Index into the page's palette.
     pub(crate) colour: usize,
@@ -77,7 +73,6 @@ pub(crate) struct Series {
 /// A mark on the grid's clock.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TimedMark {
-    /// Seconds.
     pub(crate) at_s: f64,
     /// Seconds; 0 for an instant.
     pub(crate) length_s: f64,

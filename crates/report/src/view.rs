@@ -26,7 +26,6 @@ impl Outcome {
         }
     }
 
-    /// The symbol.
     pub(crate) fn symbol(self) -> &'static str {
         match self {
             Outcome::Holds => "✓",
@@ -35,7 +34,6 @@ impl Outcome {
         }
     }
 
-    /// The word.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Outcome::Holds => "holds",
@@ -50,7 +48,6 @@ impl Outcome {
 pub(crate) struct Answer {
     /// Outcome of the headline claim.
     pub(crate) mark: Outcome,
-    /// One sentence.
     pub(crate) sentence: String,
     /// Measures of certainty, a line each.
     pub(crate) sure: Vec<String>,
@@ -61,7 +58,6 @@ pub(crate) struct Answer {
 /// Number of claims with one outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// The outcome.
     pub(crate) mark: Outcome,
     pub(crate) count: usize,
     /// The verb that goes with the number.
@@ -71,16 +67,13 @@ pub(crate) struct Tally {
 /// One claim.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ClaimRow {
-    /// Its verdict.
     pub(crate) mark: Outcome,
     /// Text of the claim.
     pub(crate) says: String,
     /// Expression of the claim, and the expected value.
     pub(crate) code: String,
-    /// Finding or invariant.
     pub(crate) kind: String,
     pub(crate) published: String,
-    /// The measured figure.
     pub(crate) here: String,
     /// Its interval, `[1.27, 1.35]`.
     pub(crate) interval: String,
@@ -125,15 +118,10 @@ pub(crate) struct DotFigure {
 /// One line of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DotRow {
-    /// Its name.
     pub(crate) label: String,
-    /// The plot.
     pub(crate) plot: String,
-    /// The estimate.
     pub(crate) here: String,
-    /// Its interval.
     pub(crate) interval: String,
-    /// Rounds.
     pub(crate) n: usize,
     pub(crate) published: String,
 }
@@ -152,13 +140,11 @@ pub(crate) struct CurveSet {
 /// Two points that were measured in pairs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PairsBlock {
-    /// The two points.
     pub(crate) heading: String,
     /// The method of measurement, and reasons for doubt.
     pub(crate) words: Vec<String>,
     /// Positions in the page's list of curves.
     pub(crate) ids: Vec<usize>,
-    /// Figures, and waits.
     pub(crate) tables: Vec<Table>,
 }
 
@@ -167,7 +153,6 @@ pub(crate) struct PairsBlock {
 pub(crate) struct GlanceRow {
     /// The variant, scenario and point that they have in common.
     pub(crate) label: String,
-    /// One a round.
     pub(crate) cells: Vec<GlanceCell>,
 }
 
@@ -178,9 +163,7 @@ pub(crate) enum GlanceCell {
     Trial {
         /// Position in the page's list of trials.
         index: usize,
-        /// Its sparkline.
         plot: String,
-        /// Its figure.
         words: String,
         /// Text for a screen reader.
         spoken: String,
@@ -202,7 +185,6 @@ pub(crate) enum GlanceCell {
 pub(crate) struct Table {
     pub(crate) title: String,
     pub(crate) note: String,
-    /// Columns.
     pub(crate) head: Vec<Head>,
     /// Rows, each as long as the head; the first cell names the row.
     pub(crate) rows: Vec<Vec<Cell>>,
@@ -213,7 +195,6 @@ pub(crate) struct Table {
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// Its name.
     pub(crate) text: String,
     /// True if it contains figures.
     pub(crate) numeric: bool,
@@ -222,7 +203,6 @@ pub(crate) struct Head {
 /// A cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
-    /// Its text.
     pub(crate) text: String,
     /// Outcome, if the cell is a verdict.
     pub(crate) mark: Option<Outcome>,
@@ -299,9 +279,7 @@ pub(crate) struct FactGroup {
 /// The end of a server's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Log {
-    /// Trial and node.
     pub(crate) title: String,
-    /// Its last lines.
     pub(crate) text: String,
 }
 
@@ -323,13 +301,10 @@ mod tests {
 /// An anomaly that a history showed, with its smallest witness.
 #[derive(Debug)]
 pub(crate) struct WitnessBlock {
-    /// Its name.
     pub(crate) title: String,
     /// Its meaning, and the trial that showed it.
     pub(crate) note: String,
-    /// The picture.
     pub(crate) plot: String,
-    /// The transactions.
     pub(crate) transactions: Vec<String>,
     /// Pairs of transactions, one before the other, and the reason.
     pub(crate) links: Vec<String>,

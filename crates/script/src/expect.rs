@@ -53,9 +53,6 @@ impl Word {
 
 impl Expected {
     /// The words behind `\expect`, if they are about a result.
-    ///
-    /// # Errors
-    /// What is wrong with them.
     pub(crate) fn parse(words: &[&str], names: &mut Names) -> Result<Expected, &'static str> {
         let is_count = |word: &str| word.starts_with(':') || word.parse::<u64>().is_ok();
         match words {

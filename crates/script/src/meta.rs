@@ -47,7 +47,6 @@ pub(crate) enum Meta {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MetaLine<'a> {
     pub(crate) file: &'a str,
-    /// The whole script.
     pub(crate) text: &'a [u8],
     /// Position of the backslash.
     pub(crate) backslash: usize,

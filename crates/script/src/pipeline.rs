@@ -92,9 +92,6 @@ impl Pipeline {
     }
 
     /// Checks that the script may end in this state.
-    ///
-    /// # Errors
-    /// If a pipeline is still open.
     pub fn finish(self) -> Result<(), PipelineFault> {
         match self {
             Pipeline::Off => Ok(()),

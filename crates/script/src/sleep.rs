@@ -24,18 +24,14 @@ pub enum Sleep {
 
 /// Reason why the time to sleep is unknown, in pgbench's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum SleepError {
     /// The variable was never set.
     #[error("sleep: undefined variable \"{0}\"")]
     Undefined(Box<str>),
     /// The variable holds no number.
     #[error("sleep: invalid sleep time \"{text}\" for variable \"{name}\"")]
-    NotANumber {
-        /// The variable.
-        name: Box<str>,
-        /// Its text.
-        text: Box<str>,
-    },
+    NotANumber { name: Box<str>, text: Box<str> },
 }
 
 impl Sleep {

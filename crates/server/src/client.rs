@@ -68,9 +68,6 @@ pub fn connect(conninfo: &Conninfo, limits: &Limits) -> Result<Client, ConnectEr
 }
 
 /// Connects for a caller with a runtime of its own; the caller polls the connection.
-///
-/// # Errors
-/// As [`connect`].
 pub async fn connect_async(
     conninfo: &Conninfo,
     limits: &Limits,
@@ -128,9 +125,6 @@ type Values<'v> = [&'v (dyn ToSql + Sync)];
 
 impl Client {
     /// Runs a statement; the number of rows that it changed.
-    ///
-    /// # Errors
-    /// The server's own, and limits.
     pub fn execute<S: ToStatement + ?Sized>(
         &mut self,
         statement: &S,
@@ -140,17 +134,11 @@ impl Client {
     }
 
     /// Prepares a statement that runs often.
-    ///
-    /// # Errors
-    /// As `execute`.
     pub fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
         self.link.run(self.inner.prepare(sql))
     }
 
     /// All rows of a query.
-    ///
-    /// # Errors
-    /// As `execute`.
     pub fn query<S: ToStatement + ?Sized>(
         &mut self,
         statement: &S,
@@ -172,9 +160,6 @@ impl Client {
     }
 
     /// The one row of a query, or none.
-    ///
-    /// # Errors
-    /// As `execute`; for more rows.
     pub fn query_opt<S: ToStatement + ?Sized>(
         &mut self,
         statement: &S,
@@ -184,9 +169,6 @@ impl Client {
     }
 
     /// Passes the rows of a query on one by one, without keeping them.
-    ///
-    /// # Errors
-    /// As `execute`.
     pub fn query_each(&mut self, statement: &str, mut row: impl FnMut(Row)) -> Result<(), Error> {
         let Client { link, inner, .. } = self;
         let none: [&(dyn ToSql + Sync); 0] = [];
@@ -200,33 +182,21 @@ impl Client {
     }
 
     /// Runs statements by the simple protocol; every value is text.
-    ///
-    /// # Errors
-    /// As `execute`.
     pub fn simple_query(&mut self, sql: &str) -> Result<Vec<SimpleQueryMessage>, Error> {
         self.link.run(self.inner.simple_query(sql))
     }
 
     /// Runs statements by the simple protocol whose rows are not wanted.
-    ///
-    /// # Errors
-    /// As `execute`.
     pub fn batch_execute(&mut self, sql: &str) -> Result<(), Error> {
         self.link.run(self.inner.batch_execute(sql))
     }
 
     /// Begins a transaction. Dropped, it is rolled back.
-    ///
-    /// # Errors
-    /// As [`Client::execute`].
     pub fn transaction(&mut self) -> Result<Transaction<'_>, Error> {
         self.begin("BEGIN")
     }
 
     /// Begins a read-only transaction that sees one state of the database.
-    ///
-    /// # Errors
-    /// As [`Client::execute`].
     pub fn snapshot(&mut self) -> Result<Transaction<'_>, Error> {
         self.begin("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     }
@@ -237,9 +207,6 @@ impl Client {
     }
 
     /// Begins a COPY from here.
-    ///
-    /// # Errors
-    /// As [`Client::execute`].
     pub fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>, Error> {
         let sink = self.link.run(self.inner.copy_in(sql))?;
         let (link, kept) = (&mut self.link, &*self.kept);
@@ -311,18 +278,12 @@ pub struct Transaction<'c> {
 
 impl Transaction<'_> {
     /// Commits.
-    ///
-    /// # Errors
-    /// As [`Client::execute`].
     pub fn commit(mut self) -> Result<(), Error> {
         self.is_over = true;
         self.client.batch_execute("COMMIT")
     }
 
     /// Rolls back.
-    ///
-    /// # Errors
-    /// As [`Client::execute`].
     pub fn rollback(mut self) -> Result<(), Error> {
         self.is_over = true;
         self.client.batch_execute("ROLLBACK")
@@ -363,9 +324,6 @@ pub struct CopyIn<'c> {
 
 impl CopyIn<'_> {
     /// Ends the data; the number of rows that were copied.
-    ///
-    /// # Errors
-    /// As [`Client::execute`].
     pub fn finish(mut self) -> Result<u64, Error> {
         match self.error.take() {
             Some(error) => Err(error),

@@ -18,6 +18,7 @@ use crate::tls::TlsError;
 
 /// The reason why there is no session.
 #[derive(Clone, Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum ConnectError {
     /// The connection string is no good.
     #[error(transparent)]
@@ -33,7 +34,6 @@ pub enum ConnectError {
     Limit {
         /// The server, without a password.
         place: String,
-        /// The limit.
         reached: LimitReached,
     },
     /// The operating system refused something.

@@ -8,9 +8,6 @@ use std::os::unix::fs::PermissionsExt;
 use wire::conninfo::{Conninfo, ConninfoError, FileKind, Given, SOCKET_DIRECTORIES, Sources};
 
 /// Resolves what the user gave, by libpq's rules.
-///
-/// # Errors
-/// In libpq's words.
 pub fn resolve(
     given: &Given,
     environment: &dyn Fn(&str) -> Option<String>,
@@ -29,9 +26,6 @@ pub fn resolve(
 }
 
 /// A connection string as a command's user gives it, resolved by libpq's rules.
-///
-/// # Errors
-/// In libpq's words.
 pub fn resolve_conninfo(conninfo: &str) -> Result<Conninfo, ConninfoError> {
     let given = Given {
         dbname: Some(conninfo.to_owned()),
@@ -43,9 +37,6 @@ pub fn resolve_conninfo(conninfo: &str) -> Result<Conninfo, ConninfoError> {
 
 /// The address of a server of our own: neither the environment nor the user's files say anything
 /// about it.
-///
-/// # Errors
-/// In libpq's words.
 pub fn own_conninfo(address: &str) -> Result<Conninfo, ConninfoError> {
     let given = Given {
         dbname: Some(address.to_owned()),
@@ -64,9 +55,6 @@ pub fn own_conninfo(address: &str) -> Result<Conninfo, ConninfoError> {
 }
 
 /// The same in keyword form, as the load engine reads it.
-///
-/// # Errors
-/// In libpq's words.
 pub fn keyword_form(address: &str) -> Result<String, ConninfoError> {
     Ok(own_conninfo(address)?.to_keyword_string())
 }

@@ -20,9 +20,6 @@ impl Cluster {
     /// Counts all rows on all nodes. `key` is the column with the key; tables without it are
     /// counted only. Copies that serve no call, on their way or left behind,
     /// are not rows of the cluster.
-    ///
-    /// # Errors
-    /// A node's.
     pub fn audit(&mut self, key: &str) -> Result<Audit, Error> {
         let mut audit = Audit::default();
         for number in self.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {

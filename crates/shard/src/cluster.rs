@@ -47,13 +47,11 @@ pub struct Cluster {
     pub(crate) proxy: Client,
     pub(crate) id: String,
     pub(crate) buckets: i32,
-    /// The mapping's version.
     pub(crate) version: i64,
     pub(crate) template: String,
     /// This tool's number: larger than that of every tool before it.
     pub(crate) tool: i64,
     pub(crate) nodes: Vec<NodeRow>,
-    /// Each bucket's node.
     pub(crate) owners: Vec<i32>,
     pub(crate) functions: Vec<Function>,
     connected: BTreeMap<i32, Client>,
@@ -78,9 +76,6 @@ impl Cluster {
     }
 
     /// The cluster of a proxy, to be looked at while others may change it.
-    ///
-    /// # Errors
-    /// As [`Cluster::open`], but for [`Error::Busy`].
     pub fn look(conninfo: &str) -> Result<Self, Error> {
         Self::read(conninfo, connect(conninfo, PROXY)?)
     }

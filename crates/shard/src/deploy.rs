@@ -107,9 +107,6 @@ impl Cluster {
     }
 
     /// Checks that a server can be a new node of this cluster.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] if not.
     pub fn check_new(&mut self, node: &NodeConfig) -> Result<(), Error> {
         let number = self.free_number();
         let mut routes = self.routes();
@@ -121,9 +118,6 @@ impl Cluster {
     }
 
     /// Checks that a node can leave.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] if not.
     pub fn check_removable(&self, number: i32) -> Result<(), Error> {
         self.node(number)?;
         match self.staying().iter().all(|staying| *staying == number) {
@@ -137,9 +131,6 @@ impl Cluster {
 
     /// Sets the addresses by which the proxy reaches its nodes from now on, by number; those that
     /// are not named are reached as before.
-    ///
-    /// # Errors
-    /// The proxy's.
     pub fn set_routes(&mut self, routes: &BTreeMap<i32, String>) -> Result<(), Error> {
         let mut all = self.routes();
         all.extend(routes.iter().map(|(number, route)| (*number, route.clone())));

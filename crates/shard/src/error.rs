@@ -7,6 +7,7 @@ use postgres::error::SqlState;
 /// A failure. The message says what and why, [`Error::hint`] what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)]
 pub enum Error {
     /// No connection.
     #[error("connecting to {server} ({place}): {source}")]
@@ -15,7 +16,6 @@ pub enum Error {
         server: String,
         /// Its address, without a password.
         place: String,
-        /// The reason.
         source: server::ConnectError,
     },
     /// A connection string that cannot be read.
@@ -23,7 +23,6 @@ pub enum Error {
     Conninfo {
         /// The proxy or a node. The text itself may hold a password.
         server: String,
-        /// The reason.
         source: server::ConninfoError,
     },
     /// A statement failed, or the connection was lost.
@@ -33,13 +32,11 @@ pub enum Error {
         doing: &'static str,
         /// The proxy or a node.
         server: String,
-        /// The reason.
         source: postgres::Error,
     },
     /// The cluster or a server is not as it has to be; nothing was changed.
     #[error("{what}")]
     Refused {
-        /// The fault.
         what: String,
         /// Next step for the user.
         hint: String,
@@ -52,28 +49,16 @@ pub enum Error {
     },
     /// Another tool works on the cluster.
     #[error("another pgrig shard is at work on this cluster (process {pid} of the proxy's server)")]
-    Busy {
-        /// Its backend.
-        pid: i32,
-    },
+    Busy { pid: i32 },
     /// A copy does not get on.
     #[error(
         "copying from node {from} to node {to}: node {to} has failed {failures} times without progress"
     )]
-    Copy {
-        /// The source.
-        from: i32,
-        /// The target.
-        to: i32,
-        /// Number of failures.
-        failures: i64,
-    },
+    Copy { from: i32, to: i32, failures: i64 },
     /// Copies were begun anew again and again.
     #[error("copying from node {from} to node {to} was begun anew {times} times: {why}")]
     GivenUp {
-        /// The source.
         from: i32,
-        /// The target.
         to: i32,
         /// Number of times that copying began anew.
         times: u32,
@@ -83,9 +68,7 @@ pub enum Error {
     /// A session that holds a replication slot does not end.
     #[error("node {from} still uses the replication slot {slot} after {} s", .waited.as_secs())]
     SlotInUse {
-        /// The source.
         from: i32,
-        /// The slot.
         slot: String,
         /// Time that was spent waiting.
         waited: Duration,
@@ -96,9 +79,7 @@ pub enum Error {
          they stay on node {from}", .waited.as_secs_f32()
     )]
     Fence {
-        /// The source.
         from: i32,
-        /// The target.
         to: i32,
         /// The event that did not happen.
         what: String,
@@ -111,9 +92,7 @@ pub enum Error {
          {target_rows} here, or their checksums differ; they stay on node {from}"
     )]
     Differs {
-        /// The source.
         from: i32,
-        /// The target.
         to: i32,
         /// The first table that differs.
         table: String,

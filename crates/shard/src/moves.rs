@@ -160,9 +160,6 @@ pub struct Moves<'a> {
 impl Cluster {
     /// The batches that [`Moves::run`] would move after a change: those that were begun before, and
     /// new ones after them. Nothing is changed.
-    ///
-    /// # Errors
-    /// The proxy's.
     pub fn planned(
         &mut self,
         options: &Options,

@@ -18,7 +18,6 @@ pub(crate) struct Serves {
     pub(crate) owned: Vec<i32>,
     /// Buckets that are only read here, ascending.
     pub(crate) fenced: Vec<i32>,
-    /// The mapping's version.
     pub(crate) version: i64,
 }
 

@@ -66,9 +66,6 @@ impl Moved {
 }
 
 /// The tables, functions and rows of a server that is not sharded: one bucket, in schema public.
-///
-/// # Errors
-/// What the server said.
 pub(crate) fn build_single(client: &mut Client, buckets: &Buckets) -> Result<(), DataError> {
     let keys = format!("(SELECT generate_series(1, {}) AS key)", buckets.keys);
     run(client, &shard::in_bucket(&buckets.template.text, "public", 0), &buckets.template.name)?;
@@ -79,9 +76,6 @@ pub(crate) fn build_single(client: &mut Client, buckets: &Buckets) -> Result<(),
 impl Site {
     /// Makes the cluster of the site's proxy and fills its buckets. Servers that are spare are left
     /// as they are.
-    ///
-    /// # Errors
-    /// What a server said.
     pub(crate) fn deploy_cluster(&mut self) -> Result<(), DataError> {
         let topology = self.plan.topology.clone();
         let Some((name, proxy)) = proxy(&topology) else { return Ok(()) };
@@ -140,9 +134,6 @@ impl Site {
     }
 
     /// Has the proxy reach its servers as the point says, now that poolers run.
-    ///
-    /// # Errors
-    /// What the proxy said.
     pub fn route_cluster(&self, point: &Point) -> Result<(), Error> {
         let Some((name, proxy)) = proxy(&point.topology) else { return Ok(()) };
         if proxy.through.is_empty() || self.plan.data.buckets.is_none() {
@@ -160,9 +151,6 @@ impl Site {
     }
 
     /// Moves buckets until these servers hold them and no others, and gives what was moved.
-    ///
-    /// # Errors
-    /// What stopped it.
     pub fn rebalance(&self, name: &str, to: &[String]) -> Result<Moved, Error> {
         let began = Instant::now();
         let conninfo = self.address(name).ok_or(Error::ProxyNotOurs)?;
@@ -193,9 +181,6 @@ impl Site {
 
     /// The places of a table: the server; or, where its rows are a cluster's, the buckets of all nodes,
     /// as the mapping has them.
-    ///
-    /// # Errors
-    /// What the proxy said.
     pub fn parts<'s>(
         &'s self,
         node: &'s SiteNode,
@@ -232,9 +217,6 @@ impl Site {
     }
 
     /// Counts the rows of the site's cluster, if it has one.
-    ///
-    /// # Errors
-    /// What a server said.
     pub fn audit(&self) -> Result<Option<Audit>, Error> {
         Ok(self.count_rows()?)
     }

@@ -18,6 +18,7 @@ use crate::sql::{self, ScriptError, SendError};
 
 /// The reason why data could not be built.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum DataError {
     /// A server that could not be started, stopped or reached.
     #[error(transparent)]
@@ -27,7 +28,6 @@ pub enum DataError {
     Connect {
         /// The purpose of the connection.
         doing: String,
-        /// The cause.
         source: server::ConnectError,
     },
     /// A statement failed.
@@ -35,7 +35,6 @@ pub enum DataError {
     Sql {
         /// The purpose of the statement.
         doing: String,
-        /// The cause.
         source: postgres::Error,
     },
     /// The study's script.
@@ -92,7 +91,6 @@ impl DataError {
         }
     }
 
-    /// A failed statement.
     pub(crate) fn sql(doing: impl Into<String>) -> impl FnOnce(postgres::Error) -> DataError {
         |source| DataError::Sql { doing: doing.into(), source }
     }
@@ -177,9 +175,6 @@ fn pgbench_tables(
 }
 
 /// Lists what building the data would send to the user's server.
-///
-/// # Errors
-/// What is wrong with a script.
 pub fn list(
     data: &Data,
     target: &lab::Target,

@@ -6,6 +6,7 @@ use crate::data::DataError;
 
 /// The reason why the servers of a topology could not be made, changed or reached.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum Error {
     /// No PostgreSQL, no lab, or a server's own words.
     #[error(transparent)]
@@ -26,32 +27,18 @@ pub enum Error {
     },
     /// An inventory that does not say where nodes run.
     #[error("the inventory places no host for {}", .nodes.join(", "))]
-    NoPlace {
-        /// The nodes.
-        nodes: Vec<String>,
-    },
+    NoPlace { nodes: Vec<String> },
     /// Two nodes have the same host and database.
     #[error("nodes {first} and {second} are given the same database")]
-    HostTwice {
-        /// One of them.
-        first: String,
-        /// The other one.
-        second: String,
-    },
+    HostTwice { first: String, second: String },
     /// The study's data could not be built.
     #[error("building the data of {site}: {source}")]
-    Data {
-        /// The topology.
-        site: String,
-        /// The cause.
-        source: Box<DataError>,
-    },
+    Data { site: String, source: Box<DataError> },
     /// A guard has ended by itself.
     #[error("the guard {name} {exit}:\n{log}")]
     GuardEnded {
         /// Its name in the lab.
         name: String,
-        /// Its exit status.
         exit: Exit,
         /// The end of its log.
         log: String,
@@ -85,7 +72,6 @@ pub enum Error {
         node: String,
         /// The time that it was given.
         within: String,
-        /// The last obstacle.
         said: String,
         /// The end of the machine's logs.
         log: String,
@@ -101,10 +87,7 @@ pub enum Error {
         "{node} died during the load, although the timeline did not stop it: the trial counts for no \
          claim; see its log"
     )]
-    Died {
-        /// The server.
-        node: String,
-    },
+    Died { node: String },
     /// The run was interrupted.
     #[error("interrupted while {doing}")]
     Interrupted {

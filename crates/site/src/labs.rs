@@ -117,9 +117,6 @@ impl Labs {
 
     /// Has these packages unpacked in the lab of this machine, those that are not; returns the
     /// directory that stands for `/`.
-    ///
-    /// # Errors
-    /// Packages that cannot be had.
     pub(crate) fn packages(&self, lab: &Lab, names: &[String]) -> Result<PathBuf, Error> {
         let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = names.iter().filter(|name| !unpacked.names.contains(*name));
@@ -144,9 +141,6 @@ impl Labs {
     }
 
     /// Writes everything of their file systems to their disks.
-    ///
-    /// # Errors
-    /// The file systems'.
     pub fn sync(&self) -> Result<(), Error> {
         Ok(self.all.iter().try_for_each(Lab::sync)?)
     }

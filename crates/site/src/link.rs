@@ -94,17 +94,11 @@ impl SiteLink {
 
     /// Cuts it; `direction` is seen from the first of the study's `between`. Returns
     /// what proves it.
-    ///
-    /// # Errors
-    /// The link's.
     pub fn cut(&mut self, direction: Direction) -> Result<String, lab::Error> {
         self.link.cut(if self.is_server_first { direction.reversed() } else { direction })
     }
 
     /// Ends a cut, and gives it the study's delay again. Returns what proves it.
-    ///
-    /// # Errors
-    /// The link's.
     pub fn heal(&mut self) -> Result<String, lab::Error> {
         let proof = self.link.heal()?;
         match self.link.shape().delay == self.delay {

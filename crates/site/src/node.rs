@@ -23,9 +23,6 @@ pub struct SiteNode {
 
 impl SiteNode {
     /// A connection for the rig's own work; on the user's server in the rig's own schema.
-    ///
-    /// # Errors
-    /// When the server does not answer.
     pub fn connect(&self) -> Result<Client, lab::Error> {
         let mut client = self.server.connect()?;
         if let Some(schema) = self.schema {

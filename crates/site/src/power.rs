@@ -65,9 +65,6 @@ pub fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
 
 /// Flushes the disks whose power can be cut: what was prepared for the clients is not what a cut
 /// shall take, nor what makes it count. Disks that keep a log begin it then.
-///
-/// # Errors
-/// What the lab says.
 pub fn flush_disks(site: &mut Site) -> Result<(), PowerError> {
     let mut nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
     Ok(nodes.try_for_each(|node| {
@@ -102,9 +99,6 @@ impl Taken {
 
 /// Cuts the power of a server, which stays down: at once, or at a request of its block disk. A cut that
 /// found nothing to lose proves nothing.
-///
-/// # Errors
-/// Why the cut does not count.
 pub fn cut(
     site: &mut Site,
     name: &str,

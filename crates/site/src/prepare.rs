@@ -29,9 +29,6 @@ impl Site {
     /// Gets servers and data ready for a point: reset as the study says, with the point's
     /// settings, running, standbys streaming over the point's links. `alone` says that no other
     /// site takes turns with this one; its servers then run on between trials that keep their data.
-    ///
-    /// # Errors
-    /// What a server said.
     pub fn prepare(
         &mut self,
         point: &Point,
@@ -86,9 +83,6 @@ impl Site {
 
     /// Restarts its servers with the data that they have, standbys streaming again, and what stands
     /// in front of them.
-    ///
-    /// # Errors
-    /// What a server said.
     pub fn restart(&mut self) -> Result<(), Error> {
         for part in self.fronts.iter_mut().filter_map(|front| front.part_mut()) {
             part.stop(StopMode::Fast)?;
@@ -134,9 +128,6 @@ impl Site {
     }
 
     /// Stops the machines: with what they have, or at once.
-    ///
-    /// # Errors
-    /// A program that does not end.
     pub(crate) fn stop_stations(&mut self, is_kept: bool) -> Result<(), Error> {
         if self.stations.is_empty() {
             return Ok(());
@@ -165,9 +156,6 @@ impl Site {
     }
 
     /// Limits the I/O of one server from now on, as long as the trial's limits last.
-    ///
-    /// # Errors
-    /// [`Error::NoServer`]; what the kernel said.
     pub fn throttle(&self, name: &str, to: Throttle) -> Result<(), Error> {
         let index = self.nodes.iter().position(|node| node.name == name);
         let server = index.and_then(|index| self.server(index));

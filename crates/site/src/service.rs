@@ -59,9 +59,6 @@ pub trait Service: fmt::Debug + Send + Sync {
     }
 
     /// True if it runs, or if that is not for the rig to say.
-    ///
-    /// # Errors
-    /// The lab's.
     fn is_alive(&self) -> Result<bool, Error> {
         Ok(self.part().map_or(Ok(true), Part::is_running)?)
     }
@@ -94,7 +91,6 @@ pub trait Service: fmt::Debug + Send + Sync {
 
 /// The place where fronts are made.
 pub(crate) struct Front<'a> {
-    /// The labs.
     pub(crate) labs: &'a Labs,
     /// The rig's own program, of which a guard is a command.
     pub(crate) rig: &'a Path,
@@ -104,9 +100,6 @@ pub(crate) struct Front<'a> {
 
 impl Front<'_> {
     /// Makes what stands in front of servers, not yet started; none for a node with data of its own.
-    ///
-    /// # Errors
-    /// What the lab says.
     pub(crate) fn make(&self, node: &Node) -> Result<Option<Box<dyn Service>>, Error> {
         match &node.kind {
             NodeKind::Pgbouncer(pooler) => pgbouncer::make(node, pooler, self),

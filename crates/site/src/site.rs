@@ -81,9 +81,6 @@ impl Site {
     }
 
     /// Makes sure that everything still runs, but for what is down on purpose.
-    ///
-    /// # Errors
-    /// Which one does not.
     pub fn check_alive(&self, is_down: &dyn Fn(&str) -> bool) -> Result<(), Error> {
         for one in self.services().filter(|one| !is_down(one.name())) {
             if !one.is_alive()? {

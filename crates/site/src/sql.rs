@@ -10,26 +10,17 @@ use spec::{ScriptText, Settings};
 
 /// Reason why a script of SQL could not be run.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum ScriptError {
     /// It cannot be parsed.
     #[error(transparent)]
     Parse(#[from] script::ParseError),
     /// A meta-command that a script of data cannot have.
     #[error("{place}: \\{word} has no place in a script of data")]
-    NotSql {
-        /// File and line.
-        place: String,
-        /// The command's word.
-        word: &'static str,
-    },
+    NotSql { place: String, word: &'static str },
     /// A command that could not be sent.
     #[error("{place}: {source}")]
-    Failed {
-        /// File and line.
-        place: String,
-        /// The reason.
-        source: SendError,
-    },
+    Failed { place: String, source: SendError },
 }
 
 /// Reason why a command of a study could not be sent.

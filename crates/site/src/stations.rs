@@ -158,9 +158,6 @@ impl Stations {
     }
 
     /// True if a program of one of them runs.
-    ///
-    /// # Errors
-    /// The init's.
     pub(crate) fn runs(&self) -> Result<bool, Error> {
         for one in &self.all {
             if one.station.is_running()? {
@@ -172,9 +169,6 @@ impl Stations {
 
     /// True if there are some, every program of theirs runs, and what they say of themselves is true or
     /// becomes true soon.
-    ///
-    /// # Errors
-    /// The init's; an interruption.
     pub(crate) fn are_whole(&mut self) -> Result<bool, Error> {
         for one in &self.all {
             for process in &one.machine.processes {
@@ -237,9 +231,6 @@ impl Stations {
 
     /// Ends all programs, the last one of each machine first; `last` is the machine whose turn comes
     /// after the others'.
-    ///
-    /// # Errors
-    /// A program that does not end.
     pub(crate) fn stop(&mut self, last: Option<&str>) -> Result<(), Error> {
         let is_last = |one: &SiteStation| Some(one.name.as_str()) == last;
         let mut order: Vec<usize> = (0..self.all.len()).collect();
@@ -263,9 +254,6 @@ impl Stations {
     }
 
     /// Kills all that they run, and ends their cuts.
-    ///
-    /// # Errors
-    /// The init's.
     pub(crate) fn kill(&mut self) -> Result<(), Error> {
         for one in &mut self.all {
             one.station.kill9()?;
@@ -274,9 +262,6 @@ impl Stations {
     }
 
     /// Ends their cuts, and lets go on what stands still.
-    ///
-    /// # Errors
-    /// The init's; the words of `ip`.
     pub fn heal(&mut self) -> Result<(), Error> {
         for one in &mut self.all {
             if one.machine.has_network {

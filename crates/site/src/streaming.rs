@@ -36,9 +36,6 @@ impl Site {
 
     /// Has a standby stream over the point's link to its primary, which runs, or directly where
     /// there is none. One that runs is stopped for it where links come or go.
-    ///
-    /// # Errors
-    /// The primary's.
     pub(crate) fn choose_way(&mut self, index: usize) -> Result<(), Error> {
         let Some(upstream) = self.upstream_of(index) else { return Ok(()) };
         let link = self.link_between(&self.nodes[index].name, &self.nodes[upstream].name);

@@ -71,9 +71,6 @@ pub fn warm(client: &mut Client, warm: &Warm) -> Result<Warmed, WarmError> {
 }
 
 /// Statements that [`warm`] sends to read the relations, if the server has an extension for it.
-///
-/// # Errors
-/// The server's words.
 pub fn statements(client: &mut Client, warm: &Warm) -> Result<Vec<String>, WarmError> {
     Ok(ways(client, warm)?.0)
 }

@@ -40,9 +40,6 @@ impl Site {
     }
 
     /// The first server that is a standby.
-    ///
-    /// # Errors
-    /// [`Error::NoServer`].
     pub fn standby_now(&self) -> Result<&SiteNode, Error> {
         let is_standby = |node: &&SiteNode| matches!(node.server.value(TIMELINE), Ok(Some(line)) if line.is_empty());
         let found = self.nodes.iter().find(is_standby);
@@ -50,9 +47,6 @@ impl Site {
     }
 
     /// The server that takes writes; of several, the one with the latest timeline.
-    ///
-    /// # Errors
-    /// [`Error::NoPrimary`] with what each server said.
     pub fn primary_now(&self) -> Result<&SiteNode, Error> {
         let mut said = Vec::new();
         let mut found: Option<(String, &SiteNode)> = None;

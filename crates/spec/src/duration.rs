@@ -1,9 +1,6 @@
 //! Durations as people write them: `200us`, `500ms`, `20s`, `2min`, `1h`.
 
 /// Milliseconds of a duration.
-///
-/// # Errors
-/// Why it is none.
 pub fn parse_ms(text: &str) -> Result<u64, String> {
     parse_us(text).map(|us| (us as f64 / 1e3).round() as u64)
 }

@@ -2,10 +2,6 @@
 
 use stats::Expectation;
 
-/// Reads an expectation.
-///
-/// # Errors
-/// Says what is wrong with it.
 pub(crate) fn parse(text: &str) -> Result<Expectation, String> {
     let text = text.trim();
     let bounds: [(&str, Bounded); 5] = [

@@ -188,7 +188,6 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Reads a condition.
     pub(crate) fn parse(source: &str) -> Result<Condition, Fault> {
         let environment = arithmetic();
         let expression = compile(&environment, source)?;

@@ -255,11 +255,9 @@ fn to(fields: &Fields<'_>) -> Option<String> {
 
 /// A kind of node as study.toml writes it.
 pub(crate) struct KindWord {
-    /// Its name.
     pub(crate) name: &'static str,
     /// The form in which a node of it is written.
     pub(crate) form: &'static str,
-    /// Its meaning.
     pub(crate) says: &'static str,
     /// Reads the fields of the node of that name.
     parse: fn(&str, &Fields<'_>, &Folder) -> Option<NodeKind>,

@@ -47,7 +47,6 @@ fn asked(claim: &Claim) -> Option<(&Expression, Pairs)> {
     }
 }
 
-/// Numerator and denominator.
 fn points(value: &Expression) -> Option<(usize, usize)> {
     let (above, below) = value.ratio()?;
     Some((value.references()[above].point, value.references()[below].point))

@@ -137,7 +137,6 @@ fn timed(value: &Value, context: &Context<'_>) -> Option<Timed> {
     Some(Timed { earliest_ms, latest_ms, action, chosen, called })
 }
 
-/// `20s`, or `random(5s,20s)`.
 fn moment(value: &Value, window_ms: u64, problems: &Problems) -> Option<(u64, u64)> {
     let text = fields::text("at", value, problems)?;
     let inner = text.trim().strip_prefix("random(").and_then(|rest| rest.strip_suffix(')'));

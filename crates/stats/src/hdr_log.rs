@@ -36,17 +36,14 @@ pub struct Log {
 
 /// The reason why a text is no HDR log.
 #[derive(Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum LogError {
     /// A line has not the fields of an interval.
     #[error("read an HDR log: line {line}: expected [Tag=…,]start,length,maximum,histogram")]
-    Fields {
-        /// Counted from 1.
-        line: usize,
-    },
+    Fields { line: usize },
     /// The histogram of a line is damaged.
     #[error("read an HDR log: line {line}: {source}")]
     Histogram {
-        /// Counted from 1.
         line: usize,
         /// The error of the histogram.
         source: DecodeError,

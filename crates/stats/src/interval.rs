@@ -47,11 +47,11 @@ pub enum Method {
 
 /// The reason why there is no interval.
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
+#[allow(missing_docs)]
 pub enum NoInterval {
     /// The sample is too small for the confidence that was asked for.
     #[error("{n} observations, at least {needed} are needed")]
     TooFew {
-        /// Number of observations.
         n: usize,
         /// Number that is needed.
         needed: usize,
@@ -59,7 +59,6 @@ pub enum NoInterval {
     /// The sample is larger than the method can handle.
     #[error("{n} observations, at most {limit} are supported")]
     TooMany {
-        /// Number of observations.
         n: usize,
         /// Number that is supported.
         limit: usize,

@@ -109,18 +109,12 @@ impl Quotient {
 }
 
 /// The quotient of two totals, `Σabove / Σbelow`.
-///
-/// # Errors
-/// As [`totals`] has them.
 pub fn ratio(above: &[f64], below: &[f64], confidence: f64) -> Result<Interval, NoInterval> {
     totals(&of_two(above, below), confidence)
 }
 
 /// The smallest error (1 − confidence) at which the interval of [`ratio`] leaves out `bound`: an
 /// anytime-valid p-value for "the quotient is `bound`". 1 where no interval does.
-///
-/// # Errors
-/// As [`totals`] has them.
 pub fn ratio_p(above: &[f64], below: &[f64], bound: f64) -> Result<f64, NoInterval> {
     let Quotient { logarithm, error_of_mean, n } = Quotient::of(&of_two(above, below))?;
     let distance = if bound > 0.0 { (logarithm - bound.ln()).abs() } else { f64::INFINITY };

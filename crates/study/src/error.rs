@@ -11,11 +11,11 @@ pub use choice::ChoiceError;
 /// The reason why a study could not be run. A single trial that breaks is no error of the run: it is
 /// recorded and the next one begins.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum Error {
     /// No trial of the plan fits the pattern.
     #[error("no trial fits \"{pattern}\"")]
     NothingFits {
-        /// The pattern.
         pattern: String,
         /// The points that there are.
         points: Vec<String>,
@@ -23,7 +23,6 @@ pub enum Error {
     /// The plan has no trial of that number.
     #[error("the plan has no trial {number}: it has {planned}")]
     NoTrial {
-        /// The number.
         number: usize,
         /// Number of trials that it has.
         planned: usize,
@@ -45,14 +44,10 @@ pub enum Error {
     Hosts(Vec<host::Finding>),
     /// Hosts of which the inventory does not say where others reach them.
     #[error("the inventory gives no address for {}", .hosts.join(", "))]
-    NoAddress {
-        /// The hosts.
-        hosts: Vec<String>,
-    },
+    NoAddress { hosts: Vec<String> },
     /// A host's address that no name service knows.
     #[error("host {host}: address \"{address}\": {why}")]
     Address {
-        /// The host.
         host: String,
         /// Its address in the inventory.
         address: String,
@@ -62,7 +57,6 @@ pub enum Error {
     /// A statement of a workload's failed that was not expected to.
     #[error("trial {trial} stopped at a statement that failed\n{why}")]
     Statement {
-        /// The trial's point.
         trial: String,
         /// File, line, and the server's message.
         why: String,
@@ -77,7 +71,6 @@ pub enum Error {
     Stopped {
         /// The record, which holds every trial that was over by then.
         directory: PathBuf,
-        /// The cause.
         source: record::Error,
     },
     /// A failure to list what a run would send to a target.
@@ -85,7 +78,6 @@ pub enum Error {
     Listing {
         /// The topology or the point.
         site: String,
-        /// The cause.
         source: Box<ListingError>,
     },
     /// A host without which the run cannot go on.

@@ -100,9 +100,6 @@ const PACKAGES: &str = "packages";
 const DATA: &str = "data directories, without the WAL";
 
 /// The cost of one flush of the lab's disk with each wal_sync_method.
-///
-/// # Errors
-/// pg_test_fsync's; it may not be installed.
 pub(crate) fn flushes(lab: &Lab, seconds: u64) -> Result<Vec<Fact>, lab::Error> {
     let flushes = lab.test_flush(seconds)?;
     let words = |flush: &lab::Flush| match flush.per_second {
@@ -133,7 +130,6 @@ pub(crate) fn outside_settings(outside: &Outside) -> Vec<Fact> {
 
 const SETTINGS: &str = "settings of the target";
 
-/// A fact.
 pub(crate) fn fact(group: &str, name: &str, value: String) -> Fact {
     Fact { group: group.to_owned(), name: name.to_owned(), value }
 }

@@ -102,7 +102,6 @@ impl Fleet {
         Ok(Labs::on_hosts(labs, place, clients, asked.inventory.tls))
     }
 
-    /// All hosts.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
         self.hosts.iter()
     }

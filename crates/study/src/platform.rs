@@ -116,9 +116,6 @@ impl Platform {
     }
 
     /// Opens the lab of this machine anew if its init has ended; whether it had.
-    ///
-    /// # Errors
-    /// What the new lab says.
     pub(crate) fn reopen(&mut self, control: &Control) -> Result<bool, Error> {
         let Platform::Labs { labs, fleet: None, .. } = self else { return Ok(false) };
         let Some(dead) = labs.iter().find(|lab| !lab.is_alive()) else { return Ok(false) };

@@ -153,9 +153,7 @@ struct Run<'a> {
 
 struct Spent {
     began: Instant,
-    /// Windows and warm-ups.
     measured_s: f64,
-    /// Servers and data.
     builds_s: f64,
     /// Time that was estimated for the trials that are over.
     estimated_s: f64,

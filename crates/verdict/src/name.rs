@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use record::Trial;
 
-/// `variant/scenario axis=value`.
 pub(crate) fn trial_name(trial: &Trial) -> String {
     point_name(&trial.variant, &trial.scenario, &trial.axes)
 }

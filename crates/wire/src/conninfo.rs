@@ -97,9 +97,6 @@ pub struct Keepalives {
 
 impl Conninfo {
     /// Works out what to connect to.
-    ///
-    /// # Errors
-    /// [`ConninfoError`], in libpq's words.
     pub fn resolve(given: &Given, sources: &Sources<'_>) -> Result<Self, ConninfoError> {
         resolve::resolve(given, sources)
     }

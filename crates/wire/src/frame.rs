@@ -29,9 +29,6 @@ impl Frame<'_> {
 ///
 /// A length that this kind of message cannot have is refused as soon as the header is there, so a
 /// caller that grows its buffer until a frame fits never grows it for garbage.
-///
-/// # Errors
-/// [`ProtocolError::UnknownTag`] and [`ProtocolError::Length`].
 #[inline]
 pub fn next(input: &[u8]) -> Result<Option<Frame<'_>>, ProtocolError> {
     let Some((&[tag, l0, l1, l2, l3], rest)) = input.split_first_chunk::<HEADER_BYTES>() else {

@@ -213,9 +213,6 @@ pub fn sasl_initial_response(
 }
 
 /// The next message of a SASL exchange.
-///
-/// # Errors
-/// Too long.
 pub fn sasl_response(out: &mut Vec<u8>, response: &[u8]) -> Result<(), EncodeError> {
     let mut message = Builder::begin(out, "SASLResponse", tag::PASSWORD);
     message.bytes(response);
@@ -223,9 +220,6 @@ pub fn sasl_response(out: &mut Vec<u8>, response: &[u8]) -> Result<(), EncodeErr
 }
 
 /// A piece of COPY data.
-///
-/// # Errors
-/// Too long.
 pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) -> Result<(), EncodeError> {
     let mut message = Builder::begin(out, "CopyData", tag::COPY_DATA);
     message.bytes(data);

@@ -7,6 +7,7 @@ use thiserror::Error;
 /// None of these can be repaired: after one, the position of the next message is unknown and the
 /// connection must be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum ProtocolError {
     /// The first byte of a message names no backend message.
     #[error("the server sent a message of unknown type {}", Printable(*tag))]
@@ -21,7 +22,6 @@ pub enum ProtocolError {
         Printable(*tag)
     )]
     Length {
-        /// The message type.
         tag: u8,
         /// The length word as received, which includes its own four bytes.
         length: u32,
@@ -33,7 +33,6 @@ pub enum ProtocolError {
         Printable(*tag)
     )]
     Malformed {
-        /// The message type.
         tag: u8,
         /// The part that does not fit.
         reason: &'static str,

@@ -157,9 +157,6 @@ impl NegotiationError {
 ///
 /// `input` must be all that has arrived: on [`Answer::Plain`] and [`Answer::Handshake`] that is
 /// exactly one byte, to be dropped.
-///
-/// # Errors
-/// [`NegotiationError`]; the connection must be closed.
 pub fn answer(attempt: Attempt, input: &[u8]) -> Result<Option<Answer>, NegotiationError> {
     let Some((&first, rest)) = input.split_first() else {
         return Ok(None);

@@ -78,7 +78,6 @@ impl Replica {
         written.map_err(file_error("writing", &path))
     }
 
-    /// Starts it.
     pub(super) fn start(&mut self) -> Result<Result<(), Fate>, Error> {
         let mut spent = self.spent;
         let node = self.server()?;

@@ -91,7 +91,6 @@ impl Cache {
         self.blocks.iter().flat_map(|(number, block)| block.runs(*number))
     }
 
-    /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.blocks.clear();
     }

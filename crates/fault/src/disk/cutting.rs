@@ -14,9 +14,6 @@ impl Disk {
     /// Cuts the power: from now on nothing is written, and every access fails with EIO. What uses
     /// the disk should be killed next, then [`Disk::power_off`] and [`Disk::power_on`] follow. With
     /// `at` the power of a block disk is cut when that request comes, or after half a minute without it.
-    ///
-    /// # Errors
-    /// [`Error::NotABlockDisk`] with `at`; the system's.
     pub fn cut(&mut self, init: &Init, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
         let path = self.outside(init)?;
         let failed = || step("cutting the power of", path.clone());
@@ -62,9 +59,6 @@ impl Disk {
     }
 
     /// Has a block disk fail requests from a chosen one on, counted from now.
-    ///
-    /// # Errors
-    /// [`Error::NotABlockDisk`]; the system's.
     pub fn fail_from(&self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
         let (what, from) = self.number_of(at)?;
         let error = match fault {
@@ -75,18 +69,12 @@ impl Disk {
     }
 
     /// Has a block disk fail requests from a chosen one on.
-    ///
-    /// # Errors
-    /// [`Error::NotABlockDisk`]; the system's.
     pub fn fail(&self, failing: Failing) -> Result<(), Error> {
         self.expect_block("failing requests of")?;
         self.tell(Order::Fail(failing)).map(drop)
     }
 
     /// Ends what [`Disk::fail`] began.
-    ///
-    /// # Errors
-    /// [`Error::NotABlockDisk`]; the system's.
     pub fn heal(&self) -> Result<(), Error> {
         self.expect_block("healing")?;
         self.tell(Order::Heal).map(drop)

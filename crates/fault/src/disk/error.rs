@@ -6,6 +6,7 @@ use std::path::PathBuf;
 /// A failure of a disk. The message says what and why, [`Error::hint`] what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)]
 pub enum Error {
     /// Mounting is root's.
     #[error("a disk whose power can be cut needs root")]
@@ -16,29 +17,19 @@ pub enum Error {
     /// A kernel, or a container, without a device that this needs.
     #[error("a disk whose power can be cut needs {device}: {source}")]
     NoDevice {
-        /// The device.
         device: &'static str,
         /// The error of opening it.
         source: io::Error,
     },
     /// All loop devices are taken.
     #[error("no loop device is free: {source}")]
-    NoLoopDevice {
-        /// The kernel's error.
-        source: io::Error,
-    },
+    NoLoopDevice { source: io::Error },
     /// A kernel without the file system.
     #[error("this kernel has no file system {kind}")]
-    UnknownFileSystem {
-        /// The file system.
-        kind: &'static str,
-    },
+    UnknownFileSystem { kind: &'static str },
     /// The program that makes the file system is not installed.
     #[error("{program} is not installed")]
-    NoProgram {
-        /// The program.
-        program: &'static str,
-    },
+    NoProgram { program: &'static str },
     /// The image does not fit.
     #[error(
         "the image of a disk of {} MiB does not fit: {} has {} MiB free",
@@ -47,7 +38,6 @@ pub enum Error {
     NoSpace {
         /// The directory of the image.
         directory: PathBuf,
-        /// Its size.
         needs_bytes: u64,
         /// The free space there.
         free_bytes: u64,
@@ -55,7 +45,6 @@ pub enum Error {
     /// A program that did not do what it was started for.
     #[error("{program} did not {purpose}: {said}")]
     Program {
-        /// The program.
         program: String,
         /// The purpose for which it was started.
         purpose: &'static str,
@@ -70,12 +59,7 @@ pub enum Error {
     },
     /// A file system that cannot be mounted: a cut has destroyed it.
     #[error("the file system on {} cannot be mounted: {source}", .image.display())]
-    FileSystemLost {
-        /// The disk's image.
-        image: PathBuf,
-        /// The kernel's reason.
-        source: io::Error,
-    },
+    FileSystemLost { image: PathBuf, source: io::Error },
     /// A log that is larger than it may be.
     #[error(
         "the log of the disk's writes does not fit: it needs {} MiB and may have {} MiB",
@@ -92,9 +76,7 @@ pub enum Error {
     Step {
         /// The step, as in "mounting".
         doing: &'static str,
-        /// The path.
         path: PathBuf,
-        /// The cause.
         source: io::Error,
     },
 }

@@ -33,7 +33,6 @@ pub(crate) struct StateMedium {
 /// The changes that a state makes to an image, and the files that hold them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Patch {
-    /// Files of contents.
     contents: Vec<PathBuf>,
     /// For each block and sector: 0 for the image, else one more than the place in a file of contents,
     /// whose number is in the upper bits.
@@ -61,9 +60,6 @@ impl Patch {
     }
 
     /// Writes it for the process of a disk.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(self.blocks.len() * RECORD_BYTES + 256);
         bytes.extend((self.contents.len() as u64).to_le_bytes());
@@ -248,9 +244,6 @@ impl StateMedium {
 }
 
 /// Makes `to` the image of a state: the base with a patch on it.
-///
-/// # Errors
-/// The system's.
 pub fn write_image(base: &Path, patch: &Path, to: &Path) -> io::Result<()> {
     super::parts::copy_sparse(base, to)?;
     let image = File::options().write(true).open(to)?;

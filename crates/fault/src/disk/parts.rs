@@ -42,9 +42,6 @@ pub fn check(method: &Method) -> Result<(), Error> {
 }
 
 /// Checks that this machine can make and mount such a file system.
-///
-/// # Errors
-/// [`Error::UnknownFileSystem`], [`Error::NoProgram`].
 pub fn check_file_system(kind: FileSystem) -> Result<(), Error> {
     let known = proc_files::read("filesystems").unwrap_or_default();
     // A module is loaded when it is mounted for the first time.

@@ -43,9 +43,6 @@ impl Disk {
 
     /// If it was made to keep a log: makes all that was written durable, keeps its image as it is then,
     /// and keeps a log of what is asked of it from now on.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn record(&mut self, init: &Init) -> Result<(), Error> {
         let Method::Block { log_bytes: Some(max_bytes), .. } = self.config.method else {
             return Ok(());
@@ -112,9 +109,6 @@ impl Disk {
 
     /// Unmounts it, and has it hold the state that is in its file of [`Disk::patch_path`] when it is
     /// switched on next. Its process stays: a new one for each state would cost more than many a recovery.
-    ///
-    /// # Errors
-    /// As [`Disk::power_off`].
     pub fn load_state(&mut self, init: &Init) -> Result<(), Error> {
         match self.process {
             Some(_) => self.unmount(init),

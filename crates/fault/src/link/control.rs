@@ -104,33 +104,21 @@ impl Control {
     }
 
     /// Gives it another delay and bandwidth, for what it reads from now on.
-    ///
-    /// # Errors
-    /// When the relay does not answer.
     pub fn shape(&mut self, shape: Shape) -> io::Result<Counters> {
         self.ask(&Order::Shape(shape))
     }
 
     /// Holds back everything that goes in a direction, or nothing any more.
-    ///
-    /// # Errors
-    /// When the relay does not answer.
     pub fn hold(&mut self, direction: Option<Direction>) -> io::Result<Counters> {
         self.ask(&Order::Hold(direction))
     }
 
     /// Resets all its connections.
-    ///
-    /// # Errors
-    /// When the relay does not answer.
     pub fn reset(&mut self) -> io::Result<Counters> {
         self.ask(&Order::Reset)
     }
 
     /// Counters of the traffic so far.
-    ///
-    /// # Errors
-    /// When the relay does not answer.
     pub fn counters(&mut self) -> io::Result<Counters> {
         self.ask(&Order::Tell)
     }

@@ -110,7 +110,6 @@ struct Master {
 struct Connection {
     /// Connection of the client.
     near: Stream,
-    /// The server.
     far: Stream,
     flows: Ways<Flow>,
     /// Ways that wait until their socket takes more.

@@ -7,9 +7,6 @@ pub struct NotAList(String);
 
 /// The elements of a list as a database shows it: integers with commas or blanks between them, in
 /// braces, brackets or without.
-///
-/// # Errors
-/// When there is something else.
 pub fn list_of(text: &[u8], elements: &mut Vec<i64>) -> Result<(), NotAList> {
     let not = || NotAList(String::from_utf8_lossy(&text[..text.len().min(60)]).into_owned());
     let trimmed = text.trim_ascii();

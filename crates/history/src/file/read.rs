@@ -11,39 +11,23 @@ use crate::{Fault, Wrong};
 
 /// A file of which nothing can be judged.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum ReadError {
     /// It cannot be read.
     #[error("could not read {file}, line {line}: {why}")]
-    Io {
-        /// The file.
-        file: String,
-        /// The line.
-        line: u64,
-        /// The reason.
-        why: io::Error,
-    },
+    Io { file: String, line: u64, why: io::Error },
     /// It is something else.
     #[error("{file} is not a history: its first line must be \"history {VERSION}\"")]
-    Other {
-        /// The file.
-        file: String,
-    },
+    Other { file: String },
     /// It is of another version.
     #[error(
         "{file} has version {found}, this pgrig reads {VERSION}; read it with the pgrig that wrote it"
     )]
-    Version {
-        /// The file.
-        file: String,
-        /// Its version.
-        found: String,
-    },
+    Version { file: String, found: String },
     /// It is too long.
     #[error("{file}, line {line}: {why}")]
     TooLong {
-        /// The file.
         file: String,
-        /// The line.
         line: u64,
         /// Of what there is too much.
         why: TooLong,

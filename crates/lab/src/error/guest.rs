@@ -2,29 +2,23 @@
 
 /// Reason why a run cannot begin on a server of the user's.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum GuestError {
     /// The outside server has something of the rig's name that is not the rig's.
     #[error("the target has a schema \"{schema}\" that pgrig did not make")]
-    ForeignSchema {
-        /// Its name.
-        schema: String,
-    },
+    ForeignSchema { schema: String },
     /// Something that is not the rig's depends on what an earlier run has left there.
     #[error(
         "{dependent} depends on schema \"{schema}\" of the target, which an earlier run has left"
     )]
     SchemaInUse {
-        /// The schema.
         schema: String,
         /// The object that depends on it, as PostgreSQL describes it.
         dependent: String,
     },
     /// The role may not create a schema.
     #[error("creating the run's schema on the target: {words}")]
-    MayNotCreate {
-        /// The server's.
-        words: String,
-    },
+    MayNotCreate { words: String },
     /// Another run is under way there.
     #[error("another run of pgrig is using the target's database")]
     TargetBusy,

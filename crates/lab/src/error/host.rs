@@ -2,13 +2,13 @@
 
 /// Error of a lab on another host.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum HostError {
     /// The host is gone, with everything that was on it.
     #[error("host {host} is lost: {why}")]
     Lost {
         /// Its name in the inventory.
         host: String,
-        /// The reason.
         why: String,
     },
     /// The error of the lab there.
@@ -16,7 +16,6 @@ pub enum HostError {
     Says {
         /// Its name in the inventory.
         host: String,
-        /// The message.
         text: String,
         /// Next step for the user.
         hint: Option<String>,
@@ -28,21 +27,14 @@ pub enum HostError {
     Network {
         /// The node or the link.
         node: String,
-        /// The host.
         host: String,
     },
     /// An answer of another type than the question's; a bug.
     #[error("object {number} of the lab gave an answer to another question; this is a bug")]
-    OtherAnswer {
-        /// Its number.
-        number: u32,
-    },
+    OtherAnswer { number: u32 },
     /// Two rigs of different minds; a bug.
     #[error("the lab has no such object {number}; this is a bug")]
-    NoSuchObject {
-        /// Its number.
-        number: u32,
-    },
+    NoSuchObject { number: u32 },
 }
 
 /// Kind of error of a lab on another host.

@@ -18,9 +18,6 @@ pub struct PgBouncer {
 
 /// The newest PgBouncer of this machine; with `version`, the newest whose version begins with it,
 /// as in "1.18".
-///
-/// # Errors
-/// [`Error::NoPgBouncer`].
 pub fn pgbouncer(version: Option<&str>) -> Result<PgBouncer, Error> {
     pgbouncers().into_iter().find(|one| one.fits(version)).ok_or_else(|| Error::NoPgBouncer {
         version: version.map(str::to_owned),
@@ -43,9 +40,6 @@ pub fn pgbouncers() -> Vec<PgBouncer> {
 
 impl PgBouncer {
     /// The one whose program is `program`.
-    ///
-    /// # Errors
-    /// [`Error::BadPgBouncer`].
     pub fn at(program: &Path) -> Result<Self, Error> {
         let bad = |why: String| Error::BadPgBouncer { program: program.to_owned(), why };
         if !is_program(program) {

@@ -13,9 +13,6 @@ pub enum Outlet<'a> {
 
 impl Outlet<'_> {
     /// Sends a statement, or lists it.
-    ///
-    /// # Errors
-    /// The server's.
     pub fn run(&mut self, statement: &str) -> Result<(), postgres::Error> {
         match self {
             Outlet::Server(client) => client.batch_execute(statement),
@@ -27,9 +24,6 @@ impl Outlet<'_> {
     }
 
     /// The tables of a schema as a list of a statement has them, none where it has no table.
-    ///
-    /// # Errors
-    /// The server's.
     pub fn tables(&mut self, schema: &str) -> Result<Option<String>, postgres::Error> {
         match self {
             Outlet::Server(client) => Ok(client.query_one(TABLES, &[&schema])?.get(0)),

@@ -64,9 +64,6 @@ impl OwnSchema {
     }
 
     /// Drops the schema, if it still is the one that this run has made.
-    ///
-    /// # Errors
-    /// Why it stays.
     pub fn leave(&mut self) -> Result<(), String> {
         self.is_left = true;
         // The user's signal may be why this is done now.
@@ -100,9 +97,6 @@ impl Drop for OwnSchema {
 }
 
 /// Makes the schema of a run.
-///
-/// # Errors
-/// [`GuestError::MayNotCreate`]; what the server said.
 pub fn make_schema(mark: &str, outlet: &mut Outlet<'_>) -> Result<(), Error> {
     let schema = identifier(TARGET_SCHEMA);
     let statements = [
@@ -120,9 +114,6 @@ pub fn make_schema(mark: &str, outlet: &mut Outlet<'_>) -> Result<(), Error> {
 }
 
 /// Drops it.
-///
-/// # Errors
-/// What the server said.
 pub fn drop_schema(outlet: &mut Outlet<'_>) -> Result<(), Error> {
     let statement = format!("DROP SCHEMA {} CASCADE", identifier(TARGET_SCHEMA));
     outlet.run(&statement).map_err(|source| failed(&statement, source))

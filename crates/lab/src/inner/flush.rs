@@ -12,7 +12,6 @@ use crate::inner::lab::Lab;
 use crate::wait::wait_until;
 
 impl Lab {
-    /// As [`crate::Lab::test_flush`].
     pub(crate) fn test_flush(&self, seconds: u64) -> Result<Vec<Flush>, Error> {
         let program = self.shared().installation.program(PROGRAM);
         if !program.is_file() {

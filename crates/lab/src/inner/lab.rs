@@ -60,7 +60,6 @@ impl Lab {
         self.shared.init().is_ok_and(Init::is_alive)
     }
 
-    /// As [`crate::Lab::sync`].
     pub(crate) fn sync(&self) -> Result<(), Error> {
         let path = self.directory();
         let sync = || Ok(rustix::fs::syncfs(fs::File::open(path)?)?);

@@ -62,7 +62,6 @@ impl Link {
         self.config.shape
     }
 
-    /// As [`crate::Link::delay`].
     pub(crate) fn delay(&mut self, delay: Duration) -> Result<String, Error> {
         self.shape(Shape { delay, ..self.config.shape })?;
         let cost = self.measure()?;
@@ -73,12 +72,10 @@ impl Link {
         }
     }
 
-    /// As [`crate::Link::bandwidth`].
     pub(crate) fn bandwidth(&mut self, bytes_per_s: Option<u64>) -> Result<(), Error> {
         self.shape(Shape { bytes_per_s, ..self.config.shape })
     }
 
-    /// As [`crate::Link::cut`].
     pub(crate) fn cut(&mut self, direction: Direction) -> Result<String, Error> {
         match &mut self.way {
             Way::Relay(relay) => relay.cut(direction),
@@ -86,7 +83,6 @@ impl Link {
         }
     }
 
-    /// As [`crate::Link::reset`].
     pub(crate) fn reset(&mut self) -> Result<String, Error> {
         match &mut self.way {
             Way::Relay(relay) => relay.reset(),
@@ -94,7 +90,6 @@ impl Link {
         }
     }
 
-    /// As [`crate::Link::heal`].
     pub(crate) fn heal(&mut self) -> Result<String, Error> {
         match &mut self.way {
             Way::Relay(relay) => relay.heal(),
@@ -103,7 +98,6 @@ impl Link {
         Ok(format!("a round trip takes {}", self.measure()?.in_words()))
     }
 
-    /// As [`crate::Link::counters`].
     pub(crate) fn counters(&mut self) -> Result<Counters, Error> {
         match &mut self.way {
             Way::Relay(relay) => relay.counters(),
@@ -111,7 +105,6 @@ impl Link {
         }
     }
 
-    /// As [`crate::Link::measure`].
     pub(crate) fn measure(&self) -> Result<LinkCost, Error> {
         let delay = self.config.shape.delay;
         let count = if delay < Duration::from_millis(20) { 50 } else { 5 };
@@ -122,7 +115,6 @@ impl Link {
         }
     }
 
-    /// Its name.
     pub(crate) fn name(&self) -> &str {
         match &self.way {
             Way::Relay(relay) => relay.name(),

@@ -84,7 +84,6 @@ impl Node {
         Ok(Self { program, config, lines, port, disk, is_cut, upstream, is_restored, log_bytes })
     }
 
-    /// As [`crate::Node::init`].
     pub(crate) fn init(&mut self) -> Result<(), Error> {
         self.program.expect_stopped("initialising")?;
         self.make_room()?;
@@ -92,14 +91,12 @@ impl Node {
         initdb::initialise(&self.program.shared, self.name(), initdb, &data)
     }
 
-    /// As [`crate::Node::configure`].
     pub(crate) fn configure(&mut self, settings: Settings) -> Result<(), Error> {
         settings::check(self.name(), &settings)?;
         self.config.settings = settings;
         Ok(())
     }
 
-    /// As [`crate::Node::append_conf`].
     pub(crate) fn append_conf(&mut self, lines: &str) -> Result<(), Error> {
         self.lines.push_str(lines);
         if !lines.ends_with('\n') {
@@ -108,7 +105,6 @@ impl Node {
         Ok(())
     }
 
-    /// As [`crate::Node::limit_io`].
     pub(crate) fn limit_io(&self, limits: &Limits) -> Result<Throttle, Error> {
         let doing = "limiting the I/O";
         self.program.expect_running(doing)?;
@@ -124,7 +120,6 @@ impl Node {
         limit().map_err(|source| Error::Process { doing, node: self.name().to_owned(), source })
     }
 
-    /// As [`crate::Node::reload`].
     pub(crate) fn reload(&mut self) -> Result<(), Error> {
         self.program.expect_running("reloading")?;
         let before = self.admin().value(LOAD_TIME)?;
@@ -144,7 +139,6 @@ impl Node {
         }
     }
 
-    /// Its name.
     pub(crate) fn name(&self) -> &str {
         &self.program.name
     }
@@ -277,7 +271,6 @@ impl Node {
         self.program.file("start.log")
     }
 
-    /// As [`crate::Node::run_client`].
     pub(crate) fn run_client(&self, run: &ClientRun) -> Result<Ran, Error> {
         let endpoint = self.endpoint();
         let mut command = std::process::Command::new(self.installation().program(&run.program));

@@ -41,7 +41,6 @@ pub(crate) trait Runs {
 
     fn program_mut(&mut self) -> &mut Program;
 
-    /// As [`crate::Part::start`].
     fn start(&mut self) -> Result<(), Error>;
 
     /// The signal that stops it, and the time that it has for its end.
@@ -58,32 +57,26 @@ pub(crate) trait Runs {
         self.program().text(&self.log())
     }
 
-    /// As [`crate::Part::kill9`].
     fn kill9(&mut self) -> Result<usize, Error> {
         self.program_mut().kill9()
     }
 
-    /// As [`crate::Part::pause`].
     fn pause(&mut self) -> Result<usize, Error> {
         self.program_mut().pause()
     }
 
-    /// As [`crate::Part::resume`].
     fn resume(&mut self) -> Result<usize, Error> {
         self.program_mut().resume()
     }
 
-    /// As [`crate::Part::is_running`].
     fn is_running(&self) -> Result<bool, Error> {
         self.program().is_running()
     }
 
-    /// As [`crate::Part::exit`].
     fn exit(&self) -> Result<Option<Exit>, Error> {
         self.program().exit()
     }
 
-    /// As [`crate::Part::stop`].
     fn stop(&mut self, mode: StopMode) -> Result<Exit, Error> {
         let (signal, waited) = self.stop_signal(mode);
         self.program_mut().end(signal, waited)?.ok_or_else(|| {

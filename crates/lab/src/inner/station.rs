@@ -86,14 +86,12 @@ impl Station {
         self.program.network.as_ref()
     }
 
-    /// As [`crate::Station::equip`].
     pub(crate) fn equip(&mut self, processes: Vec<StationProcess>) -> Result<(), Error> {
         self.expect_none_runs("equipping")?;
         self.processes = processes.into_iter().map(|is| Equipped { is, pid: None }).collect();
         Ok(())
     }
 
-    /// As [`crate::Station::process`].
     pub(crate) fn process(&mut self, name: &str, act: ProcessAct) -> Result<usize, Error> {
         if name == StationProcess::SERVER {
             return self.server(act);
@@ -239,7 +237,6 @@ impl Station {
         Error::NoProcess { node, process, known: known.collect() }
     }
 
-    /// As [`crate::Station::run`].
     pub(crate) fn run(&mut self, run: &StationRun) -> Result<Ran, Error> {
         self.runs += 1;
         let directory = self.program.file("run");
@@ -296,7 +293,6 @@ impl Station {
         Ok(format!("packets {way} are dropped, of {count} peers"))
     }
 
-    /// As [`crate::Station::heal`].
     pub(crate) fn heal(&mut self) -> Result<String, Error> {
         let Some(switch) = self.switch.clone() else {
             return Err(self.program.state("healing", "has no network of its own"));
@@ -308,7 +304,6 @@ impl Station {
         Ok(format!("{count} ways are open again"))
     }
 
-    /// As [`crate::Station::keep_files`].
     pub(crate) fn keep_files(&mut self) -> Result<(), Error> {
         self.expect_none_runs("copying the files of")?;
         let directory = self.program.shared.new_snapshot_directory();
@@ -317,7 +312,6 @@ impl Station {
         Ok(())
     }
 
-    /// As [`crate::Station::reset_files`].
     pub(crate) fn reset_files(&mut self) -> Result<(), Error> {
         self.expect_none_runs("restoring the files of")?;
         let Some(kept) = &self.kept else { return Ok(()) };

@@ -118,7 +118,6 @@ impl Switch {
         }
     }
 
-    /// Ends a cut.
     pub(crate) fn mend(&self, way: &CutWay) -> Result<(), Error> {
         let words = format!("neighbour delete {} dev {}\n", way.receiver, self.device(way));
         self.batch(way.sender.as_ref(), &words)

@@ -136,18 +136,12 @@ impl Node {
     }
 
     /// Has its block disk fail from that request on, until its power is cut.
-    ///
-    /// # Errors
-    /// [`Error::Disk`].
     pub fn fail_disk(&mut self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
         self.ask(Verb::FailDisk { at, fault })
     }
 
     /// Makes sure that what it has written so far survives a cut; on the lab's own disk there is
     /// nothing to do.
-    ///
-    /// # Errors
-    /// [`Error::Disk`].
     pub fn sync(&mut self) -> Result<(), Error> {
         self.ask(Verb::Sync)
     }
@@ -191,17 +185,11 @@ impl Node {
     }
 
     /// Kills it and has it start from the state in the file of [`Node::state_path`] next.
-    ///
-    /// # Errors
-    /// [`Error::Disk`].
     pub fn load_state(&mut self) -> Result<(), Error> {
         self.ask(Verb::LoadState)
     }
 
     /// Kills it and switches its disk off.
-    ///
-    /// # Errors
-    /// [`Error::Disk`].
     pub fn power_off(&mut self) -> Result<(), Error> {
         self.ask(Verb::PowerOff)
     }

@@ -72,9 +72,6 @@ impl Node {
     }
 
     /// State of each standby in `pg_stat_replication`, in the order of their names.
-    ///
-    /// # Errors
-    /// [`Error::Connect`]; [`Error::Query`].
     pub fn replication(&self) -> Result<Vec<Replication>, Error> {
         self.replication_by(&mut self.connect()?)
     }

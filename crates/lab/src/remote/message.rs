@@ -17,7 +17,6 @@ use crate::verb::Verb;
 pub(crate) struct Opening {
     /// The folder of PostgreSQL's programs; the first one found without it.
     pub(crate) pg_bin: Option<PathBuf>,
-    /// The superuser's password.
     pub(crate) password: String,
 }
 

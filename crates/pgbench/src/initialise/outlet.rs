@@ -14,9 +14,6 @@ pub(crate) enum Outlet<'a> {
 
 impl Outlet<'_> {
     /// Sends a statement, or lists it.
-    ///
-    /// # Errors
-    /// In pgbench's words.
     pub(super) fn execute(&mut self, sql: &str) -> Result<(), Complaint> {
         match self {
             Outlet::Server(server) => server.execute(sql),
@@ -35,9 +32,6 @@ impl Outlet<'_> {
     }
 
     /// True if a table has storage of its own; in a list, one that has just been created has.
-    ///
-    /// # Errors
-    /// In pgbench's words.
     pub(super) fn is_ordinary_table(&mut self, table: &str) -> Result<bool, Complaint> {
         match self {
             Outlet::Server(server) => server.is_ordinary_table(table),
@@ -46,9 +40,6 @@ impl Outlet<'_> {
     }
 
     /// True if `select from …` gives a row; a list asks no server.
-    ///
-    /// # Errors
-    /// In pgbench's words.
     pub(super) fn has(&mut self, from: &str) -> Result<bool, Complaint> {
         match self {
             Outlet::Server(server) => server.has(from),

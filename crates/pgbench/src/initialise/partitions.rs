@@ -17,9 +17,6 @@ pub(super) struct Share {
 }
 
 /// The partitions, if there are any and each has storage of its own.
-///
-/// # Errors
-/// In pgbench's words.
 pub(super) fn tables(names: &Names, server: &mut Server) -> Result<Option<Vec<String>>, Complaint> {
     let listed = server.value(&list(names))?.unwrap_or_default();
     Ok(read(&listed).map(|found| found.into_iter().map(|one| one.table.to_owned()).collect()))
@@ -27,9 +24,6 @@ pub(super) fn tables(names: &Names, server: &mut Server) -> Result<Option<Vec<St
 
 /// Share of each partition in so many accounts, if each can be loaded by itself: that takes
 /// partitions by range that leave no account out.
-///
-/// # Errors
-/// In pgbench's words.
 pub(super) fn shares(
     names: &Names,
     outlet: &mut Outlet<'_>,

@@ -7,9 +7,7 @@ use crate::major::Major;
 
 /// An option.
 pub(crate) struct Row {
-    /// The one-letter name.
     pub(super) short: Option<char>,
-    /// The long name.
     pub(super) long: &'static str,
     /// Takes the option, and its argument if it has one.
     pub(super) take: Take,
@@ -149,7 +147,6 @@ impl Row {
     }
 }
 
-/// Sets a switch.
 pub(super) fn set(switch: &mut bool) -> Done {
     *switch = true;
     Ok(())

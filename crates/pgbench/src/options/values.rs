@@ -48,7 +48,6 @@ pub(super) fn script_text(name: &str) -> Result<String, Complaint> {
     })
 }
 
-/// `NAME[@W]`
 pub(super) fn weighted(value: &str) -> Result<Weighted, Complaint> {
     Weighted::parse(value).map_err(Complaint::error)
 }

@@ -30,10 +30,6 @@ struct Target {
 }
 
 impl Files {
-    /// Creates them.
-    ///
-    /// # Errors
-    /// When one cannot be.
     pub(super) fn create(ours: &OurOptions) -> Result<Self, Complaint> {
         let mut known = Vec::new();
         let mut create = |option: &'static str, name: Option<&str>| {

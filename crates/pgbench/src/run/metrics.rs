@@ -62,9 +62,6 @@ impl Metrics {
     }
 
     /// Ends it, and returns the first error, if there was one.
-    ///
-    /// # Errors
-    /// The first of it.
     pub(super) fn finish(self) -> Result<(), Complaint> {
         self.failed.map_or(Ok(()), Err)
     }
@@ -94,7 +91,6 @@ impl Sums {
         self.backlog = interval.backlog;
     }
 
-    /// The exposition.
     fn text(&self) -> String {
         let mut text = Text::default();
         let counts = &self.counts;

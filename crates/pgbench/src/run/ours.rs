@@ -14,7 +14,6 @@ use super::hosts;
 use super::plan::is_open;
 use super::results::Results;
 
-/// All of them.
 pub(super) fn lines(results: &Results<'_>) -> String {
     let mut text = String::new();
     let workload = results.workload();

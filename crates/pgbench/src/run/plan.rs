@@ -27,7 +27,6 @@ impl Clock {
         Clock { origin: Instant::now(), wall: SystemTime::now() }
     }
 
-    /// Microseconds since 1970.
     pub(super) fn unix_us(&self) -> u64 {
         let since = self.wall.duration_since(UNIX_EPOCH).unwrap_or_default();
         since.as_micros() as u64

@@ -25,7 +25,6 @@ pub(super) struct Results<'a> {
 }
 
 impl Results<'_> {
-    /// The only workload.
     pub(super) fn workload(&self) -> &WorkloadResult {
         &self.outcome.workloads[0]
     }
@@ -54,7 +53,6 @@ impl Results<'_> {
         self.options.ours.warm_up.is_some_and(|warm_up| warm_up != WarmUp::Fixed(0))
     }
 
-    /// For pgbench's block.
     pub(super) fn words(&self) -> Words<'_> {
         let workload = self.workload();
         let connecting = &self.outcome.connecting;

@@ -46,9 +46,6 @@ pub(super) fn look(
 }
 
 /// The same for the tables of `-b tpcc-like`: their scale is the number of warehouses.
-///
-/// # Errors
-/// As with [`look`].
 pub(super) fn warehouses(
     server: &mut Server,
     look: &Look<'_>,

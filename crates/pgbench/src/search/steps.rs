@@ -90,7 +90,6 @@ pub enum End {
 /// An estimate of the boundary before the search is over.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
-    /// The median.
     pub(crate) load: f64,
     /// The boundary lies between this load …
     pub(crate) low: f64,

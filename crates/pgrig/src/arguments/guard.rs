@@ -64,7 +64,6 @@ pub(crate) struct GuardStatusArguments {
     /// The guard's state directory; without it, only the state of the server is shown
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
-    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -37,7 +37,6 @@ pub(crate) enum HistoryCommand {
         /// Figures whose title contains this text
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
-        /// The page
         #[arg(long, value_name = "FILE", default_value = "history.html")]
         out: PathBuf,
     },

@@ -36,10 +36,8 @@ pub(crate) enum IsolationCommand {
         /// The operations that are written
         #[arg(long, value_enum, default_value = "list-append")]
         model: ModelWord,
-        /// How
         #[arg(long, value_enum, default_value = "edn")]
         format: FormatWord,
-        /// The file
         #[arg(long, value_name = "FILE", default_value = "history.edn")]
         out: PathBuf,
     },

@@ -68,7 +68,6 @@ pub(crate) enum ShardCommand {
         /// Connection string of the proxy's database
         #[arg(long, value_name = "CONNINFO")]
         proxy: String,
-        /// Print JSON
         #[arg(long)]
         json: bool,
     },

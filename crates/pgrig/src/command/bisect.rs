@@ -15,7 +15,6 @@ use crate::exit::Exit;
 use crate::live::Live;
 use crate::{floor, signals, terminal};
 
-/// Bisects.
 pub(crate) fn bisect(arguments: &BisectArguments) -> Result<Exit, Complaint> {
     if let Some(path) = &arguments.json {
         record::check_file(path)?;

@@ -83,9 +83,6 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
 }
 
 /// Has postgres look at every setting of a study.
-///
-/// # Errors
-/// All mistakes in one.
 pub(crate) fn settings(study: &Study, installation: &Installation) -> Result<(), Complaint> {
     let mistakes = study::mistakes(study, installation)
         .map_err(|error| Complaint::new(format!("asking postgres about settings: {error}")))?;

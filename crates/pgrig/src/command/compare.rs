@@ -20,7 +20,6 @@ use crate::scraped::{OfComparison, Scraped};
 use crate::served::{self, ServedComparison};
 use crate::{compared, floor, records, signals, studies, terminal};
 
-/// Compares two servers.
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     arguments.exchange.check()?;
     let asked = asked(arguments)?;

@@ -118,7 +118,6 @@ fn print_table(differences: &[Difference]) {
     }
 }
 
-/// `0.968 [0.957, 0.979]`
 fn ratio(ratio: &Interval) -> String {
     let (point, low, high) = (ratio.point, ratio.low, ratio.high);
     match ratio.n {

@@ -11,7 +11,6 @@ pub(crate) struct Shown {
     pub(crate) page: String,
     /// The work under way; empty for nothing.
     pub(crate) now: String,
-    /// One line.
     pub(crate) line: String,
     /// Counts the versions of `page`.
     pub(crate) page_version: u64,

@@ -55,9 +55,6 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 impl Server {
     /// Listens on a free port of 127.0.0.1. `shell` is the page that a browser opens; it asks for
     /// `state`, `page` and `now` below its own address.
-    ///
-    /// # Errors
-    /// If it cannot listen.
     pub(crate) fn open(shell: String) -> Result<Server, Error> {
         let http = tiny_http::Server::http(("127.0.0.1", 0))
             .map_err(|why| Error::Listen(why.to_string()))?;
@@ -89,7 +86,6 @@ impl Server {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).is_watched()
     }
 
-    /// Replaces the page.
     pub(crate) fn show(&self, page: String) {
         self.change(|shown| {
             shown.page = page;
@@ -105,7 +101,6 @@ impl Server {
         });
     }
 
-    /// Replaces the line.
     pub(crate) fn say(&self, line: &str) {
         self.change(|shown| line.clone_into(&mut shown.line));
     }

@@ -28,7 +28,6 @@ pub(super) fn from_meminfo(text: &str) -> Vec<Reading> {
         .collect()
 }
 
-/// Page faults.
 pub(super) fn from_vmstat(text: &str) -> Vec<Reading> {
     let lines = text.lines().filter_map(|line| {
         let (key, value) = line.split_once(' ')?;

@@ -85,9 +85,6 @@ impl Ledger {
     }
 
     /// [`Ledger::read`], given up as soon as `is_over`: ledgers of hours take a while.
-    ///
-    /// # Errors
-    /// As [`Ledger::read`]; [`Error::Interrupted`].
     pub fn read_unless(directory: &Path, is_over: &dyn Fn() -> bool) -> Result<Ledger, Error> {
         let inside = Inside::open(directory)?;
         let mut ledger = Ledger::default();

@@ -9,7 +9,6 @@ use crate::number;
 pub(crate) struct DotRow<'a> {
     /// The estimate over all rounds.
     pub(crate) estimate: &'a Estimate,
-    /// The single rounds.
     pub(crate) rounds: &'a [f64],
     pub(crate) published: Option<f64>,
     /// Index into the page's palette.

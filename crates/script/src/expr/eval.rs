@@ -19,25 +19,20 @@ const STACK: usize = 16;
 
 /// Reason why an expression has no value, in pgbench's words.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum EvalError {
     /// The variable was never set.
     #[error("undefined variable \"{0}\"")]
     UndefinedVariable(Box<str>),
     /// The variable holds a text that is no value.
     #[error("malformed variable \"{name}\" value: \"{text}\"")]
-    MalformedVariable {
-        /// The variable.
-        name: Box<str>,
-        /// Its text.
-        text: Box<str>,
-    },
+    MalformedVariable { name: Box<str>, text: Box<str> },
     /// The variable holds the text of an integer that does not fit.
     #[error("value \"{0}\" is out of range for type bigint")]
     IntegerVariable(Box<str>),
     /// A value of the wrong type.
     #[error("cannot coerce {from} to {to}")]
     Coercion {
-        /// The value's type.
         from: &'static str,
         /// The type that was needed.
         to: &'static str,

@@ -87,9 +87,6 @@ impl Endpoint {
     }
 
     /// Begins to connect, without waiting.
-    ///
-    /// # Errors
-    /// The system's own.
     pub fn open(&self) -> rustix::io::Result<Opening> {
         let family = match &self.address {
             Address::Unresolved(why) => return Ok(Opening::Unresolved(why.clone())),

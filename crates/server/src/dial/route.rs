@@ -68,9 +68,6 @@ pub enum Lead {
 
 impl Route {
     /// Resolves every name of `conninfo`. `session` holds settings of the session.
-    ///
-    /// # Errors
-    /// [`TlsError`]
     pub fn new(conninfo: &Conninfo, session: &[(String, String)]) -> Result<Self, TlsError> {
         let mut steps = Vec::new();
         let (mut address, mut host_number) = (0, 0);

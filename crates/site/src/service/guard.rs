@@ -86,9 +86,6 @@ impl Service for Guarding {
 impl Guarding {
     /// Its state directory, which can be read here. What it writes to it later is not there if it
     /// runs on a host.
-    ///
-    /// # Errors
-    /// What the host says.
     pub fn state(&self) -> Result<&Path, Error> {
         match &self.copy {
             None => Ok(&self.state),
@@ -100,17 +97,11 @@ impl Guarding {
     }
 
     /// The wall clock that its record has, in microseconds since 1970; none if it is this machine's.
-    ///
-    /// # Errors
-    /// What the host says.
     pub fn wall_clock_us(&self) -> Result<Option<i64>, Error> {
         Ok(self.process.wall_clock_us()?)
     }
 
     /// Fails with the end of its log if it has given up.
-    ///
-    /// # Errors
-    /// [`Error::GuardEnded`].
     pub fn check_alive(&self) -> Result<(), Error> {
         match self.process.exit()? {
             None => Ok(()),

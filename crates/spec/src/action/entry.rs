@@ -253,7 +253,6 @@ impl Entry<'_> {
 /// Reads the action of one verb.
 type Parse = fn(&Entry<'_>) -> Option<Action>;
 
-/// The verbs.
 #[cfg(test)]
 pub(crate) fn verbs() -> impl Iterator<Item = &'static str> {
     VERBS.iter().map(|(verb, _)| *verb)

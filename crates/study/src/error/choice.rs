@@ -2,37 +2,31 @@
 
 /// The reason why it is not clear which points are meant, or why they cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum ChoiceError {
     /// The study has no such thing.
     #[error("study {study} has no {kind} \"{name}\"")]
     Unknown {
-        /// The study.
         study: String,
         /// Scenario, variant or axis.
         kind: &'static str,
         /// The name that was given.
         name: String,
-        /// Names that exist.
         known: Vec<String>,
     },
     /// The study has several, and none was named.
     #[error("study {study} has several {kind}s, and none is chosen")]
     NotChosen {
-        /// The study.
         study: String,
-        /// Scenario or variant.
         kind: &'static str,
         /// The option that chooses one.
         option: &'static str,
-        /// Names that exist.
         known: Vec<String>,
     },
     /// No point of a variant has these axes.
     #[error("variant {variant} does not run scenario {scenario} at {at}")]
     NoPoint {
-        /// The variant.
         variant: String,
-        /// The scenario.
         scenario: String,
         /// The axes that were given.
         at: String,
@@ -41,22 +35,10 @@ pub enum ChoiceError {
     },
     /// Several points have these axes.
     #[error("variant {variant} runs scenario {scenario} at several points, and none is chosen")]
-    SeveralPoints {
-        /// The variant.
-        variant: String,
-        /// The scenario.
-        scenario: String,
-        /// Their axes.
-        known: Vec<String>,
-    },
+    SeveralPoints { variant: String, scenario: String, known: Vec<String> },
     /// Clients of the point cannot take turns.
     #[error("{point} {why}, and its clients cannot take turns with another server's")]
-    Unfit {
-        /// The point.
-        point: String,
-        /// As a predicate.
-        why: &'static str,
-    },
+    Unfit { point: String, why: &'static str },
 }
 
 impl ChoiceError {

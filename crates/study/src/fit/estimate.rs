@@ -21,7 +21,6 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of these trials.
     pub(crate) fn of(study: &Study, trials: &[Planned], sites: &[SitePlan]) -> Estimate {
         let point = |planned: &Planned| &study.points[planned.point];
         let copied = |index: usize| sites[..index].iter().any(|one| sites[index].has_data_of(one));

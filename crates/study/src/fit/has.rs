@@ -141,9 +141,6 @@ impl Has {
     }
 
     /// Resources of this machine for loading the user's server.
-    ///
-    /// # Errors
-    /// When the server does not answer.
     pub fn outside(target: &Target, labs: &Path) -> Result<Has, lab::Error> {
         let connections = number(target, FREE_CONNECTIONS)?;
         let listed = target.value(EXTENSIONS)?.unwrap_or_default();
@@ -183,9 +180,6 @@ impl Has {
     }
 
     /// The same with hosts that stand for shards.
-    ///
-    /// # Errors
-    /// When one does not answer.
     pub(crate) fn with_hosts(mut self, hosts: &Hosts) -> Result<Has, lab::Error> {
         for (name, host) in hosts {
             self.hosts.insert(name.clone(), number(host, FREE_CONNECTIONS)?);

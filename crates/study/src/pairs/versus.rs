@@ -43,9 +43,6 @@ pub struct Versus {
 
 /// Compares the sides. What was measured before an interruption, or before a side stopped
 /// answering, is an answer.
-///
-/// # Errors
-/// When nothing can be said.
 pub fn versus(
     request: &Versus,
     control: &Control,

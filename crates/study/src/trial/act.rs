@@ -73,11 +73,9 @@ pub(crate) enum ActError {
     /// A command of the study failed.
     #[error("{program} ended {code}: {said}")]
     Command {
-        /// The program.
         program: String,
         /// Its exit code, in words.
         code: String,
-        /// Its last line.
         said: String,
     },
     /// Nothing was there to be stopped.

@@ -38,7 +38,6 @@ pub(crate) enum ExposureError {
     Moment {
         /// As it stands there.
         at: String,
-        /// The reason.
         source: jiff::Error,
     },
 }

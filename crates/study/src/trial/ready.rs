@@ -26,9 +26,6 @@ pub(crate) struct Ready {
 
 /// Gets the servers of a point ready: reset, warm, links measured, the study's steps done, standbys
 /// streaming.
-///
-/// # Errors
-/// What failed, in words.
 pub(crate) fn servers(
     point: &Point,
     site: &mut Site,
@@ -46,9 +43,6 @@ pub(crate) fn servers(
 }
 
 /// Puts poolers, guards and routes between clients and servers.
-///
-/// # Errors
-/// What failed, in words.
 pub(crate) fn fronts(point: &Point, site: &mut Site, place: &Place<'_>) -> Result<(), String> {
     let text = |error: site::Error| error.to_string();
     site.put_in_front(point, place.labs, place.program).map_err(text)?;
@@ -56,9 +50,6 @@ pub(crate) fn fronts(point: &Point, site: &mut Site, place: &Place<'_>) -> Resul
 }
 
 /// Gets servers that were restarted ready again: warm, clients routed.
-///
-/// # Errors
-/// What failed, in words.
 pub(crate) fn again(point: &Point, site: &Site) -> Result<(), String> {
     warm_up(point, site)?;
     site.route_cluster(point).map_err(|error| error.to_string())

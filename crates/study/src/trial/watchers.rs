@@ -53,7 +53,6 @@ impl Watchers {
         Watchers { is_over, threads }
     }
 
-    /// Ends them.
     pub(crate) fn stop(self) -> Watched {
         self.is_over.store(true, Ordering::Relaxed);
         let servers = self.threads.into_iter().map(|thread| thread.join().unwrap_or_default());

@@ -124,9 +124,6 @@ impl Scram {
     }
 
     /// The client-final message, which answers the server-first message `challenge`.
-    ///
-    /// # Errors
-    /// All but [`ScramError::Refused`] and [`ScramError::WrongSignature`].
     pub fn proof(
         &mut self,
         challenge: &[u8],

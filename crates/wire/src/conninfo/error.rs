@@ -6,6 +6,7 @@ use crate::auth::MethodError;
 
 /// Error in a conninfo; libpq's words if libpq has them, since wrappers read them.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum ConninfoError {
     /// No such keyword.
     #[error("invalid connection option \"{0}\"")]
@@ -31,11 +32,9 @@ pub enum ConninfoError {
          \"/\"): \"{uri}\""
     )]
     AfterBracket {
-        /// The unexpected character.
         character: char,
         /// Its position, in bytes from 1.
         position: usize,
-        /// The whole.
         uri: String,
     },
     /// `?a=b=c`
@@ -58,53 +57,25 @@ pub enum ConninfoError {
     SpacesInUri(String),
     /// A word that this keyword does not take.
     #[error("invalid {keyword} value: \"{value}\"")]
-    InvalidValue {
-        /// The keyword.
-        keyword: &'static str,
-        /// The word.
-        value: String,
-    },
+    InvalidValue { keyword: &'static str, value: String },
     /// No version of TLS. libpq puts this keyword alone in quotes, since PostgreSQL 17.
     #[error("invalid \"{keyword}\" value: \"{value}\"")]
-    InvalidVersion {
-        /// The keyword.
-        keyword: &'static str,
-        /// The word.
-        value: String,
-    },
+    InvalidVersion { keyword: &'static str, value: String },
     /// Not a number.
     #[error("invalid integer value \"{value}\" for connection option \"{keyword}\"")]
-    InvalidInteger {
-        /// The keyword.
-        keyword: &'static str,
-        /// The value.
-        value: String,
-    },
+    InvalidInteger { keyword: &'static str, value: String },
     /// Not a port.
     #[error("invalid port number: \"{0}\"")]
     InvalidPort(String),
     /// Lists of different lengths.
     #[error("could not match {hosts} host names to {addresses} hostaddr values")]
-    HostsAndAddresses {
-        /// Number of names.
-        hosts: usize,
-        /// Number of addresses.
-        addresses: usize,
-    },
+    HostsAndAddresses { hosts: usize, addresses: usize },
     /// Lists of different lengths.
     #[error("could not match {ports} port numbers to {hosts} hosts")]
-    PortsAndHosts {
-        /// Number of ports.
-        ports: usize,
-        /// Number of hosts.
-        hosts: usize,
-    },
+    PortsAndHosts { ports: usize, hosts: usize },
     /// Longer than the kernel takes.
     #[error("Unix-domain socket path \"{path}\" is too long (maximum 107 bytes)")]
-    SocketPathTooLong {
-        /// The path.
-        path: String,
-    },
+    SocketPathTooLong { path: String },
     /// No user given, and the operating system has no name for this one.
     #[error("no user name is given, and this process's user has none")]
     NoUser,
@@ -141,7 +112,6 @@ pub enum ConninfoError {
     /// A line that is none.
     #[error("syntax error in service file \"{path}\", line {line}")]
     ServiceSyntax {
-        /// The file.
         path: String,
         /// The line, from 1.
         line: usize,
@@ -151,9 +121,7 @@ pub enum ConninfoError {
         "nested \"{keyword}\" specifications not supported in service file \"{path}\", line {line}"
     )]
     NestedService {
-        /// `service` or `servicefile`.
         keyword: &'static str,
-        /// The file.
         path: String,
         /// The line, from 1.
         line: usize,

@@ -141,7 +141,6 @@ impl Values {
         self.given(name).filter(|value| !value.is_empty())
     }
 
-    /// As [`Values::value`], owned.
     pub(super) fn owned(&self, name: &str) -> Option<String> {
         self.value(name).map(str::to_owned)
     }

@@ -57,7 +57,6 @@ pub struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// At least one.
     fn socket_directories(&self) -> &'a [&'a str] {
         if self.socket_directories.is_empty() {
             SOCKET_DIRECTORIES

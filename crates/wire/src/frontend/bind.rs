@@ -26,9 +26,6 @@ pub struct Bind<'a> {
 
 impl<'a> Bind<'a> {
     /// Begins a message at the end of `out`.
-    ///
-    /// # Errors
-    /// A NUL in a name.
     #[inline]
     pub fn begin(
         out: &'a mut Vec<u8>,

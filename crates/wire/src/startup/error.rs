@@ -9,6 +9,7 @@ use crate::{ProtocolError, ProtocolVersion, SqlState};
 
 /// Error of a start-up; libpq's words if libpq has them.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum StartupError {
     /// The server refused, in its own words.
     #[error("{0}")]
@@ -25,7 +26,6 @@ pub enum StartupError {
     /// A method that this client does not speak.
     #[error("authentication method {name} (number {code}) is not supported")]
     UnsupportedMethod {
-        /// Its name.
         name: &'static str,
         /// Its number in the protocol.
         code: i32,

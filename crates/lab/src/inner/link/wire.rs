@@ -28,7 +28,6 @@ use crate::wait::wait_until;
 /// Two interfaces of one name, in two networks, and an echo behind the far one.
 #[derive(Debug)]
 pub(super) struct Wire {
-    /// The echo.
     program: Program,
     /// The program that runs as an echo and a ping.
     executable: PathBuf,
@@ -181,7 +180,6 @@ impl Wire {
 struct CutWay<'w> {
     sender: &'w Network,
     receiver: &'w Network,
-    /// The receiver's.
     address: String,
 }
 

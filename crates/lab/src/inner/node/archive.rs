@@ -13,7 +13,6 @@ use crate::inner::program::Runs;
 use crate::verb::Backup;
 
 impl Node {
-    /// As [`crate::Node::take_backup`].
     pub(crate) fn take_backup(&mut self) -> Result<(), Error> {
         self.program.expect_running("backing up")?;
         let backup = self.backup();
@@ -22,7 +21,6 @@ impl Node {
         self.base_backup(&Backup { of, at }, &backup, None)
     }
 
-    /// As [`crate::Node::restore`].
     pub(crate) fn restore(&mut self) -> Result<(), Error> {
         let doing = "restoring";
         self.program.expect_stopped(doing)?;

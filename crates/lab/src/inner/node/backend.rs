@@ -11,7 +11,6 @@ use crate::inner::program::Runs;
 use crate::wait::wait_until;
 
 impl Node {
-    /// As [`crate::Node::kill_backend`].
     pub(crate) fn kill_backend(&self, timeout: Duration) -> Result<Duration, Error> {
         self.program.expect_running(KILLING)?;
         let mut session = self.admin().connect()?;

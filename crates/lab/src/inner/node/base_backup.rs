@@ -13,9 +13,6 @@ use crate::verb::Backup;
 impl Node {
     /// Copies the data of a server that runs to `directory`; by a replication slot, where a standby
     /// goes on from there.
-    ///
-    /// # Errors
-    /// [`Error::Backup`] with what pg_basebackup said.
     pub(super) fn base_backup(
         &self,
         from: &Backup,

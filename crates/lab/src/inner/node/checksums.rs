@@ -10,7 +10,6 @@ use crate::files::write_file;
 use crate::inner::node::Node;
 
 impl Node {
-    /// As [`crate::Node::check_checksums`].
     pub(crate) fn check_checksums(&mut self) -> Result<Checksums, Error> {
         self.program.expect_stopped("checking the checksums of")?;
         let output = self.program.file("checksums.log");

@@ -21,14 +21,12 @@ impl Snapshot {
         Copied { directory: self.directory.clone(), bytes: self.bytes }
     }
 
-    /// As [`crate::Snapshot::remove`].
     pub(crate) fn remove(self) -> Result<(), Error> {
         remove_tree(&self.directory)
     }
 }
 
 impl Node {
-    /// As [`crate::Node::snapshot`].
     pub(crate) fn snapshot(&self) -> Result<Snapshot, Error> {
         self.program.expect_stopped("copying")?;
         let directory = self.program.shared.new_snapshot_directory();

@@ -23,7 +23,6 @@ pub(super) fn of(config: &NodeConfig, program: &Program, port: u16) -> Option<Di
 }
 
 impl Node {
-    /// As [`crate::Node::power_cut`].
     pub(crate) fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
         let doing = "cutting the power of";
         let cut = self.with_disk(doing, |disk, init| disk.cut(init, seed, at))?;
@@ -38,7 +37,6 @@ impl Node {
         }
     }
 
-    /// As [`crate::Node::fail_disk`].
     pub(crate) fn fail_disk(&mut self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
         self.with_disk("failing requests of", |disk, _| disk.fail_from(at, fault)).map(drop)
     }
@@ -66,7 +64,6 @@ impl Node {
         Err(Error::DataLost { node: self.name().to_owned(), why })
     }
 
-    /// As [`crate::Node::sync`].
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
         self.with_disk("syncing", |disk, init| disk.sync(init)).map(drop)
     }
@@ -84,7 +81,6 @@ impl Node {
         }
     }
 
-    /// As [`crate::Node::data_bytes`].
     pub(crate) fn data_bytes(&self) -> Result<u64, Error> {
         let data = self.data_here()?;
         self.program.owner.access(|| bytes_below(&data)).map_err(failed("measuring", &data))

@@ -11,7 +11,6 @@ use crate::format::Format;
 use crate::inner::node::Node;
 
 impl Node {
-    /// As [`crate::Node::format`].
     pub(crate) fn format(&self) -> Result<Format, Error> {
         let doing = "reading the format of";
         self.program.expect_stopped(doing)?;

@@ -9,7 +9,6 @@ use crate::files::write_file;
 use crate::inner::node::Node;
 
 impl Node {
-    /// As [`crate::Node::reset_wal`].
     pub(crate) fn reset_wal(&mut self) -> Result<(), Error> {
         self.program.expect_stopped("resetting the WAL of")?;
         self.give_power("resetting the WAL of")?;

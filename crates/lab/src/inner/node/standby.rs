@@ -11,9 +11,6 @@ use crate::wait::wait_until;
 impl Node {
     /// Makes its data directory from a base backup that is taken at `from`, as that of a standby
     /// that streams as `upstream` says. The slot is there.
-    ///
-    /// # Errors
-    /// [`Error::State`]; [`Error::Backup`] with what pg_basebackup said.
     pub(crate) fn init_from_backup(
         &mut self,
         from: &Backup,
@@ -39,7 +36,6 @@ impl Node {
         self.data_here().is_ok_and(|data| data.join("standby.signal").is_file())
     }
 
-    /// As [`crate::Node::promote`].
     pub(crate) fn promote(&mut self) -> Result<(), Error> {
         self.program.expect_running("promoting")?;
         if !self.is_standby() {

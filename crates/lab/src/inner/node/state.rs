@@ -10,7 +10,6 @@ use crate::inner::node::Node;
 use crate::inner::program::Runs;
 
 impl Node {
-    /// As [`crate::Node::record_writes`].
     pub(crate) fn record_writes(&mut self, bytes: Option<u64>) -> Result<(), Error> {
         self.with_disk("recording the writes of", |disk, init| match bytes {
             Some(bytes) => {
@@ -22,14 +21,12 @@ impl Node {
         .map(drop)
     }
 
-    /// As [`crate::Node::end_record`].
     pub(crate) fn end_record(&mut self) -> Result<Recorded, Error> {
         let doing = "ending the log of";
         let recorded = self.with_disk(doing, Disk::end_record)?;
         recorded.ok_or_else(|| self.program.state(doing, NO_DISK))
     }
 
-    /// As [`crate::Node::load_state`].
     pub(crate) fn load_state(&mut self) -> Result<(), Error> {
         self.program.kill9()?;
         self.program.make_directory()?;
@@ -44,19 +41,16 @@ impl Node {
         Ok(())
     }
 
-    /// As [`crate::Node::power_off`].
     pub(crate) fn power_off(&mut self) -> Result<(), Error> {
         self.program.kill9()?;
         self.with_disk("switching off", Disk::power_off).map(drop)
     }
 
-    /// As [`crate::Node::state_path`].
     pub(crate) fn state_path(&self) -> Result<PathBuf, Error> {
         let disk = self.disk.as_ref().map(Disk::patch_path);
         disk.ok_or_else(|| self.program.state("exploring", NO_DISK))
     }
 
-    /// As [`crate::Node::disk_directory`].
     pub(crate) fn disk_directory(&self) -> Result<PathBuf, Error> {
         let disk = self.disk.as_ref().map(|disk| disk.directory().to_owned());
         disk.ok_or_else(|| self.program.state("exploring", NO_DISK))

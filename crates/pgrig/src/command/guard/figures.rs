@@ -75,7 +75,6 @@ impl Figures {
         self.now = Now { is_connected: pulse.is_connected, primary, windows, open };
     }
 
-    /// The exposition.
     pub(super) fn text(&self) -> String {
         let mut text = Text::default();
         let Now { is_connected, primary, windows, open } = &self.now;

@@ -48,7 +48,6 @@ impl Service {
         }
     }
 
-    /// It lives.
     pub(super) fn pulse(&mut self, pulse: &Pulse<'_>) {
         if self.lived.is_none_or(|lived| lived.elapsed() >= LIVES_EVERY) {
             self.lived = Some(Instant::now());

@@ -17,9 +17,6 @@ pub struct Choice {
 
 impl Choice {
     /// The points of A and of B, which are one where their variants are.
-    ///
-    /// # Errors
-    /// [`ChoiceError`]
     pub fn points(&self, study: &Study) -> Result<[usize; 2], ChoiceError> {
         let points = || study.points.iter().map(|point| &point.name);
         let scenarios = distinct(points().map(|name| name.scenario.as_str()));
@@ -105,7 +102,6 @@ fn distinct<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     distinct
 }
 
-/// `clients=16,scale=10`
 fn words(axes: &[(String, String)]) -> String {
     let words: Vec<String> = axes.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
     words.join(",")

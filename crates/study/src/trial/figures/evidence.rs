@@ -58,7 +58,6 @@ impl Figures {
     }
 }
 
-/// Nanoseconds as milliseconds.
 pub(super) fn ms(ns: f64) -> f64 {
     ns / 1e6
 }
