@@ -333,7 +333,8 @@ mod tests {
                 (found, _) => panic!("{found:?} is not {expected:?}"),
             }
         };
-        let sample = r#"{"at":18446744073709551615,"node":"machine","metric":"m","value":1.5}"#;
+        let sample =
+            r#"{"at":18446744073709551615,"node":"machine","metric":"m","label":"","value":1.5}"#;
         let samples = format!(r#"{{"samples":[{sample},{sample}]}}"#);
         let rest = json(&Answer::Readings(Box::default()));
         check(&[&samples, &samples, &rest], Ok(4));

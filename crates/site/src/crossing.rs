@@ -24,7 +24,9 @@ pub fn crossings(site: &Site) -> Result<Vec<Crossing>, Error> {
             .nodes
             .iter()
             .any(|node| node.name == link.server() && matches!(node.server, lab::Server::Node(_)));
-        let bytes_per_s = if leads_to_postgres { link.link.carries()? } else { None };
+        // A link on a host ends there, and takes no connection from here.
+        let is_here = link.host().is_none();
+        let bytes_per_s = if leads_to_postgres && is_here { link.link.carries()? } else { None };
         let round_trip_ms = link.link.measure()?.with.median.as_secs_f64() * 1e3;
         Ok(Crossing { link: link.name().to_owned(), round_trip_ms, bytes_per_s })
     };

@@ -14,7 +14,7 @@ fn a_study_is_planned_with_other_values_and_in_part() {
     };
     check(&["--only", "function"], "1 trials in up to 1 rounds", "read_write");
     check(&["--set", "workloads.read_only.clients=3"], "3 clients  fits", "");
-    check(&["--set", "rounds=2"], "published/read_only    1 ×", "");
+    check(&["--set", "rounds=2"], "published/read_only    2 ×", "");
     check(&["--set", "scenarios.function.rounds=2"], "published/function     2 ×", "");
 }
 

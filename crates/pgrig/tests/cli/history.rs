@@ -2,6 +2,9 @@
 
 use std::process::Command;
 
+use record::Conditions;
+use record::comparison::{Background, Instances};
+
 use crate::Desk;
 
 /// A record of a comparison with this throughput of B ÷ A.
@@ -21,11 +24,13 @@ fn write_record(desk: &Desk, name: &str, time: &str, ratio: f64) {
     });
     let record = serde_json::json!({
         "format": 2, "pgrig": "0.1.0", "started_at": time, "command": "pgrig compare",
-        "commit": null, "answer": "Cannot tell.", "a": side, "b": side, "self": true,
-        "data": "copied", "clients": 1, "block_ms": 200, "rest_ms": 5, "pairs": 200,
+        "commit": null, "workload": "", "answer": "Cannot tell.", "a": side, "b": side, "self": true,
+        "set": [], "data": "copied", "clients": 1, "block_ms": 200, "rest_ms": 5, "pairs": 200,
         "seconds": 40.0, "threshold": 0.03, "confidence": 0.95, "seed": 1, "stop": "time",
         "figures": [figure("throughput", ratio), figure("p99", 1.0)],
-        "waits": [], "plans": [], "doubts": [],
+        "decides": ["throughput", "p99"], "instances": Instances::default(),
+        "background": <[Background; 2]>::default(), "conditions": Conditions::default(),
+        "waits": [], "plans": [], "notes": [], "doubts": [],
         "facts": [{ "group": "machine", "name": "processor", "value": "one" }],
     });
     desk.write(&format!("{name}/comparison.json"), &record.to_string());

@@ -209,7 +209,7 @@ const CONNECTIONS_PER_S: f64 = 500.0;
 /// The probes' first and last readings, writing the record.
 const TRIAL_S: f64 = 1.0;
 /// States of power cuts that two processors recover and look through.
-const STATES_PER_S: f64 = 2.0;
+const STATES_PER_S: f64 = 5.0;
 /// States of a recovery in which the power is cut once more, and the recovery itself.
 const SECOND_STATES: u32 = 5;
 /// A base backup of a small cluster before, its copy and the replay of an archive after.
