@@ -416,8 +416,9 @@ impl<'c, 'a> Course<'c, 'a> {
             >= figure::transactions_min(quantile) as f64 * share;
         let rule = &self.contest.rule;
         rule.stops(&self.found.figures, is_due).or_else(|| {
-            rule.are_judged(&figure::series(&self.units, &self.contest.names()))
-                .then_some(Stop::Decided)
+            let is_judged = !rule.claims.is_empty()
+                && rule.are_judged(&figure::series(&self.units, &self.contest.names()));
+            is_judged.then_some(Stop::Decided)
         })
     }
 }

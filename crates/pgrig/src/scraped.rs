@@ -19,12 +19,7 @@ pub(crate) struct Scraped<T> {
 impl<T: Figures> Scraped<T> {
     /// Opens the place, and says where it is.
     pub(crate) fn open(place: Option<&Place>, figures: T) -> Result<Scraped<T>, Complaint> {
-        let publisher = place.map(|place| Publisher::open(place, figures.text())).transpose();
-        let publisher = publisher.map_err(|error| Complaint::new(&error).hinted(error.hint()))?;
-        if let Some(address) = publisher.as_ref().and_then(Publisher::address) {
-            terminal::narrate(format_args!("  metrics         http://{address}/metrics"));
-        }
-        Ok(Scraped { publisher, figures })
+        Ok(Scraped { publisher: publisher(place, figures.text())?, figures })
     }
 
     /// Takes something in, and shows it.
@@ -36,6 +31,19 @@ impl<T: Figures> Scraped<T> {
             self.publisher = None;
         }
     }
+}
+
+/// Opens a place, if one was asked for, with a first text, and says where it is.
+pub(crate) fn publisher(
+    place: Option<&Place>,
+    first: String,
+) -> Result<Option<Publisher>, Complaint> {
+    let publisher = place.map(|place| Publisher::open(place, first)).transpose();
+    let publisher = publisher.map_err(|error| Complaint::new(&error).hinted(error.hint()))?;
+    if let Some(address) = publisher.as_ref().and_then(Publisher::address) {
+        terminal::narrate(format_args!("  metrics         http://{address}/metrics"));
+    }
+    Ok(publisher)
 }
 
 /// Figures that make a text.

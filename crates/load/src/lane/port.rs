@@ -5,7 +5,7 @@
 //! its socket takes no more bytes. Everything else (connecting, TLS, a connection for each
 //! transaction, the lane's wake-up call) stays with epoll, whose descriptor the ring watches.
 
-use std::{io, time::Duration};
+use std::{io, ops::Range, time::Duration};
 
 use os::ring::{Arrival, Arrived, Ring, Send, Short};
 use record::SocketIo;
@@ -28,6 +28,8 @@ pub(crate) struct Port {
     sends: Vec<Send>,
     /// The session of each send.
     owners: Vec<usize>,
+    /// The buffers that the lane's output does not fill in this turn.
+    spare: (Vec<u8>, Vec<(usize, Range<usize>)>),
     /// The last turn in which each session sent.
     sent_in: Vec<u32>,
     turn: u32,
@@ -43,6 +45,7 @@ impl Port {
             unwatched: Vec::new(),
             sends: Vec::new(),
             owners: Vec::new(),
+            spare: Default::default(),
             sent_in: vec![0; sessions],
             turn: 0,
             each_ns: 0,
@@ -105,8 +108,10 @@ impl Lane<'_> {
     pub(super) fn ring_turn(&mut self, deadline: u64) {
         self.write_notes();
         let Some(mut port) = self.port.take() else { return };
-        let out = std::mem::take(&mut self.out);
-        let mut unsent = std::mem::take(&mut self.unsent);
+        // What arrives is answered into the other buffers, and is sent in the next turn.
+        let (out, unsent) = std::mem::take(&mut port.spare);
+        let mut out = std::mem::replace(&mut self.out, out);
+        let mut unsent = std::mem::replace(&mut self.unsent, unsent);
         port.begin_turn();
         let mut late = Vec::new();
         for (index, range) in unsent.drain(..) {
@@ -160,10 +165,8 @@ impl Lane<'_> {
         }
         if let Some(port) = &mut self.port {
             port.ring.reuse(arrivals);
-        }
-        if self.unsent.is_empty() {
-            (self.out, self.unsent) = (out, unsent);
-            self.out.clear();
+            out.clear();
+            port.spare = (out, unsent);
         }
     }
 

@@ -1,6 +1,8 @@
 //! Messages between a rig and its init: one message is one packet of a `SOCK_SEQPACKET` socket, in JSON.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -49,6 +51,13 @@ pub(crate) enum Report {
 impl Request {
     pub(crate) fn encode(&self) -> io::Result<Vec<u8>> {
         if let Self::Spawn { command, .. } = self {
+            // The init could not say which text it was.
+            let env = command.env.iter().flat_map(|(name, value)| [name, value]);
+            let mut texts = command.args.iter().chain(env).map(OsString::as_os_str);
+            let has_nul = |text: &OsStr| text.as_bytes().contains(&0);
+            if has_nul(command.program.as_os_str()) || texts.any(has_nul) {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
             // The init has no terminal, and a pipe's other end would be in the wrong process.
             let outputs = [&command.stdout, &command.stderr];
             let is_open = |output: &&Output| matches!(output, Output::Inherited | Output::Pipe);
@@ -137,6 +146,7 @@ mod tests {
         let refused = |command: Command| {
             Request::Spawn { command, network: None }.encode().unwrap_err().kind()
         };
+        assert_eq!(refused(Command::new("a\0b")), io::ErrorKind::InvalidInput);
         assert_eq!(refused(Command::new("a").stdout(Output::Pipe)), io::ErrorKind::Unsupported);
         let long = "x".repeat(MESSAGE_BYTES_MAX);
         assert_eq!(refused(Command::new("a").arg(long)), io::ErrorKind::ArgumentListTooLong);

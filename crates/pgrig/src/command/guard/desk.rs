@@ -10,6 +10,7 @@ use super::hook::Hook;
 use super::service::Service;
 use crate::arguments::GuardRunArguments;
 use crate::complaint::Complaint;
+use crate::scraped;
 use crate::terminal::{self, BAD, FAINT, GOOD, UNSURE, styled};
 
 pub(super) struct Desk {
@@ -24,17 +25,7 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) fn open(arguments: &GuardRunArguments) -> Result<Desk, Complaint> {
         let figures = Figures::default();
-        let publisher = match &arguments.metrics {
-            None => None,
-            Some(place) => {
-                let publisher = Publisher::open(place, figures.text())
-                    .map_err(|error| Complaint::new(&error).hinted(error.hint()))?;
-                if let Some(address) = publisher.address() {
-                    terminal::narrate(format_args!("metrics at http://{address}/metrics"));
-                }
-                Some(publisher)
-            }
-        };
+        let publisher = scraped::publisher(arguments.metrics.as_ref(), figures.text())?;
         let service = Service::from_environment()
             .map_err(|why| Complaint::new(format_args!("telling systemd: {why}")))?;
         let hook = arguments.exec.as_deref().map(Hook::new);

@@ -133,13 +133,12 @@ impl Figures {
         text.end()
     }
 
-    /// Several standbys may have one name; each is a sample of its own all the same.
+    /// Standbys of one name share a sample, as no two may have the same labels: that of the nearest one.
     fn standbys(&self, text: &mut Text) {
         let standbys = self.now.primary.as_ref().map_or(&[][..], |primary| &primary.standbys);
         let mut named: BTreeMap<&str, (bool, Option<u64>)> = BTreeMap::new();
         for (name, streams, behind) in standbys {
             let one = named.entry(name).or_insert((*streams, *behind));
-            // The one that is nearest to the primary.
             *one = (one.0 || *streams, [one.1, *behind].into_iter().flatten().min());
         }
         let help = "1 if a connected standby streams, 0 if it catches up.";
