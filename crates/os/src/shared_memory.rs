@@ -1,4 +1,5 @@
-//! Shared memory that killed processes leave behind where no IPC namespace takes it away.
+//! Shared memory that killed processes leave behind. An IPC namespace takes it away at its own end only,
+//! and until then a server whose data directory has the same inode finds the segment of another one.
 //!
 //! PostgreSQL holds two kinds: files `/dev/shm/PostgreSQL.*` and a small System V segment. Which
 //! ones are a process's own can be read in its `/proc/PID/maps` while it lives. A segment that

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::common::{node, open, settings};
-use lab::{Error, Lab, Node, NodeConfig, StopMode};
+use lab::{Error, Isolation, Lab, Node, NodeConfig, StopMode};
 
 /// A busy machine may take this long for what takes milliseconds.
 const LONG: Duration = Duration::from_secs(60);
@@ -46,6 +46,12 @@ fn standbys_stream_in_their_roles_and_one_is_promoted() {
     primary.wait_for_standby(&first, Some("sync"), LONG).unwrap();
 
     primary.kill9().unwrap();
+    if !matches!(lab.isolation(), Isolation::Keeper { .. }) {
+        let segments = "SELECT count(*) - 2 FROM regexp_split_to_table(\
+            pg_read_file('/proc/sysvipc/shm'), '\\n')";
+        let segments = second.value(segments).unwrap();
+        assert_eq!(segments.as_deref(), Some("2"), "those of the standbys");
+    }
     first.promote().unwrap();
     assert!(!first.is_standby());
     second.follow(&first, None).unwrap();

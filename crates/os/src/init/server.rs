@@ -112,7 +112,7 @@ fn serve(socket: BorrowedFd<'_>, isolation: Isolation, removed: Option<&Path>) -
             return 1;
         }
     };
-    let left = (isolation == Isolation::Keeper).then(Segments::default);
+    let left = Segments::default();
     let (spawned, networks) = (HashMap::new(), HashMap::new());
     let mut server = Server { socket, children, spawned, networks, left };
     server.run();
@@ -151,8 +151,8 @@ struct Server<'a> {
     spawned: HashMap<i32, Option<PathBuf>>,
     /// The network namespaces that it keeps alive, by their descriptors.
     networks: HashMap<i32, OwnedFd>,
-    /// Shared memory that killed processes have left; in namespaces it ends with them.
-    left: Option<Segments>,
+    /// Shared memory that killed processes leave.
+    left: Segments,
 }
 
 impl Server<'_> {
@@ -272,14 +272,14 @@ impl Server<'_> {
                 .collect();
             for pid in &affected {
                 if signal == libc::SIGKILL {
-                    self.note_shared_memory(*pid);
+                    self.left.note(*pid);
                 }
                 kill(*pid, signal)?;
                 reached.insert(*pid);
             }
             let lasting = [libc::SIGKILL, libc::SIGSTOP, libc::SIGCONT].contains(&signal);
             if affected.is_empty() || !lasting {
-                self.remove_shared_memory();
+                self.left.remove();
                 return Ok(i32::try_from(reached.len()).unwrap_or(i32::MAX));
             }
             if Instant::now() >= deadline {
@@ -337,7 +337,7 @@ impl Server<'_> {
         loop {
             if let Ok(processes) = processes::all() {
                 for pid in processes::tree(&processes, own_pid()).into_iter().skip(1) {
-                    self.note_shared_memory(pid);
+                    self.left.note(pid);
                     let _ = kill(pid, libc::SIGKILL);
                 }
             }
@@ -345,22 +345,10 @@ impl Server<'_> {
                 match rustix::process::wait(WaitOptions::NOHANG) {
                     Ok(Some(_)) => {}
                     Ok(None) => break,
-                    Err(_) => return self.remove_shared_memory(),
+                    Err(_) => return self.left.remove(),
                 }
             }
             std::thread::sleep(SCAN_PAUSE);
-        }
-    }
-
-    fn note_shared_memory(&mut self, pid: i32) {
-        if let Some(left) = &mut self.left {
-            left.note(pid);
-        }
-    }
-
-    fn remove_shared_memory(&mut self) {
-        if let Some(left) = &mut self.left {
-            left.remove();
         }
     }
 }
