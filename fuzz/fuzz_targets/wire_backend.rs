@@ -3,7 +3,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::trace::{self, Detail, Origin};
 use wire::{Message, frame};
 
 fuzz_target!(|input: &[u8]| {
@@ -14,9 +13,6 @@ fuzz_target!(|input: &[u8]| {
             read(message);
         }
     }
-    trace::dump(Origin::Backend, input, Detail::Full);
-    trace::dump(Origin::Frontend, input, Detail::Stable);
-    trace::start(input);
 });
 
 fn read(message: Message<'_>) {

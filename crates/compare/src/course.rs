@@ -207,10 +207,10 @@ impl<'c, 'a> Course<'c, 'a> {
         let note = format!(
             "vacuum, a checkpoint, a restart and warming up take {} before each segment of {}: {fits} of \
              the {OBSERVATIONS_MIN} segments that an interval takes fit into {}; {} would do",
-            words::duration(between_s),
-            words::duration(segment_s),
-            words::duration(self.contest.max_time.as_secs_f64()),
-            words::duration(needs_s),
+            terms::duration(between_s),
+            terms::duration(segment_s),
+            terms::duration(self.contest.max_time.as_secs_f64()),
+            terms::duration(needs_s),
         );
         observe(Told::Short(&note));
         self.found.doubts.push(note);

@@ -103,7 +103,7 @@ pub(crate) fn of_cut_tidying(
         format!(
             "vacuum and checkpoint before a segment were not done within {} and were ended, {a} times on \
              {one} and {b} times on {other}: a part of that work may be in the figures",
-            words::duration(limit.as_secs_f64())
+            terms::duration(limit.as_secs_f64())
         )
     })
 }

@@ -18,7 +18,7 @@ pub(crate) fn settle(contest: &mut Contest<'_>, shape: Shape, common: &Common) -
             deciding.push(metric);
             continue;
         }
-        let needs = words::duration(needs_s);
+        let needs = terms::duration(needs_s);
         let is_asked = !common.decides.is_empty();
         // The median takes as few transactions as there can be.
         let below = [Metric::P95, Metric::P50].into_iter().find(|one| {

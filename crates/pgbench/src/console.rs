@@ -7,7 +7,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
-use words::visible;
+use terms::visible;
 
 use crate::colours::{Colours, Kind};
 

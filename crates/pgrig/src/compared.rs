@@ -23,7 +23,7 @@ pub(crate) fn print(found: &Comparison) {
     let head = format!("  {:<40}{:>12}{:>12}   {}", "", "A", "B", "B ÷ A");
     terminal::result(styled(STRONG, head.trim_end()));
     for figure in &found.figures {
-        let [a, b] = [figure.a, figure.b].map(words::figure);
+        let [a, b] = [figure.a, figure.b].map(terms::figure);
         let ratio = match (&figure.b_over_a, figure.is_of_nothing()) {
             (Some(ratio), _) => ratio.words(),
             (None, true) => "next to nothing".to_owned(),
@@ -93,7 +93,7 @@ fn plans(found: &Comparison) {
         terminal::result(format_args!("  the plans differ: {statement}"));
         for (side, plan) in [("A", &pair.a), ("B", &pair.b)] {
             let steps: Vec<&str> = plan.steps.iter().map(|step| step.trim()).collect();
-            let cost = words::figure(plan.cost);
+            let cost = terms::figure(plan.cost);
             terminal::result(format_args!("    {side}  cost {cost:>8}  {}", steps.join(" ← ")));
         }
     }

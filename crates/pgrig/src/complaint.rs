@@ -83,10 +83,10 @@ fn render(
     renderer: &Renderer,
 ) -> String {
     // A study is somebody else's text.
-    let path = words::visible(&format!("{place}/{}", problem.file)).into_owned();
+    let path = terms::visible(&format!("{place}/{}", problem.file)).into_owned();
     let (message, hint) =
-        (words::visible(&problem.message), problem.hint.as_deref().map(words::visible));
-    let text = folder.files.get(&problem.file).map(|text| words::visible_in_place(text));
+        (terms::visible(&problem.message), problem.hint.as_deref().map(terms::visible));
+    let text = folder.files.get(&problem.file).map(|text| terms::visible_in_place(text));
     let mut groups = Vec::new();
     let title = level.primary_title(&*message);
     match &text {

@@ -161,7 +161,7 @@ fn benchmark_action(figures: &[Measure], more_is_better: bool) -> String {
         }
         entry
     });
-    words::escaped(&format!("{:#}\n", Value::Array(entries.collect()))).into_owned()
+    terms::escaped(&format!("{:#}\n", Value::Array(entries.collect()))).into_owned()
 }
 
 /// Bencher Metric Format: benchmark → measure → value and bounds.
@@ -176,7 +176,7 @@ fn bencher(figures: &[Measure]) -> String {
         let measure = figure.name.replace('_', "-");
         benchmarks.entry(&figure.benchmark).or_default().insert(measure, value);
     }
-    words::escaped(&format!("{:#}\n", json!(benchmarks))).into_owned()
+    terms::escaped(&format!("{:#}\n", json!(benchmarks))).into_owned()
 }
 
 #[cfg(test)]

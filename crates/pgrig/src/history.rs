@@ -79,7 +79,7 @@ pub(crate) fn add(
     let line = line.line();
     let file = open(path, OpenOptions::new().create(true).append(true));
     let written =
-        file.and_then(|mut file| file.write_all(words::escaped(&format!("{line}\n")).as_bytes()));
+        file.and_then(|mut file| file.write_all(terms::escaped(&format!("{line}\n")).as_bytes()));
     written.map_err(|error| failed("writing", path, &error))
 }
 

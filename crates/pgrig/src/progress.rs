@@ -4,8 +4,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::{Ending, Paired, Trial};
 use spec::{Named, Point, PointName, Study};
 use study::{Event, Stage};
+use terms::{duration, size};
 use verdict::Measured;
-use words::{duration, size};
 
 use crate::summary;
 use crate::terminal::{self, BAD, FAINT, UNSURE, styled};
@@ -113,14 +113,14 @@ impl<'a> Progress<'a> {
             Stage::Connecting { done, of } => (String::new(), format!("connecting {done} of {of}")),
             Stage::WarmingUp { seconds } => (String::new(), format!("warming up {seconds:.0} s")),
             Stage::Measuring { seconds, of_s, tps, p99_ms, backlog } => {
-                let (bar, tps) = (bar(seconds / of_s), words::figure(*tps));
-                let p99 = p99_ms.map(|ms| format!("  p99 {} ms", words::figure(ms)));
+                let (bar, tps) = (bar(seconds / of_s), terms::figure(*tps));
+                let p99 = p99_ms.map(|ms| format!("  p99 {} ms", terms::figure(ms)));
                 let p99 = p99.unwrap_or_default();
                 // A rate that is reached leaves a few transactions waiting, too.
                 let behind = match *backlog as f64 {
                     backlog if backlog > self.rate * 0.1 && self.rate > 0.0 => {
-                        let asked = words::figure(self.rate);
-                        format!(" of {asked}, {} behind", words::figure(backlog))
+                        let asked = terms::figure(self.rate);
+                        format!(" of {asked}, {} behind", terms::figure(backlog))
                     }
                     _ => String::new(),
                 };
@@ -141,11 +141,11 @@ impl<'a> Progress<'a> {
         match &trial.ending {
             // The live line is replaced by the trial's totals.
             Ending::Done => {
-                let words = tps.map(|tps| format!("{} tps", words::figure(tps)));
+                let words = tps.map(|tps| format!("{} tps", terms::figure(tps)));
                 let mut words = words.unwrap_or_default();
                 for one in verdict::missed_rates(self.study, std::slice::from_ref(trial)) {
                     let (asked, backlog) = (one.asked, one.backlog as f64);
-                    let (asked, backlog) = (words::figure(asked), words::figure(backlog));
+                    let (asked, backlog) = (terms::figure(asked), terms::figure(backlog));
                     words.push_str(&format!(" of {asked} asked, {backlog} never started"));
                 }
                 self.say(&format!("{}  {words}", self.trial));

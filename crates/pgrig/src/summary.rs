@@ -6,8 +6,8 @@ use std::path::Path;
 use anstyle::Style;
 use record::Trial;
 use spec::{ClaimKind, Rank, Study};
+use terms::figure;
 use verdict::{ClaimVerdict, Judgement, Measured, Verdict};
-use words::figure;
 
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
 

@@ -31,12 +31,12 @@ pub(crate) fn verbatim(text: impl Display) {
 }
 
 pub(crate) fn json(value: &serde_json::Value) {
-    verbatim(words::escaped(&format!("{value:#}")));
+    verbatim(terms::escaped(&format!("{value:#}")));
 }
 
 /// JSON for programs that read it line by line.
 pub(crate) fn json_line(value: &serde_json::Value) {
-    verbatim(words::escaped(&value.to_string()));
+    verbatim(terms::escaped(&value.to_string()));
 }
 
 /// A line of narration; on a terminal that is too narrow for it, several.
@@ -58,7 +58,7 @@ pub(crate) fn clean(text: &str) -> String {
     let parts = text.split(MARK.as_str()).enumerate();
     // Between two marks stands a colour.
     let parts = parts.map(|(index, part)| match index % 2 {
-        0 => words::visible(part),
+        0 => terms::visible(part),
         _ => part.into(),
     });
     parts.collect()

@@ -94,6 +94,6 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), Error> {
 
 /// Writes a value as JSON that a person can read.
 pub(crate) fn json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
-    out.write_all(words::escaped(&serde_json::to_string_pretty(value)?).as_bytes())?;
+    out.write_all(terms::escaped(&serde_json::to_string_pretty(value)?).as_bytes())?;
     out.write_all(b"\n")
 }

@@ -165,7 +165,7 @@ pub(crate) fn read_logs(
 /// One value a line, so that a person can grep and a reader can stop anywhere.
 pub(crate) fn lines(out: &mut impl Write, values: &[impl serde::Serialize]) -> io::Result<()> {
     for value in values {
-        out.write_all(words::escaped(&serde_json::to_string(value)?).as_bytes())?;
+        out.write_all(terms::escaped(&serde_json::to_string(value)?).as_bytes())?;
         out.write_all(b"\n")?;
     }
     Ok(())

@@ -144,6 +144,6 @@ impl CsvTable {
     fn into_text(self) -> String {
         let bytes = self.0.into_inner().expect("memory takes what is left in the buffer");
         let text = String::from_utf8(bytes).expect("made of texts");
-        words::visible(&text).into_owned()
+        terms::visible(&text).into_owned()
     }
 }

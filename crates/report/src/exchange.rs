@@ -207,13 +207,13 @@ fn case(claim: &ClaimVerdict) -> Case {
         matches!(&claim.measured, Measured::Value { interval, .. } if interval.n == 1);
     let measured = match (figures.measured, figures.low, figures.high) {
         (Some(value), ..) if is_one_round => {
-            format!("{} (one round, no interval)", words::figure(value))
+            format!("{} (one round, no interval)", terms::figure(value))
         }
         (Some(value), Some(low), Some(high)) => {
-            let number = words::figure;
+            let number = terms::figure;
             format!("{} [{}, {}]", number(value), number(low), number(high))
         }
-        (Some(value), ..) => words::figure(value),
+        (Some(value), ..) => terms::figure(value),
         _ => "nothing measured".to_owned(),
     };
     let why = if claim.why.is_empty() { String::new() } else { format!("; {}", claim.why) };

@@ -34,7 +34,7 @@ impl Report<'_> {
         let _ = writeln!(out, "<details><summary>Environment</summary>\n");
         environment::facts(header).iter().for_each(|group| facts(&mut out, group));
         let _ = writeln!(out, "```sh\n{}\n```\n\n</details>", header.again);
-        words::visible(&out).into_owned()
+        terms::visible(&out).into_owned()
     }
 }
 

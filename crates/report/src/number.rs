@@ -2,7 +2,7 @@
 //!
 //! Limits: presentation only; whatever is compared or stored keeps its full precision.
 
-pub(crate) use words::{figure, figure_with_interval as with_interval, percent};
+pub(crate) use terms::{figure, figure_with_interval as with_interval, percent};
 
 /// A figure with its unit: `5,873/s`, `3.1 ms`, `21 %`. Without a unit the bare figure.
 pub(crate) fn with_unit(value: f64, unit: &str) -> String {
@@ -41,7 +41,7 @@ pub(crate) fn as_written(value: f64) -> String {
 
 fn bytes(value: f64, unit: &str) -> String {
     let per = if unit.ends_with("/s") { "/s" } else { "" };
-    let (scaled, unit) = words::scaled(value);
+    let (scaled, unit) = terms::scaled(value);
     format!("{} {unit}{per}", figure(scaled))
 }
 
@@ -50,7 +50,7 @@ fn group(whole: &str) -> String {
         Some(digits) => ("−", digits),
         None => ("", whole),
     };
-    let grouped = digits.parse().map_or_else(|_| digits.to_owned(), words::grouped);
+    let grouped = digits.parse().map_or_else(|_| digits.to_owned(), terms::grouped);
     format!("{sign}{grouped}")
 }
 

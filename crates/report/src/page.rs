@@ -14,7 +14,7 @@ use crate::view::{
 /// shown.
 pub(crate) fn rendered(page: &impl Template) -> String {
     let html = page.render().expect("writing into a string cannot fail");
-    words::visible(&html).into_owned()
+    terms::visible(&html).into_owned()
 }
 
 /// Style sheets, the library's before ours.

@@ -69,7 +69,7 @@ impl Cluster {
 }
 
 fn too_full(number: i32, coming: Coming, needed: i64, free: i64, keep_free: i64) -> Error {
-    let size = |bytes: i64| words::size(bytes.max(0).unsigned_abs());
+    let size = |bytes: i64| terms::size(bytes.max(0).unsigned_abs());
     Error::Refused {
         what: format!(
             "node {number} is too full: {} buckets with {} are to go there, which takes {} with \

@@ -108,11 +108,6 @@ impl Expectation {
         }
     }
 
-    /// The verdict on a value without uncertainty.
-    pub fn judge_exact(&self, value: f64) -> Verdict {
-        self.judge(Ok(&Interval::exact(value, 1)), 1)
-    }
-
     /// The bounds of what is expected; infinite where there is none.
     pub fn range(&self) -> (f64, f64) {
         match *self {
@@ -263,14 +258,6 @@ mod tests {
         check(Ok(&interval(0.5, 3.0, 6)), "the interval reaches across the bound");
         check(Err(NoInterval::NotFinite), "no interval: a value is not a finite number");
         check(Ok(&interval(f64::NAN, 3.0, 6)), "a value is not a number");
-    }
-
-    #[test]
-    fn a_count_needs_no_rounds() {
-        assert_eq!(Equal(0.0).judge_exact(0.0), Verdict::Holds);
-        assert_eq!(Equal(0.0).judge_exact(3.0), Verdict::DoesNotHold);
-        let doubt = Verdict::CannotTell(Doubt::NotANumber);
-        assert_eq!(Equal(0.0).judge_exact(f64::NAN), doubt);
     }
 
     fn expectations() -> impl Strategy<Value = Expectation> {

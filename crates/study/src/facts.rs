@@ -6,7 +6,7 @@ use lab::machine::{Disk, Machine};
 use lab::{Lab, Server, Target};
 use record::Fact;
 use site::{Labs, Site, SiteNode};
-use words::{grouped, size};
+use terms::{grouped, size};
 
 use crate::fit::has::Outside;
 use crate::fleet::Fleet;

@@ -478,7 +478,7 @@ fn run_id() -> String {
 fn what_is_built(plan: &SitePlan) -> String {
     let mut parts = Vec::new();
     if let Some(tables) = &plan.data.pgbench {
-        let accounts = words::grouped(u64::from(tables.scale) * 100_000);
+        let accounts = terms::grouped(u64::from(tables.scale) * 100_000);
         parts.push(format!("scale {}, {accounts} accounts", tables.scale));
     }
     if let Some(script) = &plan.data.script {

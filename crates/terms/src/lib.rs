@@ -1,13 +1,21 @@
-//! Terms that a study's text, the load and the lab share: each has one type.
+//! Terms that a study's text, the load and the lab share, each with one type; numbers and text of
+//! strangers as people read them.
 //!
-//! Reading order: `load` has the terms of clients, `server` those of servers, poolers and links.
+//! Reading order: `load` has the terms of clients, `server` those of servers, poolers and links; `number`
+//! and `figure` write numbers, `visible` text without control characters.
 //!
 //! Limits: nothing is parsed and nothing is done here.
 
+mod figure;
 mod load;
+mod number;
 mod server;
+mod visible;
 
+pub use figure::{figure, figure_with_interval, percent};
 pub use load::{OnLoss, Pace, WarmUp};
+pub use number::{duration, grouped, scaled, size};
 pub use server::{
     Direction, DiskFault, DiskRequest, EndSignal, FileSystem, PoolMode, StopMode, Swallowed,
 };
+pub use visible::{escaped, visible, visible_in_place};

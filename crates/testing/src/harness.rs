@@ -17,7 +17,7 @@ macro_rules! run {
 }
 
 /// As the macro [`run!`](crate::run), for tests with their names. With `--exact` a word of the
-/// command line is a whole name, else a part of one.
+/// command line is a whole name, else a part of one; `--list` prints the names, as cargo's harness does.
 #[must_use]
 pub fn run_named(tests: &[(&str, fn())]) -> ExitCode {
     let (options, wanted): (Vec<String>, Vec<String>) =
@@ -27,6 +27,12 @@ pub fn run_named(tests: &[(&str, fn())]) -> ExitCode {
         true => wanted.iter().any(|word| word == name),
         false => wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str())),
     };
+    if options.iter().any(|option| option == "--list") {
+        tests.iter().filter(|(name, _)| is_wanted(name)).for_each(|(name, _)| {
+            say(&format!("{name}: test"));
+        });
+        return ExitCode::SUCCESS;
+    }
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for (name, test) in tests.iter().filter(|(name, _)| is_wanted(name)) {
         skip::begin(name);

@@ -7,7 +7,7 @@ use stats::Interval;
 
 use crate::claim_verdict::{ClaimVerdict, Measured, Verdict};
 use crate::value;
-use words::figure;
+use terms::figure;
 
 /// The answer of profile smoke.
 const SMOKE: &str = "A check of the rig, not an answer: profile quick gives one.";

@@ -26,7 +26,7 @@ use crate::doubt;
 use crate::gaps::Gaps;
 use crate::paired;
 use crate::rounds::Rounds;
-use words::figure;
+use terms::figure;
 
 /// The confidence of every interval.
 const CONFIDENCE: f64 = 0.95;

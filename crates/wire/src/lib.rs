@@ -24,7 +24,6 @@ pub mod sql_state;
 pub mod startup;
 pub mod tag;
 pub mod tls;
-pub mod trace;
 
 mod cursor;
 mod excerpt;

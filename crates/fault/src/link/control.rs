@@ -78,12 +78,6 @@ impl Counters {
             ..Self::default()
         })
     }
-
-    /// Average delay with which a piece was written.
-    pub fn mean_lateness(&self) -> Duration {
-        let pieces = self.to_packets + self.from_packets;
-        Duration::from_nanos(self.late_ns.checked_div(pieces).unwrap_or(0))
-    }
 }
 
 /// The rig's side of a running relay.

@@ -54,7 +54,7 @@ pub(super) fn check(
     if needed <= has {
         return Ok(());
     }
-    let (scale, needed, has) = (options.scale, words::size(needed), words::size(has));
+    let (scale, needed, has) = (options.scale, terms::size(needed), terms::size(has));
     let text = format!(
         "could not initialize at scale {scale}: the tables take {needed}, and the disk of the data \
          directory \"{directory}\" has {has} for them"

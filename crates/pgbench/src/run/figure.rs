@@ -2,10 +2,10 @@
 
 /// A duration in milliseconds with three significant digits.
 pub(super) fn short_ms(ns: u64) -> String {
-    words::figure(ns as f64 / 1e6)
+    terms::figure(ns as f64 / 1e6)
 }
 
 /// A count, thousands in groups.
 pub(super) fn grouped(value: f64) -> String {
-    words::grouped(value.round() as u64)
+    terms::grouped(value.round() as u64)
 }

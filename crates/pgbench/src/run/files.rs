@@ -62,7 +62,7 @@ impl Files {
             target.write(&hdr(results, server, clock))?;
         }
         if let Some(target) = self.json {
-            target.write(&words::escaped(&json::document(results, server, clock)))?;
+            target.write(&terms::escaped(&json::document(results, server, clock)))?;
         }
         if let Some(target) = self.influx {
             let what = results.words().what();

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use load::{Control, Outcome, Pace, Urgency, WarmUp};
-use words::duration;
+use terms::duration;
 
 use crate::complaint::Complaint;
 use crate::console::Console;

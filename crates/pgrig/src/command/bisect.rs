@@ -6,7 +6,7 @@ use ::compare::{Common, Data};
 use bisect::{Bisection, Build, Event, Kind, Repository, Request, State, Step, Threshold, Verdict};
 use import::Cache;
 use report::BisectedStep;
-use words::duration;
+use terms::duration;
 
 use crate::arguments::BisectArguments;
 use crate::command::compare;

@@ -9,7 +9,7 @@ use load::OnHostLoss;
 use serde_json::{Value, json};
 use spec::{Profile, Study};
 use study::{Has, Pair, Preflight};
-use words::{duration, grouped, size};
+use terms::{duration, grouped, size};
 
 use crate::arguments::CheckArguments;
 use crate::command::hosts;

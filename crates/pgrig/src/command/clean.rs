@@ -25,7 +25,7 @@ fn clean_data() -> Result<Exit, Complaint> {
     match removed.count {
         0 => terminal::narrate(format_args!("no data are kept in {place}")),
         n => {
-            let size = words::size(removed.bytes);
+            let size = terms::size(removed.bytes);
             terminal::result(format_args!("removed {n} data directories ({size}) from {place}"));
         }
     }

@@ -10,7 +10,7 @@ use record::Comparison;
 use record::comparison::{DataOrigin, Metric, Stop, Verdict};
 use spec::Profile;
 use study::{Choice, Versus};
-use words::duration;
+use terms::duration;
 
 use crate::arguments::{CompareArguments, StudyArguments};
 use crate::complaint::Complaint;

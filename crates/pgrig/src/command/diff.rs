@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use stats::Interval;
+use terms::figure;
 use verdict::{Change, Condition, Diff, Difference, Side};
-use words::figure;
 
 use crate::arguments::DiffArguments;
 use crate::complaint::Complaint;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use record::{Comparison, comparison};
 use report::{Results, Series};
-use words::figure;
+use terms::figure;
 
 use crate::arguments::{HistoryArguments, HistoryCommand};
 use crate::complaint::Complaint;

@@ -2,7 +2,7 @@
 
 use host::Hello;
 use lab::machine::Machine;
-use words::size;
+use terms::size;
 
 use crate::arguments::HostArguments;
 use crate::complaint::Complaint;

@@ -9,8 +9,8 @@ use load::OnHostLoss;
 use record::{Ending, RunState, Trial};
 use spec::{About, ClaimKind, Folder, Planned, Profile, Study};
 use study::{Ended, Has, Place, Preflight, Request, Servers};
+use terms::grouped;
 use verdict::{Judgement, Verdict};
-use words::grouped;
 
 use crate::arguments::{HostLossName, RunArguments};
 use crate::command::{check, hosts};

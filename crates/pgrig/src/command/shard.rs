@@ -317,7 +317,7 @@ const NOT_CARRIED: &str = "  a move carries the rows of the buckets' tables, and
 
 /// A number of bytes that is never negative.
 fn size(bytes: i64) -> String {
-    words::size(bytes.max(0).unsigned_abs())
+    terms::size(bytes.max(0).unsigned_abs())
 }
 
 impl From<Error> for Complaint {

@@ -111,7 +111,7 @@ impl Comparison {
     #[must_use]
     pub fn json(&self) -> String {
         let json = serde_json::to_string_pretty(self).expect("every key is a text");
-        words::escaped(&json).into_owned()
+        terms::escaped(&json).into_owned()
     }
 }
 

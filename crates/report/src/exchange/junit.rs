@@ -36,7 +36,7 @@ impl Results {
             );
         }
         xml.push_str("  </testsuite>\n</testsuites>\n");
-        words::visible(&xml).into_owned()
+        terms::visible(&xml).into_owned()
     }
 }
 

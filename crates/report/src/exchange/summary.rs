@@ -49,7 +49,7 @@ impl Results {
         for doubt in &self.doubts {
             let _ = write!(text, "\nDoubt: {}\n", escaped(doubt));
         }
-        words::visible(&text).into_owned()
+        terms::visible(&text).into_owned()
     }
 }
 

@@ -104,7 +104,7 @@ impl Moves<'_> {
                     ),
                     _ => String::new(),
                 };
-                let behind = words::size(lag.max(0).unsigned_abs());
+                let behind = terms::size(lag.max(0).unsigned_abs());
                 let copied = tables - not_ready;
                 format!(
                     "{copied} of {tables} tables are copied, node {to} is {behind} behind{trouble}"

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use site::{Hosts, SPARE_CONNECTIONS, SitePlan, connections};
 use spec::{NodeKind, Point, Reset, Study};
-use words::grouped;
+use terms::grouped;
 
 use crate::fit::misfit::Misfit;
 

@@ -2,7 +2,7 @@
 
 use lab::machine::HugePages;
 use spec::Point;
-use words::grouped;
+use terms::grouped;
 
 use crate::fit::estimate;
 use crate::fit::need::Need;

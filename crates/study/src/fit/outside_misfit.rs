@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lab::guest::{Permit, permit};
 use site::{SPARE_CONNECTIONS, sql};
 use spec::{Action, Point, Study};
-use words::grouped;
+use terms::grouped;
 
 use crate::fit::has::{Current, Outside};
 use crate::fit::misfit::Misfit;

@@ -5,7 +5,7 @@ use std::path::Path;
 use site::warm::extension;
 use site::{SPARE_CONNECTIONS, connections};
 use spec::{Check, LinkKind, NodeKind, Point, PoolMode, Protocol, Warmer, Workload};
-use words::{grouped, size};
+use terms::{grouped, size};
 
 use crate::fit::estimate::{self, Memory, open_files};
 use crate::fit::has::{Has, HasServers, HostHas};

@@ -2,7 +2,7 @@
 
 use site::SitePlan;
 use spec::{Pairing, Planned, Point, Study, Unfit};
-use words::{grouped, size};
+use terms::{grouped, size};
 
 use crate::fit::estimate::{self, Estimate, open_files};
 use crate::fit::has::{Has, HasServers};

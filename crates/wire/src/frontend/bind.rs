@@ -5,18 +5,6 @@ use super::{EncodeError, tag};
 
 /// A Bind under construction: text parameters, text results. Dropped unfinished, it leaves
 /// nothing in the buffer.
-///
-/// ```
-/// # use wire::frontend::{Bind, describe_execute_sync};
-/// # use std::io::Write;
-/// let mut out = Vec::new();
-/// let mut bind = Bind::begin(&mut out, b"", b"P_0")?;
-/// bind.parameter_with(|text| write!(text, "{}", 4711).unwrap());
-/// bind.null();
-/// bind.finish()?;
-/// describe_execute_sync(&mut out);
-/// # Ok::<(), wire::frontend::EncodeError>(())
-/// ```
 pub struct Bind<'a> {
     message: Builder<'a>,
     /// Position of the number of parameters.

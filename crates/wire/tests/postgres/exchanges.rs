@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::server::{Client, HBA, Server, Stream, admin};
+use crate::trace::{Detail, Origin, dump};
 use wire::backend::{Message, TransactionStatus};
-use wire::trace::{Detail, Origin, dump};
 use wire::{Frame, SqlState, frame, frontend};
 
 #[test]

@@ -7,8 +7,8 @@ use std::sync::mpsc;
 use std::thread;
 
 use crate::server::{HBA, Server, admin, program};
+use crate::trace::{self, Detail, Origin};
 use wire::frontend::{self, Bind};
-use wire::trace::{self, Detail, Origin};
 use wire::{ProtocolVersion, conninfo};
 
 #[test]

@@ -75,7 +75,7 @@ fn print_server(seen: &Seen) {
     line("waiting", &format!("{} commits wait for a standby", seen.waiting));
     let connected = seen.standbys.iter().map(|one| {
         let behind = match one.behind_bytes {
-            Some(bytes) => format!("{} behind", words::size(bytes)),
+            Some(bytes) => format!("{} behind", terms::size(bytes)),
             None => "does not say what it has".to_owned(),
         };
         let state = if one.streams { "streams" } else { "does not stream" };

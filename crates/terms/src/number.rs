@@ -1,10 +1,4 @@
-//! Numbers as people read them, and text of strangers.
-
-mod figure;
-mod visible;
-
-pub use figure::{figure, figure_with_interval, percent};
-pub use visible::{escaped, visible, visible_in_place};
+//! Numbers as people read them.
 
 /// `16,384`.
 #[must_use]

@@ -12,14 +12,16 @@
 
 use std::fmt::Write;
 
-use crate::backend::{self, Authentication, CopyResponse, ErrorResponse, Message};
+use wire::backend::{self, Authentication, CopyResponse, ErrorResponse, Message};
+
+use wire::frontend::tag;
+use wire::{Frame, ProtocolError};
+
 use crate::cursor::Cursor;
-use crate::frontend::tag;
-use crate::{Frame, ProtocolError};
 
 /// Level of detail at which a message is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
+pub(crate) enum Detail {
     /// All of it.
     Full,
     /// Without what varies from run to run, such as OIDs and process ids.
@@ -28,7 +30,7 @@ pub enum Detail {
 
 /// The side that sent the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// The client, after its start-up message.
     Frontend,
     /// The server.
@@ -36,7 +38,7 @@ pub enum Origin {
 }
 
 /// All whole messages in `bytes`, one line each; what is left over is counted in a last line.
-pub fn dump(origin: Origin, bytes: &[u8], detail: Detail) -> String {
+pub(crate) fn dump(origin: Origin, bytes: &[u8], detail: Detail) -> String {
     let mut text = String::new();
     let mut rest = bytes;
     while let Some((frame, after)) = split(rest) {
@@ -51,7 +53,7 @@ pub fn dump(origin: Origin, bytes: &[u8], detail: Detail) -> String {
 }
 
 /// One message, without a line end.
-pub fn line(origin: Origin, frame: Frame<'_>, detail: Detail) -> String {
+pub(crate) fn line(origin: Origin, frame: Frame<'_>, detail: Detail) -> String {
     let (letter, name) = match origin {
         Origin::Frontend => ('F', frontend_name(frame.tag)),
         Origin::Backend => ('B', backend::name(frame.tag)),
@@ -295,7 +297,7 @@ impl Line {
 }
 
 /// A message from before the session: StartupMessage, SSLRequest, GSSENCRequest or CancelRequest.
-pub fn start(bytes: &[u8]) -> String {
+pub(crate) fn start(bytes: &[u8]) -> String {
     let mut body = Cursor::new(0, bytes);
     let mut line = Line { text: String::new(), detail: Detail::Full };
     let (Ok(length), Ok(code)) = (body.u32(), body.u32()) else {
@@ -326,8 +328,8 @@ pub fn start(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ProtocolVersion, frontend};
     use proptest::prelude::*;
+    use wire::{ProtocolVersion, frontend};
 
     #[test]
     fn both_sides_of_a_prepared_execution() {
