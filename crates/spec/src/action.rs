@@ -8,9 +8,7 @@ mod course;
 mod entry;
 
 pub(crate) use course::TopologyState;
-pub(crate) use entry::server;
-#[cfg(test)]
-pub(crate) use entry::verbs;
+pub(crate) use entry::{VERBS, server};
 
 /// Something done at a moment of the timeline. Each proves its effect or voids the trial.
 #[derive(Clone, Debug, PartialEq, Eq)]

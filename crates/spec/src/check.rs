@@ -86,6 +86,12 @@ impl Check {
         }
     }
 
+    /// True if a trial can have this metric: figures of a check are there only where it is made.
+    pub(crate) fn can_give(checks: &[Check], metric: &str) -> bool {
+        let gives = |row: &&Row| row.figures.iter().any(|begin| metric.starts_with(begin));
+        ROWS.iter().find(gives).is_none_or(|row| checks.iter().any(row.is))
+    }
+
     /// The program of PostgreSQL's that makes it, on a server that the rig may change and stop.
     #[must_use]
     pub fn program(&self) -> Option<&'static str> {
@@ -137,6 +143,135 @@ pub(crate) fn checks(fields: &Fields<'_>, topology: &Topology, folder: &Folder) 
     values.filter_map(|value| check(value, topology, folder, fields.problems)).collect()
 }
 
+/// A check as a table of rows has it.
+pub(crate) struct Row {
+    pub(crate) word: &'static str,
+    /// The check as study.toml writes it.
+    pub(crate) form: &'static str,
+    /// A clause of a sentence that explains it.
+    pub(crate) says: &'static str,
+    /// The check that its name alone stands for.
+    plain: Option<Check>,
+    /// Reads the check from a table that has its name as a key.
+    parse: Option<fn(&Fields<'_>, &Topology, &Folder) -> Option<Check>>,
+    /// True for such a check.
+    pub(crate) is: fn(&Check) -> bool,
+    /// The names of metrics that no trial has without it begin so.
+    pub(crate) figures: &'static [&'static str],
+}
+
+/// Every check.
+pub(crate) const ROWS: &[Row] = &[
+    Row {
+        word: "counts",
+        form: "\"counts\"",
+        says: "the server counted as many transactions as the clients",
+        plain: Some(Check::Counts),
+        parse: None,
+        is: |check| *check == Check::Counts,
+        figures: &["count_difference"],
+    },
+    Row {
+        word: "ledger",
+        form: "\"ledger\" or { ledger = NODE }",
+        says: "every acknowledged transaction is there, and nothing that nobody wrote",
+        plain: Some(Check::Ledger { node: None }),
+        parse: Some(|fields, topology, _| {
+            Some(Check::Ledger { node: Some(Whom::parse(fields, "ledger", topology)?) })
+        }),
+        is: |check| matches!(check, Check::Ledger { .. }),
+        figures: &["ledger_"],
+    },
+    Row {
+        word: "history",
+        form: "{ history = \"serializable\" }",
+        says: "what the clients read shows nothing that the level forbids",
+        plain: None,
+        parse: Some(|fields, _, _| {
+            Some(Check::History { level: fields.choice("history", LEVELS)? })
+        }),
+        is: |check| matches!(check, Check::History { .. }),
+        figures: &["history_", "read_"],
+    },
+    Row {
+        word: "amcheck",
+        form: "\"amcheck\" or { amcheck = NODE }",
+        says: "pg_amcheck finds nothing",
+        plain: Some(Check::Amcheck { node: None }),
+        parse: Some(|fields, topology, _| {
+            Some(Check::Amcheck { node: Some(Whom::parse(fields, "amcheck", topology)?) })
+        }),
+        is: |check| matches!(check, Check::Amcheck { .. }),
+        figures: &["amcheck_"],
+    },
+    Row {
+        word: "checksums",
+        form: "\"checksums\" or { checksums = NODE }",
+        says: "pg_checksums finds nothing",
+        plain: Some(Check::Checksums { node: None }),
+        parse: Some(|fields, topology, _| {
+            Some(Check::Checksums { node: Some(Whom::parse(fields, "checksums", topology)?) })
+        }),
+        is: |check| matches!(check, Check::Checksums { .. }),
+        figures: &["checksum_"],
+    },
+    Row {
+        word: "placement",
+        form: "\"placement\"",
+        says: "every row of a cluster is where the hash of its key says",
+        plain: Some(Check::Placement),
+        parse: None,
+        is: |check| *check == Check::Placement,
+        figures: &["rows_misplaced", "rows_lost"],
+    },
+    Row {
+        word: "restore",
+        form: "\"restore\" or { restore = NODE }",
+        says: "a base backup and the WAL archive are restored and compared with the ledger",
+        plain: Some(Check::Restore { node: None }),
+        // Its backup and archive are those of a server that is known beforehand.
+        parse: Some(|fields, topology, _| {
+            let node = action::server(fields, "restore", topology)?;
+            Some(Check::Restore { node: Some(node.name.clone()) })
+        }),
+        is: |check| matches!(check, Check::Restore { .. }),
+        figures: &["restore_"],
+    },
+    Row {
+        word: "explore",
+        form: "{ explore = NODE, states = 500, second_cuts = 10, complaints = \"SELECT …\" }",
+        says: "states that a power cut could have left are recovered and looked through",
+        plain: None,
+        parse: Some(|fields, topology, folder| {
+            explore(fields, topology, folder).map(Check::Explore)
+        }),
+        is: |check| matches!(check, Check::Explore(_)),
+        figures: &["explore_"],
+    },
+    Row {
+        word: "explain",
+        form: "{ explain = \"SELECT …\", as = \"NAME\", on = NODE }",
+        says: "a query is explained with ANALYZE and BUFFERS",
+        plain: None,
+        parse: Some(|fields, topology, folder| {
+            explain(fields, topology, folder).map(Check::Explain)
+        }),
+        is: |check| matches!(check, Check::Explain(_)),
+        figures: &["plan_"],
+    },
+    Row {
+        word: "sql",
+        form: "{ sql = \"SELECT …\", as = \"NAME\", expect = \"0\", on = NODE }",
+        says: "a query gives the value that the study expects",
+        plain: None,
+        parse: Some(|fields, topology, folder| {
+            SqlCheck::parse(fields, topology, folder).map(Check::Sql)
+        }),
+        is: |check| matches!(check, Check::Sql(_)),
+        figures: &["sql_check_"],
+    },
+];
+
 fn check(
     value: &Value,
     topology: &Topology,
@@ -144,52 +279,20 @@ fn check(
     problems: &Problems,
 ) -> Option<Check> {
     if let Is::Text(_) = value.is {
-        let word = fields::choice("checks", value, CHECKS, problems)?;
-        return Some(word.of(None));
+        let plain = ROWS.iter().filter_map(|row| Some((row.word, row.plain.as_ref()?)));
+        return fields::choice("checks", value, &plain.collect::<Vec<_>>(), problems).cloned();
     }
     let fields = Fields::of("a check", value, problems)?;
-    if fields.entry("explain").is_some() {
-        let check = explain(&fields, topology, folder);
-        fields.finish();
-        return check.map(Check::Explain);
-    }
-    if fields.entry("explore").is_some() {
-        let check = explore(&fields, topology, folder);
-        fields.finish();
-        return check.map(Check::Explore);
-    }
-    if fields.entry("sql").is_some() {
-        let check = SqlCheck::parse(&fields, topology, folder);
-        fields.finish();
-        return check.map(Check::Sql);
-    }
-    if let Some(value) = fields.value("history") {
-        let level = fields::choice("history", value, LEVELS, problems);
-        fields.finish();
-        return level.map(|level| Check::History { level });
-    }
-    let of_a_node: Vec<(&'static str, Word)> =
-        CHECKS.iter().copied().filter(|(key, _)| fields.entry(key).is_some()).collect();
-    let check = match of_a_node[..] {
-        [(key, word)] if word.has_a_node() => {
-            let whom = match word {
-                // Its backup and archive are those of a server that is known beforehand.
-                Word::Restore => {
-                    action::server(&fields, key, topology).map(|node| Whom::Node(node.name.clone()))
-                }
-                _ => Whom::parse(&fields, key, topology),
-            };
-            whom.map(|whom| word.of(Some(whom)))
-        }
-        _ => {
-            let named = CHECKS.iter().filter(|(_, word)| word.has_a_node());
-            let named: Vec<String> =
-                named.map(|(key, _)| format!("{{ {key} = \"NODE\" }}")).collect();
-            let named = named.join(" or ");
-            let hint = format!(
-                "write {named} or {{ explain = \"QUERY\", as = \"NAME\" }} or {{ sql = \"QUERY\", as = \
-                 \"NAME\", expect = \"VALUE\" }}"
-            );
+    let mut named = ROWS.iter().filter(|row| fields.entry(row.word).is_some());
+    let parse = match (named.next(), named.next()) {
+        (Some(row), None) => row.parse,
+        _ => None,
+    };
+    let check = match parse {
+        Some(parse) => parse(&fields, topology, folder),
+        None => {
+            let forms = ROWS.iter().filter(|row| row.parse.is_some()).map(|row| row.form);
+            let hint = format!("write {}", forms.collect::<Vec<_>>().join(" or "));
             problems.hinted(fields.span(), "one check at a time", hint);
             None
         }
@@ -232,37 +335,6 @@ fn explain(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<
 /// More than a week of looking at them.
 const STATES_MAX: u32 = 1_000_000;
 
-/// The names of checks.
-#[derive(Clone, Copy)]
-enum Word {
-    Counts,
-    Ledger,
-    Amcheck,
-    Checksums,
-    Placement,
-    Restore,
-}
-
-impl Word {
-    /// True if it can be asked of a server by its name.
-    fn has_a_node(self) -> bool {
-        !matches!(self, Word::Counts | Word::Placement)
-    }
-
-    fn of(self, node: Option<Whom>) -> Check {
-        match self {
-            Word::Counts => Check::Counts,
-            Word::Ledger => Check::Ledger { node },
-            Word::Amcheck => Check::Amcheck { node },
-            Word::Checksums => Check::Checksums { node },
-            Word::Placement => Check::Placement,
-            Word::Restore => {
-                Check::Restore { node: node.and_then(|node| node.name().map(str::to_owned)) }
-            }
-        }
-    }
-}
-
 /// The levels at which a history is judged.
 const LEVELS: &[(&str, Level)] = &[
     ("read committed", Level::ReadCommitted),
@@ -271,17 +343,15 @@ const LEVELS: &[(&str, Level)] = &[
     ("strict serializable", Level::StrictSerializable),
 ];
 
-const CHECKS: &[(&str, Word)] = &[
-    ("counts", Word::Counts),
-    ("ledger", Word::Ledger),
-    ("amcheck", Word::Amcheck),
-    ("checksums", Word::Checksums),
-    ("placement", Word::Placement),
-    ("restore", Word::Restore),
-];
-
-/// The checks that need no fields.
 #[cfg(test)]
-pub(crate) fn simple() -> impl Iterator<Item = &'static str> {
-    CHECKS.iter().map(|(name, _)| *name)
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_checks_are_metrics() {
+        for begin in ROWS.iter().flat_map(|row| row.figures) {
+            let mut known = crate::catalogue::catalogue();
+            assert!(known.any(|metric| metric.name.starts_with(begin)), "{begin}");
+        }
+    }
 }

@@ -289,14 +289,7 @@ fn check_nodes_of_checks(point: &Point, fields: &Fields<'_>) {
                 (node.as_ref().and_then(Whom::name), |node| node.has_checksums, "checksums")
             }
             Check::Restore { node } => (node.as_deref(), |node| node.is_archived, "archive"),
-            Check::Counts
-            | Check::Placement
-            | Check::Ledger { .. }
-            | Check::History { .. }
-            | Check::Amcheck { .. }
-            | Check::Explore(_)
-            | Check::Explain(_)
-            | Check::Sql(_) => continue,
+            _ => continue,
         };
         let name = node.unwrap_or(&point.data.node);
         if point.topology.node(name).is_some_and(|node| !is_there(node)) {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use terms::{OnLoss, WarmUp};
 
-use crate::catalogue::{Metric, metrics};
+use crate::catalogue::Metric;
 use crate::check::Check;
 use crate::data::Data;
 use crate::link::LinkKind;
@@ -119,46 +119,14 @@ impl Point {
     /// the check is made.
     #[must_use]
     pub fn can_have(&self, metric: &Metric) -> bool {
-        let is_made = |check: &dyn Fn(&Check) -> bool| self.checks.iter().any(check);
-        let is = |known: &[&Metric]| known.contains(&metric);
-        match metric.name {
-            _ if is(&[&metrics::COUNT_DIFFERENCE]) => is_made(&|check| *check == Check::Counts),
-            _ if is(&[&metrics::ROWS_MISPLACED, &metrics::ROWS_LOST]) => {
-                is_made(&|check| *check == Check::Placement)
-            }
-            _ if is(&[&metrics::AMCHECK_CORRUPTIONS]) => {
-                is_made(&|check| matches!(check, Check::Amcheck { .. }))
-            }
-            _ if is(&[&metrics::CHECKSUM_FAILURES]) => {
-                is_made(&|check| matches!(check, Check::Checksums { .. }))
-            }
-            name if ["two_primaries_", "no_primary_", "whole_"]
-                .iter()
-                .any(|of| name.starts_with(of)) =>
-            {
-                let machines = self.topology.nodes.iter().filter_map(Node::machine);
-                machines.into_iter().any(|machine| machine.server.is_some())
-            }
-            name if name.starts_with("sql_check_") => {
-                is_made(&|check| matches!(check, Check::Sql(_)))
-            }
-            name if name.starts_with("restore_") => {
-                is_made(&|check| matches!(check, Check::Restore { .. }))
-            }
-            name if name.starts_with("explore_") => {
-                is_made(&|check| matches!(check, Check::Explore(_)))
-            }
-            name if name.starts_with("plan_") => {
-                is_made(&|check| matches!(check, Check::Explain(_)))
-            }
-            name if name.starts_with("ledger_") => {
-                is_made(&|check| matches!(check, Check::Ledger { .. }))
-            }
-            name if ["history_", "read_"].iter().any(|of| name.starts_with(of)) => {
-                is_made(&|check| matches!(check, Check::History { .. }))
-            }
-            _ => true,
+        let is_of_machines = ["two_primaries_", "no_primary_", "whole_"]
+            .iter()
+            .any(|of| metric.name.starts_with(of));
+        if is_of_machines {
+            let mut machines = self.topology.nodes.iter().filter_map(Node::machine);
+            return machines.any(|machine| machine.server.is_some());
         }
+        Check::can_give(&self.checks, metric.name)
     }
 
     /// True if only root can build it or do what its timeline asks for: network namespaces, disks

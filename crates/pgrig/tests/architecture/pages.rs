@@ -53,6 +53,20 @@ fn doc_comments_begin_with_a_noun_or_a_verb() {
     assert!(share <= SHARE_MAX, "{share:.3} of {all}, the first:\n{}", found[..20].join("\n"));
 }
 
+/// An example in a comment would be a program of its own to build: `doctest = false`.
+#[test]
+fn examples_in_comments_are_no_programs() {
+    for path in files(&root().join("crates")) {
+        let text = fs::read_to_string(&path).unwrap();
+        let fences = text.lines().map(str::trim_start).filter_map(|line| {
+            line.strip_prefix("/// ```").or_else(|| line.strip_prefix("//! ```"))
+        });
+        for language in fences.step_by(2) {
+            assert!(!language.is_empty(), "{}: name its language, as in ```text", path.display());
+        }
+    }
+}
+
 /// The pages that people read.
 fn pages() -> Vec<PathBuf> {
     let root = root();
@@ -142,4 +156,24 @@ fn the_files_of_typical_changes_are_there() {
         n += 1;
     }
     assert!(n >= 12, "{n} files");
+}
+
+/// A change that the page shows by an example touches no other source than the example has: the files that
+/// name it, and those that list its file.
+#[test]
+fn typical_changes_touch_the_files_that_are_listed() {
+    let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let mut n = 0;
+    for row in page.lines().filter(|line| line.starts_with("| ")) {
+        let mut names = row.split('`').skip(1).step_by(2);
+        let Some(example) = names.next().filter(|name| name.contains("::")) else { continue };
+        let listed: BTreeSet<PathBuf> = names.map(|name| root().join(name)).collect();
+        for path in files(&root().join("crates")) {
+            let is_source = path.components().any(|part| part.as_os_str() == "src");
+            let names_it = || fs::read_to_string(&path).unwrap().contains(example);
+            assert!(!is_source || !names_it() || listed.contains(&path), "{example}: {path:?}");
+        }
+        n += 1;
+    }
+    assert_eq!(n, 2, "an action and a check");
 }

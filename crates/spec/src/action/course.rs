@@ -70,13 +70,7 @@ impl TopologyState {
                 return Err(format!("{name} was not cut off before"));
             }
             Action::Reconnect { .. } => self.faulty.retain(|known| *known != name),
-            Action::Sql { .. }
-            | Action::Checkpoint { .. }
-            | Action::OfProcess { .. }
-            | Action::Run { .. }
-            | Action::KillBackend { .. }
-            | Action::Unthrottle { .. }
-            | Action::Rebalance { .. } => {}
+            _ => {}
         }
         match (action, topology.node(&name)) {
             (Action::Promote { .. }, Some(node)) if node.follows().is_none() => {

@@ -27,22 +27,23 @@ impl Action {
     ) -> Option<(Action, Option<Chosen>)> {
         let problems = fields.problems;
         // `on` of sql and `to` of delay stand beside their verb.
-        let mut found = VERBS.iter().filter(|(verb, _)| fields.entry(verb).is_some());
+        let mut found = VERBS.iter().filter(|verb| fields.entry(verb.word).is_some());
         match (found.next(), found.next()) {
-            (Some((verb, parse)), None) => {
+            (Some(verb), None) => {
                 let chosen = RefCell::default();
-                let entry = Entry { fields, verb, topology, folder, known, chosen };
-                let action = parse(&entry)?;
+                let entry = Entry { fields, verb: verb.word, topology, folder, known, chosen };
+                let action = (verb.parse)(&entry)?;
                 Some((action, entry.chosen.into_inner()))
             }
             (None, _) => {
-                let hint = format!("one of {}", VERBS.map(|(verb, _)| verb).join(", "));
+                let words: Vec<&str> = VERBS.iter().map(|verb| verb.word).collect();
+                let hint = format!("one of {}", words.join(", "));
                 problems.hinted(fields.span(), "an action without a verb", hint);
                 None
             }
-            (Some((first, _)), Some((second, _))) => {
-                let others = found.map(|(verb, _)| *verb);
-                let verbs: Vec<&str> = [*first, *second].into_iter().chain(others).collect();
+            (Some(first), Some(second)) => {
+                let all = [first, second].into_iter().chain(found);
+                let verbs: Vec<&str> = all.map(|verb| verb.word).collect();
                 let message = format!("one action at a time, not {}", verbs.join(" and "));
                 problems.add(fields.span(), message);
                 None
@@ -52,7 +53,7 @@ impl Action {
 }
 
 /// An action as study.toml writes it.
-struct Entry<'e> {
+pub(crate) struct Entry<'e> {
     fields: &'e Fields<'e>,
     verb: &'static str,
     topology: &'e Topology,
@@ -250,36 +251,139 @@ impl Entry<'_> {
     }
 }
 
-/// Reads the action of one verb.
-type Parse = fn(&Entry<'_>) -> Option<Action>;
-
-#[cfg(test)]
-pub(crate) fn verbs() -> impl Iterator<Item = &'static str> {
-    VERBS.iter().map(|(verb, _)| *verb)
+/// A verb of the timeline.
+pub(crate) struct Verb {
+    pub(crate) word: &'static str,
+    /// The action as study.toml writes it.
+    pub(crate) form: &'static str,
+    /// A clause of a sentence that explains it.
+    pub(crate) says: &'static str,
+    parse: fn(&Entry<'_>) -> Option<Action>,
 }
 
-/// Every verb with what reads its action.
-const VERBS: [(&str, Parse); 20] = [
-    ("sql", |entry| entry.sql()),
-    ("checkpoint", |entry| entry.checkpoint()),
-    ("stop", |entry| entry.stop()),
-    ("kill", |entry| entry.of_node(ProcessVerb::Kill, |node| Action::Kill { node })),
-    ("kill_backend", |entry| Some(Action::KillBackend { node: entry.server()? })),
-    ("unthrottle", |entry| Some(Action::Unthrottle { node: entry.server()? })),
-    ("pause", |entry| entry.of_node(ProcessVerb::Pause, |node| Action::Pause { node })),
-    ("continue", |entry| entry.of_node(ProcessVerb::Continue, |node| Action::Continue { node })),
-    ("start", |entry| entry.of_node(ProcessVerb::Start, |node| Action::Start { node })),
-    ("run", |entry| entry.run()),
-    ("rebalance", |entry| rebalance(entry.fields, entry.topology)),
-    ("rejoin", |entry| entry.rejoin()),
-    ("throttle", |entry| entry.throttle()),
-    ("promote", |entry| Some(Action::Promote { node: entry.node()? })),
-    ("power_cut", |entry| Some(Action::PowerCut { node: entry.node()?, at: entry.request() })),
-    ("fail_disk", |entry| entry.fail_disk()),
-    ("cut", |entry| entry.cut()),
-    ("delay", |entry| entry.delay()),
-    ("reset", |entry| Some(Action::Reset { link: entry.link()? })),
-    ("heal", |entry| entry.heal()),
+/// The row of a verb.
+const fn verb(
+    word: &'static str,
+    form: &'static str,
+    says: &'static str,
+    parse: fn(&Entry<'_>) -> Option<Action>,
+) -> Verb {
+    Verb { word, form, says, parse }
+}
+
+/// Every verb.
+pub(crate) const VERBS: &[Verb] = &[
+    verb(
+        "sql",
+        "{ at = \"5s\", sql = \"SELECT …\", on = NODE }",
+        "runs SQL on a server",
+        |entry| entry.sql(),
+    ),
+    verb("checkpoint", "{ at = \"5s\", checkpoint = NODE }", "runs CHECKPOINT", |entry| {
+        entry.checkpoint()
+    }),
+    verb(
+        "stop",
+        "{ at = \"5s\", stop = NODE, mode = \"fast\" }",
+        "shuts a node down, or one process of a machine",
+        |entry| entry.stop(),
+    ),
+    verb(
+        "kill",
+        "{ at = \"5s\", kill = NODE, process = \"server\" }",
+        "sends SIGKILL to all processes of a node, or to one process of a machine",
+        |entry| entry.of_node(ProcessVerb::Kill, |node| Action::Kill { node }),
+    ),
+    verb(
+        "kill_backend",
+        "{ at = \"5s\", kill_backend = NODE }",
+        "kills the server process whose statement has run longest",
+        |entry| Some(Action::KillBackend { node: entry.server()? }),
+    ),
+    verb(
+        "unthrottle",
+        "{ at = \"5s\", unthrottle = NODE }",
+        "ends the limit on a server's I/O",
+        |entry| Some(Action::Unthrottle { node: entry.server()? }),
+    ),
+    verb(
+        "pause",
+        "{ at = \"5s\", pause = NODE, process = \"server\" }",
+        "sends SIGSTOP to all processes of a node, or to one process of a machine",
+        |entry| entry.of_node(ProcessVerb::Pause, |node| Action::Pause { node }),
+    ),
+    verb(
+        "continue",
+        "{ at = \"9s\", continue = NODE, process = \"server\" }",
+        "lets go on what was paused",
+        |entry| entry.of_node(ProcessVerb::Continue, |node| Action::Continue { node }),
+    ),
+    verb(
+        "start",
+        "{ at = \"9s\", start = NODE }",
+        "starts what was stopped, killed or cut off from power",
+        |entry| entry.of_node(ProcessVerb::Start, |node| Action::Start { node }),
+    ),
+    verb(
+        "run",
+        "{ at = \"5s\", run = [\"PROGRAM\", \"ARGUMENT\"], on = NODE }",
+        "runs a command of the study on a machine",
+        |entry| entry.run(),
+    ),
+    verb(
+        "rebalance",
+        "{ at = \"5s\", rebalance = NODE, to = [\"shard1\"] }",
+        "moves the rows of a PL/Proxy cluster",
+        |entry| rebalance(entry.fields, entry.topology),
+    ),
+    verb(
+        "rejoin",
+        "{ at = \"9s\", rejoin = NODE, of = NODE, by = \"rewind\" }",
+        "stops a server, makes it a standby of another one by pg_rewind or a base backup, and starts it",
+        |entry| entry.rejoin(),
+    ),
+    verb(
+        "throttle",
+        "{ at = \"5s\", throttle = NODE, to = { write_iops = 50 } }",
+        "limits a server's I/O from then on",
+        |entry| entry.throttle(),
+    ),
+    verb("promote", "{ at = \"5s\", promote = NODE }", "makes a standby a primary", |entry| {
+        Some(Action::Promote { node: entry.node()? })
+    }),
+    verb(
+        "power_cut",
+        "{ at = \"5s\", power_cut = NODE }",
+        "takes the power from a server's disk and all processes on it; with write = 100 or flush = 10, at that request",
+        |entry| Some(Action::PowerCut { node: entry.node()?, at: entry.request() }),
+    ),
+    verb(
+        "fail_disk",
+        "{ at = \"5s\", fail_disk = NODE, write = 100, error = \"EIO\" }",
+        "has a server's block disk fail every request from that one on",
+        |entry| entry.fail_disk(),
+    ),
+    verb(
+        "cut",
+        "{ at = \"5s\", cut = LINK or NODE, from = [\"clients\"], direction = \"both\" }",
+        "lets nothing pass a link, or between a machine and others",
+        |entry| entry.cut(),
+    ),
+    verb(
+        "delay",
+        "{ at = \"5s\", delay = LINK, to = \"20ms\" }",
+        "gives a link another delay",
+        |entry| entry.delay(),
+    ),
+    verb("reset", "{ at = \"5s\", reset = LINK }", "ends all connections of a link", |entry| {
+        Some(Action::Reset { link: entry.link()? })
+    }),
+    verb(
+        "heal",
+        "{ at = \"9s\", heal = LINK or NODE }",
+        "ends what was done to a link, or what cut a machine off",
+        |entry| entry.heal(),
+    ),
 ];
 
 /// A cluster's proxy, and the servers that shall hold its data.

@@ -1,10 +1,13 @@
 //! What a study.toml becomes, and what is said when it cannot become anything.
 
 mod claims;
+mod coverage;
+mod figures;
 mod machines;
 mod mistakes;
 mod points;
 mod set;
+mod shipped;
 mod topology;
 
 use std::collections::BTreeMap;

@@ -70,8 +70,12 @@ fn everything_that_is_wrong_is_pointed_at() {
          `[\"checksums\", \"restore\", { counts = \"primary\" }]` node primary has no archive \
          (give it archive = true)\n\
          `{ counts = \"primary\" }` one check at a time \
-         (write { ledger = \"NODE\" } or { amcheck = \"NODE\" } or { checksums = \"NODE\" } or \
-         { restore = \"NODE\" } or { explain = \"QUERY\", as = \"NAME\" } or { sql = \"QUERY\", as = \"NAME\", expect = \"VALUE\" })",
+         (write \"ledger\" or { ledger = NODE } or { history = \"serializable\" } or \
+         \"amcheck\" or { amcheck = NODE } or \"checksums\" or { checksums = NODE } or \
+         \"restore\" or { restore = NODE } or \
+         { explore = NODE, states = 500, second_cuts = 10, complaints = \"SELECT …\" } or \
+         { explain = \"SELECT …\", as = \"NAME\", on = NODE } or \
+         { sql = \"SELECT …\", as = \"NAME\", expect = \"0\", on = NODE })",
     );
     check(
         "over = {",
