@@ -18,6 +18,7 @@ mod program;
 mod shared;
 mod station;
 mod switch;
+mod templates;
 mod tool;
 
 pub(crate) use lab::Lab;

@@ -17,6 +17,8 @@ pub struct LabConfig {
     pub directory: Option<PathBuf>,
     /// The superuser's password for connections over TCP; a random one where none is given.
     pub password: Option<String>,
+    /// A folder for what initdb makes, which later labs with this folder copy; `PGRIG_TEMPLATES`.
+    pub templates: Option<PathBuf>,
     /// Treatment of the directory at the end.
     pub at_end: AtEnd,
     /// The isolation that is asked for.
@@ -27,7 +29,9 @@ impl LabConfig {
     /// A lab in a temporary directory, as isolated as this machine allows.
     pub fn new(installation: Installation) -> Self {
         let (at_end, isolation) = (AtEnd::Remove, Wish::Best);
-        Self { installation, directory: None, password: None, at_end, isolation }
+        let templates = std::env::var_os("PGRIG_TEMPLATES").filter(|place| !place.is_empty());
+        let templates = templates.map(PathBuf::from);
+        Self { installation, directory: None, password: None, templates, at_end, isolation }
     }
 }
 

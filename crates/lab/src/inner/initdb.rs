@@ -1,5 +1,5 @@
-//! The one way in which initdb is run: once per lab and set of options; data directories are
-//! copies of what it made.
+//! The one way in which initdb is run: once per lab and set of options, or once for all labs with a common
+//! folder of templates; data directories are copies of what it made.
 //!
 //! Locale and encoding are pinned (C, UTF-8), so that a study does not depend on the account it
 //! runs in. Local connections are trusted, because only the server's user can reach the socket;
@@ -39,10 +39,21 @@ fn template(shared: &Shared, node: &str, options: &[String]) -> Result<PathBuf, 
     if let Some(template) = templates.get(options) {
         return Ok(template.clone());
     }
-    let directory = shared.template_directory(templates.len());
-    // What a failed attempt left would fail the next one for another reason.
-    remove_tree(&directory)?;
-    run(shared, node, options, &directory)?;
+    let kept = shared.kept.as_ref();
+    let kept = kept.map(|kept| (kept, kept.place(&shared.installation, options)));
+    let directory = match &kept {
+        Some((kept, place)) if kept.has(place) => place.clone(),
+        _ => {
+            let directory = shared.template_directory(templates.len());
+            // What a failed attempt left would fail the next one for another reason.
+            remove_tree(&directory)?;
+            run(shared, node, options, &directory)?;
+            if let Some((kept, place)) = &kept {
+                kept.keep(&directory, place)?;
+            }
+            directory
+        }
+    };
     templates.insert(options.to_vec(), directory.clone());
     Ok(directory)
 }

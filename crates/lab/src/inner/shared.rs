@@ -17,6 +17,7 @@ use crate::ending::Ends;
 use crate::error::Error;
 use crate::files::closed_to;
 use crate::find::Installation;
+use crate::inner::templates::Templates;
 use crate::lab_config::{AtEnd, Isolation, LabConfig, Wish};
 use crate::random::random_hex;
 
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     /// Directories that initdb made, by its options. The lock is held while initdb runs, so that
     /// each is made once.
     templates: Mutex<HashMap<Vec<String>, PathBuf>>,
+    /// Those that outlive this lab.
+    pub(crate) kept: Option<Templates>,
     names: Mutex<Names>,
     directory: Directory,
 }
@@ -55,7 +58,15 @@ impl Shared {
         let user = User::unprivileged().ok_or(Error::NoServerUser)?;
         let directory = Directory::make(&config, user)?;
         let (init, isolation) = isolate(&directory, config.isolation)?;
-        let password = config.password.map_or_else(|| random_hex(16), Ok)?;
+        let kept = config.templates.as_deref().map(|below| Templates::open(below, user));
+        let kept = kept.transpose()?;
+        let password = match (config.password, &kept) {
+            (Some(password), _) => password,
+            (None, Some(kept)) => kept.password().to_owned(),
+            (None, None) => random_hex(16)?,
+        };
+        // Templates have their own password, and a lab that was given another one makes its own.
+        let kept = kept.filter(|kept| kept.password() == password);
         Ok(Shared {
             init: Some(init),
             isolation,
@@ -63,6 +74,7 @@ impl Shared {
             user,
             password,
             templates: Mutex::new(HashMap::new()),
+            kept,
             names: Mutex::new(Names::default()),
             directory,
         })

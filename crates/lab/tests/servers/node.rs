@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Duration;
 
-use crate::common::{node, open, settings};
-use lab::{Endpoint, Error, Host, Listen, LogFormat, NodeConfig, StopMode};
+use crate::common::{installation, node, open, settings};
+use lab::{Endpoint, Error, Host, Lab, LabConfig, Listen, LogFormat, NodeConfig, StopMode};
 use os::user::User;
 
 #[test]
@@ -24,6 +24,38 @@ fn a_node_starts_answers_and_stops_and_nothing_is_left() {
     let directory = lab.directory().to_owned();
     drop((node, lab));
     assert!(!directory.exists());
+}
+
+#[test]
+fn labs_with_a_common_folder_copy_what_initdb_has_made() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let templates = || {
+        let below = folder.path().join(User::unprivileged().unwrap().uid.to_string());
+        let names = fs::read_dir(below).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name != "password").count()
+    };
+    let check = |password: Option<&str>, options: &[&str], expected: usize| {
+        let templates_at = Some(folder.path().to_owned());
+        let password = password.map(str::to_owned);
+        let config =
+            LabConfig { templates: templates_at, password, ..LabConfig::new(installation()) };
+        let lab = Lab::open(config).unwrap();
+        let initdb = options.iter().map(|option| (*option).to_owned()).collect();
+        let listen = Listen::Loopback;
+        let config = NodeConfig { initdb, listen, ..NodeConfig::new(settings(&[])) };
+        let mut node = lab.node("primary", config).unwrap();
+        node.init().unwrap();
+        node.start().unwrap();
+        // Over TCP, so by the lab's password.
+        assert_eq!(node.value("SELECT 1").unwrap().as_deref(), Some("1"));
+        assert_eq!(templates(), expected, "{options:?}");
+        fs::read_dir(lab.directory().join("templates")).unwrap().count()
+    };
+    assert!(check(None, &[], 1) > 0, "the first one ran initdb");
+    assert_eq!(check(None, &[], 1), 0);
+    assert!(check(None, &["--data-checksums"], 2) > 0, "with other options it is another one");
+    assert!(check(Some("of-its-own"), &[], 2) > 0, "a template has its own password");
 }
 
 #[test]
