@@ -32,8 +32,7 @@ extension:
 # time, the report's text, and the map of the code.
 test-fast:
 	@cargo test --workspace --locked --lib --bins --test architecture --test virtual_time --test language --test study \
-	    --test shipped --test coverage --test figures --test record --test strangers --test endings --test html --test text \
-	    --test verdicts --test evidence --test controls --test sources --test histories
+	    --test records --test html --test text --test verdicts --test histories
 
 # The pages as a site with search, into target/site/book.
 site:

@@ -6,17 +6,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use import::{Cache, Error, Key, Source, Values};
-use lab::{Lab, LabConfig, Node, NodeConfig, Settings, StopMode};
+use lab::{Lab, Node, StopMode};
 use tempfile::TempDir;
 
 fn server() -> (Node, Lab) {
-    let installation = lab::find::find(None).expect("PostgreSQL is installed");
-    let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");
-    let settings: Settings = [("fsync", "off"), ("shared_buffers", "16MB")].into_iter().collect();
-    let mut node = lab.node("server", NodeConfig::new(settings)).expect("a node is made");
-    node.init().expect("initdb works");
-    node.start().expect("the server starts");
-    (node, lab)
+    testing::servers::server(&[("fsync", "off"), ("shared_buffers", "16MB")])
 }
 
 /// A directory into which the servers' user may look.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lab::{Lab, LabConfig, Node, NodeConfig};
+use lab::{Node, NodeConfig};
 use postgres::{Client, NoTls};
 
 /// One bucket holds a part of the ledger. A row that comes twice is one row, so that a client may
@@ -32,8 +32,7 @@ const MOVES_MIN: i64 = 20;
 fn no_row_is_lost_or_doubled_whoever_is_killed() {
     let given = std::env::var("PGRIG_SOAK_ROWS").ok();
     let rows_min: i64 = given.map_or(1_000_000, |rows| rows.parse().expect("a number of rows"));
-    let installation = lab::find::find(None).expect("the soak needs an installed PostgreSQL");
-    let lab = Lab::open(LabConfig::new(installation)).unwrap();
+    let lab = testing::servers::lab();
     // A process that is killed loses nothing that it has written: fsync would only cost time.
     let settings = [
         ("fsync", "off"),
@@ -44,10 +43,7 @@ fn no_row_is_lost_or_doubled_whoever_is_killed() {
         ("wal_retrieve_retry_interval", "200ms"),
     ];
     let start = |name: &str| {
-        let mut node = lab.node(name, NodeConfig::new(settings.into_iter().collect())).unwrap();
-        node.init().unwrap();
-        node.start().unwrap();
-        node
+        testing::servers::start(&lab, name, NodeConfig::new(settings.into_iter().collect()))
     };
     let mut nodes: Vec<Node> = ["proxy", "n0", "n1", "n2", "n3"].map(start).into();
     let place: Vec<String> = nodes.iter().map(|node| node.endpoint().to_string()).collect();

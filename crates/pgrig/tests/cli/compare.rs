@@ -9,48 +9,36 @@ use rustix::process::Signal;
 use crate::interruption::signal;
 use crate::{Desk, Said};
 
-/// The function of [`write_work`], which counts so many rows.
-fn work(rows: u32) -> String {
+/// The function of [`write_work`], which sleeps for so many milliseconds.
+fn work(milliseconds: u32) -> String {
     format!(
-        "CREATE OR REPLACE FUNCTION work() RETURNS bigint LANGUAGE plpgsql AS \
-         $$ BEGIN RETURN (SELECT count(*) FROM generate_series(1, {rows})); END $$;\n"
+        "CREATE OR REPLACE FUNCTION work() RETURNS void LANGUAGE sql AS \
+         $$ SELECT pg_sleep({milliseconds} / 1e3) $$;\n"
     )
 }
 
-/// A script whose cost is that of a function, which each side may have its own of.
-fn write_work(desk: &Desk) {
+/// A script that takes as long as a function, which each side may have its own of: it takes the same on a
+/// busy machine, and leaves the CPUs to other tests.
+pub(crate) fn write_work(desk: &Desk) {
     desk.write("work.sql", "SELECT work();\n");
-    desk.write("data.sql", &work(200));
-    desk.write("slower.sql", &work(3_000));
+    desk.write("data.sql", &work(3));
+    desk.write("slower.sql", &work(12));
 }
 
+/// A comparison of a side with itself that costs next to nothing.
+pub(crate) const ITSELF: [&str; 8] =
+    ["compare", "--self", "--data", "data.sql", "-f", "work.sql", "-c", "2"];
+
 #[test]
-fn a_slower_side_is_found_and_fails_the_gate() {
+fn a_slower_side_fails_the_gate_and_its_record_is_told_to_other_programs() {
     let desk = Desk::new();
     write_work(&desk);
-    let said = desk.pgrig(&[
-        "compare",
-        "--b-sql",
-        "slower.sql",
-        "--data",
-        "data.sql",
-        "-f",
-        "work.sql",
-        "-M",
-        "prepared",
-        "-c",
-        "2",
-        "--threshold",
-        "20%",
-        "--precision",
-        "10%",
-        "--max-time",
-        "3min",
-        "--json",
-        "found.json",
-        "--gate",
-    ]);
-    let said = said.ended(4);
+    let mut arguments = vec!["compare", "--b-sql", "slower.sql", "--data", "data.sql"];
+    arguments.extend(["-f", "work.sql", "-M", "prepared", "-c", "2", "--threshold", "20%"]);
+    arguments.extend(["--precision", "10%", "--max-time", "2min", "--gate", "--out", "record"]);
+    arguments.extend(["--json", "found.json", "--junit", "first.xml"]);
+    arguments.extend(["--metrics", "compare.prom"]);
+    let said = desk.pgrig(&arguments).ended(4);
     assert!(said.out.starts_with("A: as it is. B: slower.sql.\n"), "{}", said.out);
     assert!(said.out.contains("\nB is slower: 0."), "{}", said.out);
     assert!(said.out.contains("\nOne half of A's blocks against the other half"), "{}", said.out);
@@ -64,6 +52,51 @@ fn a_slower_side_is_found_and_fails_the_gate() {
     assert_eq!(json["data"], "copied");
     let transactions = said.out.lines().find(|line| line.contains("throughput, 1/s"));
     assert!(transactions.is_some_and(|line| line.ends_with("worse")), "{}", said.out);
+    is_told(&desk);
+}
+
+/// What other programs are told of the comparison of the slower side.
+fn is_told(desk: &Desk) {
+    let figures = std::fs::read_to_string(desk.path("compare.prom")).unwrap();
+    assert!(figures.contains("\npgrig_compare_ratio{figure=\"throughput\",bound=\"point\"} 0."));
+    let record = std::fs::read_to_string(desk.path("record/comparison.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    crate::schemas::check("comparison", &record);
+    assert_eq!(record["plans"][0]["statement"], "SELECT work();", "{}", record["plans"]);
+    assert!(record["background"][1]["idle_cpus"].is_number(), "{}", record["background"]);
+    let junit = std::fs::read_to_string(desk.path("first.xml")).expect("the JUnit file");
+    assert!(junit.contains(r#"name="throughput"><failure message="B ÷ A: 0."#), "{junit}");
+
+    let mut show = desk.command(&["show", "record", "--github-summary", "--junit", "second.xml"]);
+    show.args(["--benchmark-action", "action", "--bencher", "bencher.json", "--github-output"]);
+    show.args(["--markdown", "comment.md"]).env("GITHUB_OUTPUT", desk.path("outputs"));
+    let output = show.env("GITHUB_STEP_SUMMARY", desk.path("summary.md")).output().unwrap();
+    crate::Said::of(&output).ended(0);
+    let outputs = std::fs::read_to_string(desk.path("outputs")).unwrap();
+    let expected = "verdict=worse\nfigure=throughput\nratio=0.";
+    assert!(outputs.starts_with(expected), "{outputs}");
+    assert!(outputs.contains("\nlow=0.") && outputs.contains("\nhigh=0."), "{outputs}");
+    assert_eq!(std::fs::read_to_string(desk.path("second.xml")).unwrap(), junit);
+    let summary = std::fs::read_to_string(desk.path("summary.md")).unwrap();
+    assert!(summary.contains("| ❌ | throughput |"), "{summary}");
+    assert_eq!(std::fs::read_to_string(desk.path("comment.md")).unwrap(), summary);
+    let read = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(desk.path(name)).unwrap()).unwrap()
+    };
+    let bigger = read("action/bigger-is-better.json");
+    assert_eq!(bigger[0]["name"], "B ÷ A: throughput");
+    let bencher = read("bencher.json");
+    let throughput = &bencher["B ÷ A"]["throughput"];
+    let number = |name: &str| throughput[name].as_f64().expect(name);
+    assert!(number("lower_value") < number("value") && number("value") < number("upper_value"));
+
+    let said = desk.pgrig(&["report", "record"]).ended(0);
+    assert_eq!(said.out, "record/report.html\n");
+    let listed = desk.pgrig(&["show", "."]).ended(0);
+    assert!(listed.out.contains("record  B is slower"), "{}", listed.out);
+    let mut show = desk.command(&["show", "record", "--github-summary"]);
+    let said = crate::Said::of(&show.env_remove("GITHUB_STEP_SUMMARY").output().unwrap());
+    assert!(said.ended(1).err.contains("GITHUB_STEP_SUMMARY"));
 }
 
 #[test]
@@ -131,8 +164,8 @@ fn what_a_comparison_cannot_follow_is_refused() {
 fn sides_with_a_rate_are_told_apart_by_their_latency() {
     let desk = Desk::new();
     write_work(&desk);
-    // Ten times the latency, and less than half of a CPU at this rate.
-    desk.write("slowest.sql", &work(20_000));
+    // Half of what four clients can do at this latency.
+    desk.write("slowest.sql", &work(10));
     let mut arguments = vec!["compare", "--b-sql", "slowest.sql", "--data", "data.sql"];
     arguments.extend(["-f", "work.sql", "-M", "prepared", "-c", "4", "-R", "200"]);
     // It ends as soon as the median latency is decided.
@@ -150,12 +183,13 @@ fn sides_with_a_rate_are_told_apart_by_their_latency() {
 }
 
 /// A comparison in which nothing depends on the figures.
-const SHORT: [&str; 6] = ["-c", "2", "--max-time", "16s", "-M", "prepared"];
+const SHORT: [&str; 6] = ["-c", "1", "--max-time", "16s", "-M", "prepared"];
 
 #[test]
 fn an_interrupted_comparison_keeps_what_it_has() {
     let desk = Desk::new();
-    let arguments = ["compare", "--self", "-S", "-c", "2", "--max-time", "3min", "--out", "record"];
+    write_work(&desk);
+    let arguments = [&ITSELF[..], &["--max-time", "1min", "--out", "record"]].concat();
     let mut child = desk.command(&arguments).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("pairs   B ÷ A")), "no progress");
@@ -193,15 +227,15 @@ fn a_side_that_dies_is_named_and_what_was_measured_counts() {
     desk.write(
         "dies.sql",
         &format!(
-            "CREATE OR REPLACE FUNCTION work() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+            "CREATE OR REPLACE FUNCTION work() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
                  PERFORM pg_terminate_backend(pg_backend_pid())
                      WHERE (pg_stat_file('{}', true)).size IS NOT NULL;
-                 RETURN 1; END $$;\n",
+                 PERFORM pg_sleep(0.003); END $$;\n",
             signal.display()
         ),
     );
     let mut arguments = vec!["compare", "--b-sql", "dies.sql", "--data", "data.sql"];
-    arguments.extend(["-f", "work.sql", "-c", "2", "--max-time", "5min", "--out", "record"]);
+    arguments.extend(["-f", "work.sql", "-c", "2", "--max-time", "1min", "--out", "record"]);
     arguments.extend(["--precision", "0.01%"]);
     let mut child = desk.command(&arguments).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -266,15 +300,23 @@ fn servers() -> [(Node, Lab); 2] {
 fn servers_of_the_users_are_compared_and_left_as_they_were() {
     let [(a, _lab_a), (b, _lab_b)] = servers();
     let places = [&a, &b].map(|node| node.endpoint().to_string());
+    // Partitions with the same rows are the same data.
+    let plain = "CREATE TABLE parts (id int); INSERT INTO parts SELECT generate_series(1, 50)";
+    a.connect().unwrap().batch_execute(plain).unwrap();
+    let partitioned = "CREATE TABLE parts (id int) PARTITION BY RANGE (id);
+                       CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (1) TO (30);
+                       CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (30) TO (60);
+                       INSERT INTO parts SELECT generate_series(1, 50)";
+    b.connect().unwrap().batch_execute(partitioned).unwrap();
     let before = [&a, &b].map(crate::target::dump);
     let desk = Desk::new();
     let both = ["--a-conninfo", &places[0], "--b-conninfo", &places[1]];
     let run = |more: &[&str]| desk.pgrig(&[&["compare"], &both[..], &SHORT, more].concat());
-    let minute = ["-c", "2", "--max-time", "60s", "--precision", "20%"];
 
     // pgbench's tables in a schema of pgrig's, made twice and compared.
     let first = ["-S", "--json", "found.json", "--out", "one"];
-    let said = desk.pgrig(&[&["compare"], &both[..], &minute, &first].concat()).ended(0);
+    let longer = ["-c", "1", "--max-time", "40s", "--precision", "20%"];
+    let said = desk.pgrig(&[&["compare"], &both[..], &longer, &first].concat()).ended(0);
     assert!(said.err.contains("made twice from the same seed"), "{}", said.err);
     if a.installation().version().major < 18 {
         let doubt = "data_checksums is off on A and on on B";
@@ -293,7 +335,7 @@ fn servers_of_the_users_are_compared_and_left_as_they_were() {
         "same.sql",
         "CREATE TABLE r AS SELECT random() AS x FROM generate_series(1, 100);\n",
     );
-    desk.write("read.sql", "SELECT count(*) FROM r;\n");
+    desk.write("read.sql", "SELECT count(*), pg_sleep(0.01) FROM r;\n");
     run(&["--data", "same.sql", "-f", "read.sql"]).ended(0);
     desk.write("other.sql", "CREATE TABLE r AS SELECT clock_timestamp() AS x;\n");
     let said = run(&["--data", "other.sql", "-f", "read.sql"]).ended(1);
@@ -304,7 +346,7 @@ fn servers_of_the_users_are_compared_and_left_as_they_were() {
     assert!(said.err.contains("far.sql:1"), "{}", said.err);
 
     // Their own tables, as they are; a setting is the session's.
-    desk.write("theirs.sql", "SELECT note FROM theirs WHERE id = 17;\n");
+    desk.write("theirs.sql", "SELECT note FROM theirs WHERE id = 17;\nSELECT pg_sleep(0.01);\n");
     let theirs = ["--no-init", "-f", "theirs.sql", "--b-set", "enable_indexscan=off"];
     let more = [&theirs[..], &["--b-set", "enable_bitmapscan=off", "--out", "plans"]].concat();
     let said = run(&more).ended(0);
@@ -328,16 +370,8 @@ fn servers_of_the_users_are_compared_and_left_as_they_were() {
     let said = desk.pgrig(&[&ways[..], &SHORT, &["-f", "theirs.sql"]].concat()).ended(0);
     assert!(said.out.contains("Both sides were sessions of one server"), "{}", said.out);
 
-    // Partitions with the same rows are the same data.
-    let plain = "CREATE TABLE parts (id int); INSERT INTO parts SELECT generate_series(1, 50)";
-    a.connect().unwrap().batch_execute(plain).unwrap();
-    let partitioned = "CREATE TABLE parts (id int) PARTITION BY RANGE (id);
-                       CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (1) TO (30);
-                       CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (30) TO (60);
-                       INSERT INTO parts SELECT generate_series(1, 50)";
+    // A row of theirs that one side lacks is found, in partitions as well.
     let mut client = b.connect().unwrap();
-    client.batch_execute(partitioned).unwrap();
-    run(&theirs).ended(0);
     client.batch_execute("DELETE FROM parts WHERE id = 40").unwrap();
     let said = run(&theirs).ended(1);
     assert!(said.err.contains("table public.parts has 50 rows"), "{}", said.err);
@@ -350,61 +384,12 @@ fn servers_of_the_users_are_compared_and_left_as_they_were() {
 }
 
 #[test]
-fn a_record_of_a_comparison_is_shown_and_told_to_other_programs() {
-    let desk = Desk::new();
-    write_work(&desk);
-    let mut arguments = vec!["compare", "--b-sql", "slower.sql", "--data", "data.sql"];
-    arguments.extend(["-f", "work.sql", "--out", "record", "--threshold", "20%"]);
-    arguments.extend(["--junit", "first.xml", "-c", "2", "-M", "prepared"]);
-    arguments.extend(["--max-time", "90s", "--metrics", "compare.prom"]);
-    desk.pgrig(&arguments).ended(0);
-    let figures = std::fs::read_to_string(desk.path("compare.prom")).unwrap();
-    assert!(figures.contains("\npgrig_compare_ratio{figure=\"throughput\",bound=\"point\"} 0."));
-    let record = std::fs::read_to_string(desk.path("record/comparison.json")).unwrap();
-    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
-    crate::schemas::check("comparison", &record);
-    assert_eq!(record["plans"][0]["statement"], "SELECT work();", "{}", record["plans"]);
-    assert!(record["background"][1]["idle_cpus"].is_number(), "{}", record["background"]);
-    let junit = std::fs::read_to_string(desk.path("first.xml")).expect("the JUnit file");
-    assert!(junit.contains(r#"name="throughput"><failure message="B ÷ A: 0."#), "{junit}");
-
-    let mut show = desk.command(&["show", "record", "--github-summary", "--junit", "second.xml"]);
-    show.args(["--benchmark-action", "action", "--bencher", "bencher.json", "--github-output"]);
-    show.args(["--markdown", "comment.md"]).env("GITHUB_OUTPUT", desk.path("outputs"));
-    let output = show.env("GITHUB_STEP_SUMMARY", desk.path("summary.md")).output().unwrap();
-    crate::Said::of(&output).ended(0);
-    let outputs = std::fs::read_to_string(desk.path("outputs")).unwrap();
-    let expected = "verdict=worse\nfigure=throughput\nratio=0.";
-    assert!(outputs.starts_with(expected), "{outputs}");
-    assert!(outputs.contains("\nlow=0.") && outputs.contains("\nhigh=0."), "{outputs}");
-    assert_eq!(std::fs::read_to_string(desk.path("second.xml")).unwrap(), junit);
-    let summary = std::fs::read_to_string(desk.path("summary.md")).unwrap();
-    assert!(summary.contains("| ❌ | throughput |"), "{summary}");
-    assert_eq!(std::fs::read_to_string(desk.path("comment.md")).unwrap(), summary);
-    let read = |name: &str| -> serde_json::Value {
-        serde_json::from_str(&std::fs::read_to_string(desk.path(name)).unwrap()).unwrap()
-    };
-    let bigger = read("action/bigger-is-better.json");
-    assert_eq!(bigger[0]["name"], "B ÷ A: throughput");
-    let bencher = read("bencher.json");
-    let throughput = &bencher["B ÷ A"]["throughput"];
-    let number = |name: &str| throughput[name].as_f64().expect(name);
-    assert!(number("lower_value") < number("value") && number("value") < number("upper_value"));
-
-    let said = desk.pgrig(&["report", "record"]).ended(0);
-    assert_eq!(said.out, "record/report.html\n");
-    let listed = desk.pgrig(&["show", "."]).ended(0);
-    assert!(listed.out.contains("record  B is slower"), "{}", listed.out);
-    let mut show = desk.command(&["show", "record", "--github-summary"]);
-    let said = crate::Said::of(&show.env_remove("GITHUB_STEP_SUMMARY").output().unwrap());
-    assert!(said.ended(1).err.contains("GITHUB_STEP_SUMMARY"));
-}
-
-#[test]
 fn one_cpu_is_a_doubt() {
     let desk = Desk::new();
+    write_work(&desk);
     let output = std::process::Command::new("taskset")
-        .args(["-c", "0", env!("CARGO_BIN_EXE_pgrig"), "compare", "--self", "-S", "-c", "1"])
+        .args(["-c", "0", env!("CARGO_BIN_EXE_pgrig")])
+        .args(ITSELF)
         .args(["--max-time", "16s"])
         .current_dir(desk.path(""))
         .output()
@@ -434,7 +419,7 @@ fn a_profile_shows_where_the_time_goes() {
     desk.write("md5.sql", &work("md5(g::text)"));
     let sides =
         ["compare", "--data", "data.sql", "--b-sql", "md5.sql", "-f", "work.sql", "-c", "2"];
-    let more = ["--max-time", "30s", "--profile", "--out", "found"];
+    let more = ["--max-time", "20s", "--profile", "--out", "found"];
     desk.pgrig(&[&sides[..], &more].concat()).ended(0);
     let read = |name: &str| std::fs::read_to_string(desk.path("found").join(name)).unwrap();
     let (a, b) = (read("profile-a.folded"), read("profile-b.folded"));

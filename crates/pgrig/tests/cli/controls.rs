@@ -5,8 +5,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use lab::{Lab, LabConfig, NodeConfig, Settings};
-
 use crate::Desk;
 
 /// As a stranger writes it: a colour, a clearing of the screen in two ways, a title, an override.
@@ -90,12 +88,7 @@ fn a_study_and_its_server_say_nothing_to_the_terminal_and_to_files() {
 
 #[test]
 fn a_load_and_its_hosts_say_nothing_either() {
-    let installation = lab::find::find(None).expect("PostgreSQL is installed");
-    let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");
-    let settings: Settings = [("shared_buffers", "16MB")].into_iter().collect();
-    let mut node = lab.node("server", NodeConfig::new(settings)).expect("a node is made");
-    node.init().expect("initdb works");
-    node.start().expect("the server starts");
+    let (node, _lab) = testing::servers::server(&[("shared_buffers", "16MB")]);
     let conninfo = node.endpoint().to_string();
     let desk = Desk::new();
     let name = "evil\u{9b}2J\u{202e}live.sql";

@@ -56,7 +56,9 @@ fn write_programs(desk: &Desk, real: &Installation, before: &str) {
 
 fn compare_with(desk: &Desk) -> crate::Said {
     let bin = desk.path("bin").display().to_string();
-    let arguments = ["compare", "--b-bin", &bin, "-S", "-c", "2", "--max-time", "16s"];
+    desk.write("sleep.sql", "SELECT pg_sleep(0.01);\n");
+    let mut arguments = vec!["compare", "--b-bin", &bin, "-f", "sleep.sql", "-c", "2"];
+    arguments.extend(["--max-time", "16s"]);
     desk.pgrig(&arguments)
 }
 

@@ -11,7 +11,7 @@ use stats::Prng;
 use crate::Desk;
 
 /// Mutants, each read by every command. PGRIG_MUTANTS=768 and more for a longer search.
-const MUTANTS: u64 = 192;
+const MUTANTS: u64 = 96;
 
 const SECONDS_MAX: u64 = 10;
 

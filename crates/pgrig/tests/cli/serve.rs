@@ -42,7 +42,8 @@ impl Open {
                 return;
             }
             assert!(began.elapsed() < Duration::from_secs(240), "{wanted:?}: {tag}");
-            sleep(Duration::from_millis(500));
+            // A browser costs more than what it looks at.
+            sleep(Duration::from_secs(3));
         }
     }
 
@@ -81,9 +82,10 @@ fn browse(desk: &Desk, url: &str) -> String {
 #[test]
 fn a_comparison_draws_itself_for_those_who_have_the_address() {
     let desk = Desk::new();
+    crate::compare::write_work(&desk);
     // There are no intervals before five segments, which are a fortieth of the time long.
-    let compare = ["compare", "--self", "-S", "-c", "2", "--precision", "0.01%"];
-    let open = open(&desk, &[&compare[..], &["--max-time", "2min", "--serve"]].concat());
+    let rest = ["--precision", "0.01%", "--max-time", "2min", "--serve"];
+    let open = open(&desk, &[&crate::compare::ITSELF[..], &rest].concat());
     assert!(open.url.starts_with("http://127.0.0.1:"), "{}", open.url);
     assert_eq!(open.status("/"), "HTTP/1.1 404 Not Found");
     assert_eq!(open.status("/0123456789abcdef0123456789abcdef/page"), "HTTP/1.1 404 Not Found");
@@ -107,7 +109,7 @@ fn a_study_draws_its_trial_and_its_report() {
 #[test]
 fn a_load_draws_itself_while_it_runs() {
     let desk = Desk::new();
-    let (node, _lab) = crate::target::plain();
+    let (node, _lab) = testing::servers::server(&[]);
     desk.write("one.sql", "SELECT 1;\n");
     let place = node.endpoint().to_string();
     let load = ["bench", "-n", "-f", "one.sql", "-T", "300", "--serve", &place];

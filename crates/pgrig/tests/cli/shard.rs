@@ -1,6 +1,6 @@
 //! `pgrig shard`, as the owner of a cluster uses it.
 
-use lab::{Lab, LabConfig, Node, NodeConfig};
+use lab::{Lab, Node, NodeConfig};
 use serde_json::{Value, json};
 
 use crate::{Desk, Said};
@@ -14,14 +14,10 @@ const TEMPLATE: &str = "
 
 /// A proxy and three servers that can be data nodes.
 fn servers() -> (Lab, Vec<Node>) {
-    let installation = lab::find::find(None).expect("the tests need an installed PostgreSQL");
-    let lab = Lab::open(LabConfig::new(installation)).unwrap();
+    let lab = testing::servers::lab();
     let settings = [("shared_buffers", "16MB"), ("wal_level", "logical")];
     let start = |name: &str| {
-        let mut node = lab.node(name, NodeConfig::new(settings.into_iter().collect())).unwrap();
-        node.init().unwrap();
-        node.start().unwrap();
-        node
+        testing::servers::start(&lab, name, NodeConfig::new(settings.into_iter().collect()))
     };
     let nodes = ["proxy", "a", "b", "c"].map(start).into();
     (lab, nodes)

@@ -8,8 +8,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use lab::{Lab, LabConfig, Node, NodeConfig, Settings};
+use lab::{Lab, Node};
 use rustix::process::Signal;
+use testing::servers::server;
 
 use crate::ending::{ENDS_WITHIN, desk};
 use crate::interruption::signal;
@@ -17,16 +18,6 @@ use crate::{Desk, names};
 
 /// At once, on a machine that does other things as well.
 const AT_ONCE: Duration = Duration::from_secs(5);
-
-fn server(settings: &[(&str, &str)]) -> (Node, Lab) {
-    let installation = lab::find::find(None).expect("PostgreSQL is installed");
-    let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");
-    let settings: Settings = settings.iter().copied().collect();
-    let mut node = lab.node("server", NodeConfig::new(settings)).expect("a node is made");
-    node.init().expect("initdb works");
-    node.start().expect("the server starts");
-    (node, lab)
-}
 
 /// A server that takes connections and says nothing.
 fn mute() -> u16 {
@@ -89,7 +80,8 @@ fn check(desk: &Desk, arguments: &[&str], works_ms: u64, code: i32, is_clean: &d
 #[test]
 fn a_comparison_ends() {
     let desk = desk();
-    let compare = ["compare", "--self", "-S", "-c", "2", "--max-time", "60s"];
+    crate::compare::write_work(&desk);
+    let compare = [&crate::compare::ITSELF[..], &["--max-time", "60s"]].concat();
     for works_ms in [300, 4_000, 9_000] {
         check(&desk, &compare, works_ms, 130, &|| {});
     }

@@ -15,9 +15,9 @@ fn every_shipped_study_proves_itself_and_its_record_can_be_read() {
     let studies = listed.lines().filter_map(|line| line.split_whitespace().next());
     // It fetches packages and waits for elections: `make soak-failover`, and the machines of study's tests.
     let studies = Mutex::new(studies.filter(|study| *study != "failover"));
-    // Two at a time: they prove what is lost and what is not, and their speed says nothing.
+    // Three at a time: they prove what is lost and what is not, and their speed says nothing.
     thread::scope(|scope| {
-        for _ in 0..2 {
+        for _ in 0..3 {
             scope.spawn(|| {
                 loop {
                     let next = studies.lock().unwrap().next();

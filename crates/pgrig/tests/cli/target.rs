@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
 use lab::{Lab, LabConfig, Listen, Node, NodeConfig, Settings};
+use testing::servers::server;
 
 use crate::Desk;
 
@@ -114,24 +115,9 @@ fn dump_database(node: &Node, database: &str) -> String {
     text.lines().filter(|line| !is_key(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// A server with nothing but its defaults.
-pub(crate) fn plain() -> (Node, Lab) {
-    with(Settings::new())
-}
-
-/// A server with these settings.
-fn with(settings: Settings) -> (Node, Lab) {
-    let installation = lab::find::find(None).expect("PostgreSQL is installed");
-    let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");
-    let mut node = lab.node("server", NodeConfig::new(settings)).expect("a node is made");
-    node.init().expect("initdb works");
-    node.start().expect("the server starts");
-    (node, lab)
-}
-
 #[test]
 fn nothing_on_a_target_is_touched_that_pgrig_has_not_made() {
-    let (node, _lab) = plain();
+    let (node, _lab) = server(&[]);
     let mut client = node.connect().expect("a connection");
     client.batch_execute(LOOK_ALIKES).expect("look-alikes are made");
     let before = dump(&node);
@@ -173,7 +159,7 @@ fn nothing_on_a_target_is_touched_that_pgrig_has_not_made() {
 #[test]
 fn nothing_on_a_node_is_touched_that_pgrig_has_not_made() {
     // Buckets move by logical replication.
-    let (node, _lab) = with([("wal_level", "logical")].into_iter().collect());
+    let (node, _lab) = server(&[("wal_level", "logical")]);
     let place = |database: &str| node.endpoint().with_database(database).to_string();
     for database in ["one", "two", "theirs"] {
         node.value(&format!("CREATE DATABASE {database}")).expect("a database is made");
@@ -200,7 +186,7 @@ fn nothing_on_a_node_is_touched_that_pgrig_has_not_made() {
 
 #[test]
 fn a_target_is_not_asked_what_it_cannot_answer() {
-    let (node, _lab) = plain();
+    let (node, _lab) = server(&[]);
     let target = node.endpoint().to_string();
     let desk = Desk::new();
     let study = r#"
@@ -262,7 +248,7 @@ expect = "> 1"
 
 #[test]
 fn an_owner_without_privileges_gets_what_can_be_measured() {
-    let (node, _lab) = plain();
+    let (node, _lab) = server(&[]);
     let mut client = node.connect().expect("a connection");
     let password = node.endpoint().password.clone().unwrap_or_default();
     client

@@ -2,7 +2,7 @@
 
 use crate::Desk;
 
-/// A study whose workload costs what a setting of the server says.
+/// A study whose workload sleeps for as many milliseconds as a setting of the server says.
 fn write_study(desk: &Desk) {
     std::fs::create_dir(desk.path("mine")).expect("a folder");
     desk.write(
@@ -15,10 +15,10 @@ script = "data.sql"
 nodes.primary = { sync = "FIRST 1", listen = "tcp" }
 nodes.standby = { of = "primary", sync = 1 }
 [variants.light]
-settings = { "work.rows" = "200" }
+settings = { "work.ms" = "3" }
 [variants.heavy]
 topology = "pair"
-settings = { "work.rows" = "3000" }
+settings = { "work.ms" = "12" }
 [workloads.work]
 script = "work.sql"
 protocol = "prepared"
@@ -36,8 +36,8 @@ run = ["limited"]
     desk.write("mine/work.sql", "SELECT work();\n");
     desk.write(
         "mine/data.sql",
-        "CREATE FUNCTION work() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (
-             SELECT count(*) FROM generate_series(1, current_setting('work.rows')::int)); END $$;\n",
+        "CREATE FUNCTION work() RETURNS void LANGUAGE sql AS
+             $$ SELECT pg_sleep(current_setting('work.ms')::int / 1e3) $$;\n",
     );
 }
 
@@ -47,20 +47,12 @@ const READS: [&str; 7] = ["compare", "--study", "mine", "--scenario", "reads", "
 fn a_variant_is_compared_with_another() {
     let desk = Desk::new();
     write_study(&desk);
-    desk.write("seen.sql", "DO 'BEGIN ASSERT current_setting(''work.rows'') = ''200''; END';\n");
-    // Each ends as soon as the throughput is decided.
-    let check = |sides: &[&str], code: i32, verdict: &str, variants: [&str; 2]| {
-        let rest = [
-            "--threshold",
-            "30%",
-            "--gate",
-            "throughput",
-            "--max-time",
-            "2min",
-            "--json",
-            "found.json",
-        ];
-        let said = desk.pgrig(&[&READS[..], sides, &rest].concat()).ended(code);
+    desk.write("seen.sql", "DO 'BEGIN ASSERT current_setting(''work.ms'') = ''3''; END';\n");
+    let check = |sides: &[&str], time: &str, code: i32, verdict: &str, variants: [&str; 2]| {
+        // It ends as soon as the throughput is decided.
+        let rest = ["--threshold", "30%", "--gate", "throughput", "--max-time", time];
+        let said = desk.pgrig(&[&READS[..], sides, &rest, &["--json", "found.json"]].concat());
+        let said = said.ended(code);
         assert!(said.out.contains(&format!("\n{verdict}")), "{sides:?}: {}", said.out);
         let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
         let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -70,9 +62,10 @@ fn a_variant_is_compared_with_another() {
     };
     // By the name of the option that speaks of topologies, too.
     let heavier = ["--a-topology", "light", "--b-variant", "heavy"];
-    check(&heavier, 4, "B is slower", ["light", "heavy"]);
-    let lighter = ["--a-variant", "heavy", "--b-set", "work.rows=200", "--b-sql", "seen.sql"];
-    check(&lighter, 0, "B is faster", ["heavy", "heavy"]);
+    check(&heavier, "2min", 4, "B is slower", ["light", "heavy"]);
+    // The script has seen B's setting. No time is left for an interval.
+    let lighter = ["--a-variant", "heavy", "--b-set", "work.ms=3", "--b-sql", "seen.sql"];
+    check(&lighter, "16s", 5, "Cannot tell", ["heavy", "heavy"]);
 }
 
 #[test]

@@ -2,8 +2,6 @@
 
 use std::process::{Command, Stdio};
 
-use lab::{Lab, LabConfig, NodeConfig, Settings};
-
 use crate::Desk;
 
 #[test]
@@ -89,10 +87,7 @@ fn a_copy_called_pgbench_starts_generator_processes() {
     let mut copy = std::process::Command::new("cp");
     assert!(copy.arg(env!("CARGO_BIN_EXE_pgrig")).arg(&name).status().unwrap().success());
     desk.write("one.sql", "SELECT 1;\n");
-    let lab = Lab::open(LabConfig::new(lab::find::find(None).unwrap())).unwrap();
-    let mut node = lab.node("server", NodeConfig::new(Settings::new())).unwrap();
-    node.init().unwrap();
-    node.start().unwrap();
+    let (node, _lab) = testing::servers::server(&[]);
     let mut command = std::process::Command::new(&name);
     command.args(["-n", "-c2", "-t3", "--generators=2", "-fone.sql"]);
     command.arg(node.endpoint().to_string()).current_dir(desk.path(""));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use lab::{Host, Lab, LabConfig, Node, NodeConfig, Settings};
+use lab::{Host, Lab, Node};
 use serde_json::Value;
 
 /// The program under test.
@@ -30,15 +30,7 @@ pub(crate) struct Ended {
 
 impl Desk {
     pub(crate) fn new() -> Desk {
-        let installation = lab::find::find(None).expect("PostgreSQL is installed");
-        let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");
-        let settings: Settings = [("fsync", "off"), ("autovacuum", "off")]
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
-        let mut node = lab.node("server", NodeConfig::new(settings)).expect("a node is made");
-        node.init().expect("initdb works");
-        node.start().expect("the server starts");
+        let (node, lab) = testing::servers::server(&[("fsync", "off"), ("autovacuum", "off")]);
         Desk { node, _lab: lab, folder: tempfile::tempdir().expect("a folder") }
     }
 

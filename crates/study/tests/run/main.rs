@@ -1,7 +1,11 @@
 //! Whole studies on real servers: small ones, made here.
 
 mod actions;
+mod history;
+mod ledger;
 mod machines;
+mod pairs;
+mod sharded;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -385,13 +389,10 @@ fn one_trial_of_a_plan_draws_what_it_drew_among_the_others() {
 
 #[test]
 fn an_outside_server_is_used_and_left_as_it_was() {
-    let installation = lab::find::find(None).unwrap();
-    let lab = lab::Lab::open(lab::LabConfig::new(installation)).unwrap();
+    let lab = testing::servers::lab();
     let mut config = lab::NodeConfig::new(lab::Settings::new());
     config.listen = lab::Listen::Loopback;
-    let mut node = lab.node("theirs", config).unwrap();
-    node.init().unwrap();
-    node.start().unwrap();
+    let node = testing::servers::start(&lab, "theirs", config);
 
     let place = tempfile::tempdir().unwrap();
     let study = COUNTERS

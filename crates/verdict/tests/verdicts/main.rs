@@ -1,6 +1,9 @@
 //! What is said about claims, given trials whose figures are made up.
 
+mod controls;
 mod diffs;
+mod evidence;
+mod sources;
 mod values;
 
 use std::collections::BTreeMap;

@@ -18,9 +18,9 @@ fn the_interval_of_a_ratio_is_that_of_its_rounds_whatever_the_weather() {
     assert!((per_round[0] - 1.3 * 0.98).abs() < 1e-9);
     let answer = format!(
         "Yes: {}× [{}, {}], n 6, published 1.144.",
-        words::figure(point),
-        words::figure(low),
-        words::figure(high)
+        terms::figure(point),
+        terms::figure(low),
+        terms::figure(high)
     );
     assert_eq!(judged.answer, answer);
     assert_eq!(judge(&study(), &[], &rounds(6, 1000.0, 1300.0), &[]), judged);

@@ -3,11 +3,9 @@
 //! Which pgbench that is, is the machine's matter: `$PGRIG_PGBENCH`, else the server's own.
 //! `scripts/versions` runs this with each major.
 
-mod common;
-
 use std::fs;
 
-use common::{Ended, Server};
+use crate::common::{Ended, Server};
 
 /// What is compared: the code, the lines of the result, the messages.
 type Told = (i32, Vec<String>, Vec<String>);
@@ -181,7 +179,7 @@ fn debugging_tells_the_same() {
     ] {
         for protocol in ["simple", "extended", "prepared"] {
             // Up to 16 pgbench did not count the syncs.
-            if script == pipeline && common::theirs_major() < 17 {
+            if script == pipeline && crate::common::theirs_major() < 17 {
                 continue;
             }
             beside.check_messages(script, &format!("-t 1 --debug -M {protocol}"));
@@ -206,7 +204,7 @@ fn the_first_abort_may_be_the_last() {
                     division by zero\npgbench: error: Run was aborted due to an error in thread 1\n";
     assert_eq!(ours.err, expected);
     assert_eq!(ours.out.lines().count(), 1, "{}", ours.out);
-    if common::theirs_major() >= 17 {
+    if crate::common::theirs_major() >= 17 {
         let ours = server.ours_alike("postgres", &line);
         assert_eq!(told(&ours), told(&server.theirs("postgres", &line)));
     }
@@ -297,8 +295,8 @@ fn an_aggregated_log_has_the_columns_of_its_version() {
     let (count, others) = columns("--continue-on-error --failures-detailed", "detailed");
     assert_eq!(count, 16);
     assert!(others > 0, "other failures are in the last column");
-    if common::theirs_major() >= 18 {
-        let expected = if common::theirs_major() >= 19 { 16 } else { 15 };
+    if crate::common::theirs_major() >= 18 {
+        let expected = if crate::common::theirs_major() >= 19 { 16 } else { 15 };
         assert_eq!(columns("", "theirs").0, expected);
     }
 }

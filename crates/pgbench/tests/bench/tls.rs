@@ -1,11 +1,9 @@
 //! Over TLS: the connection that prepares a run as well as its clients.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
-use common::{Server, ours};
+use crate::common::{Server, ours};
 use lab::Listen;
 use os::user::User;
 

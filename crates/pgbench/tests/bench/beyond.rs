@@ -1,7 +1,5 @@
 //! What pgbench does not have: searches, reconnecting, and outputs for other programs.
 
-mod common;
-
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Server, ours, ours_until};
+use crate::common::{Server, ours, ours_until};
 use load::Control;
 
 /// Four clients that take 10 ms each do 400 a second at most.
@@ -42,7 +40,7 @@ fn the_highest_rate_that_keeps_a_goal_is_found() {
     assert!(windows.iter().any(|window| window[13] == "false"), "{csv}");
     let text = fs::read_to_string(&json).expect("the document");
     let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    let faults = testing::schema::faults(&common::schema(), &document);
+    let faults = testing::schema::faults(&crate::common::schema(), &document);
     assert!(faults.is_empty(), "{faults:#?}");
     assert!(document["search"]["held"].is_number(), "{}", document["search"]);
 }

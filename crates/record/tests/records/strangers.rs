@@ -1,14 +1,12 @@
 //! Folders that somebody else has made: what leads out of them, or keeps a reader waiting, is refused.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use common::{folder, header, planned};
+use crate::common::{folder, header, planned};
 use record::{Ending, Finished, Reader, Writer};
 
 fn finished() -> Finished {

@@ -1,16 +1,14 @@
 //! `--json` keeps to `docs/bench.schema.json`, and every key is described there.
 
-mod common;
-
 use std::fs;
 
-use common::Server;
+use crate::common::Server;
 use serde_json::Value;
 use testing::schema::faults;
 
 #[test]
 fn what_is_written_keeps_to_the_schema() {
-    let schema = common::schema();
+    let schema = crate::common::schema();
     let server = Server::start(&[]);
     assert_eq!(server.ours("postgres", "-i -q --partitions=2").code, 0);
     let folder = tempfile::tempdir().expect("a folder");

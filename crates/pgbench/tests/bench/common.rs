@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use lab::{Host, Lab, LabConfig, Listen, Node, NodeConfig, Settings, StopMode};
+use lab::{Host, Lab, LabConfig, Listen, Node, NodeConfig, StopMode};
 use load::Control;
 use pgbench::options::Invocation;
 use pgbench::{Console, bench};
+use testing::servers;
 
 /// A running server, removed with the test.
 pub(crate) struct Server {
@@ -40,20 +41,12 @@ impl Server {
     }
 
     fn start_at(directory: Option<PathBuf>, settings: &[(&str, &str)], listen: Listen) -> Self {
-        let installation = lab::find::find(None).expect("PostgreSQL is installed");
-        let lab = Lab::open(LabConfig { directory, ..LabConfig::new(installation) });
-        let lab = lab.expect("a lab opens");
+        let config = LabConfig { directory, ..LabConfig::new(servers::installation()) };
+        let lab = Lab::open(config).expect("a lab opens");
         let defaults = [("fsync", "off"), ("autovacuum", "off")];
-        let all: Settings = defaults
-            .iter()
-            .chain(settings)
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
+        let all = defaults.iter().chain(settings).copied().collect();
         let config = NodeConfig { listen, ..NodeConfig::new(all) };
-        let mut node = lab.node("server", config).expect("a node is made");
-        node.init().expect("initdb works");
-        node.start().expect("the server starts");
-        Server { node, _lab: lab }
+        Server { node: servers::start(&lab, "server", config), _lab: lab }
     }
 
     /// The environment that leads to a database of this server.

@@ -1,12 +1,10 @@
 //! What bad input gets: one clear message, pgbench's phrase in it, and what to do next.
 
-mod common;
-
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use common::{Ended, Server, ours};
+use crate::common::{Ended, Server, ours};
 use lab::Listen;
 use load::Control;
 
@@ -216,7 +214,8 @@ fn a_server_that_dies_in_mid_run() {
     let arguments = ["-S", "-n", "-c", "4", "-T", "30"].map(str::to_owned);
     let began = std::time::Instant::now();
     let ended = std::thread::scope(|scope| {
-        let run = scope.spawn(|| common::ours_until(&environment, &arguments, &Control::new()));
+        let run =
+            scope.spawn(|| crate::common::ours_until(&environment, &arguments, &Control::new()));
         // A session is listed before its client hears that it is connected.
         let there = "select count(*) >= 4 from pg_stat_activity
             where application_name = 'pgbench' and query ilike 'select abalance%'";
@@ -241,10 +240,10 @@ fn what_is_no_server() {
 
     // Nobody accepts, nobody answers.
     let patient = environment(&[&place[..], &[("PGCONNECT_TIMEOUT", "2")][..]].concat());
-    assert_says(&common::ours(&patient, "-n -t 1"), 1, &[" failed: timeout expired"]);
+    assert_says(&crate::common::ours(&patient, "-n -t 1"), 1, &[" failed: timeout expired"]);
     let control = Control::new();
     control.interrupt();
-    let ended = common::ours_until(&environment(&place), &["-n".to_owned()], &control);
+    let ended = crate::common::ours_until(&environment(&place), &["-n".to_owned()], &control);
     assert_says(&ended, 1, &[" failed: interrupted"]);
 
     std::thread::spawn(move || {
@@ -255,7 +254,7 @@ fn what_is_no_server() {
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
         }
     });
-    let ended = common::ours(&environment(&place), "-n -t 1");
+    let ended = crate::common::ours(&environment(&place), "-n -t 1");
     assert_says(&ended, 1, &[" failed: ", "does not speak PostgreSQL's protocol"]);
 }
 
@@ -336,7 +335,7 @@ fn an_interruption_reports_what_there_is() {
     let arguments = ["-S", "-n", "-c", "2", "-T", "60"].map(str::to_owned);
     let control = Control::new();
     let ended = std::thread::scope(|scope| {
-        let run = scope.spawn(|| common::ours_until(&environment, &arguments, &control));
+        let run = scope.spawn(|| crate::common::ours_until(&environment, &arguments, &control));
         std::thread::sleep(std::time::Duration::from_millis(1500));
         control.interrupt();
         run.join().expect("no panic")

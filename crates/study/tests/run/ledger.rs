@@ -1,14 +1,12 @@
 //! Ledgers on real servers: what a crash must not lose, what it may, and databases that are
 //! falsified behind the clients' backs.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use load::Control;
 use record::ledger::Ledger;
 use record::{Ending, Reader, Trial};
-use spec::{Folder, Profile, Study};
-use study::{Place, Request, Servers};
+use spec::{Folder, Study};
+use study::Place;
 
 const INIT: &str = "\
     CREATE TABLE log (client int, seq bigint, chain bigint, PRIMARY KEY (client, seq));\n\
@@ -38,9 +36,7 @@ fn study(settings: &str, scenarios: &[(&str, &str)]) -> Folder {
          [[claims]]\nevery = \"ledger_anomalies == 0\"\nkind = \"invariant\"\n",
         scenarios.collect::<String>()
     );
-    let files = [("study.toml", text.as_str()), ("init.sql", INIT), ("write.sql", WRITE)];
-    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    Folder { name: "mine".to_owned(), files: BTreeMap::from(files), is_private: false }
+    super::folder(&[("study.toml", &text), ("init.sql", INIT), ("write.sql", WRITE)])
 }
 
 /// What a study left behind.
@@ -54,23 +50,10 @@ struct Ran {
 impl Ran {
     /// Runs it into a record below `place`.
     fn run(folder: Folder, place: &Path) -> Ran {
-        let parse =
-            || Study::parse(&folder, Profile::Smoke).unwrap_or_else(|why| panic!("{why:?}"));
-        let (study, again) = (parse(), parse());
-        let request = Request {
-            folder,
-            study,
-            rounds: None,
-            only: None,
-            trial: None,
-            place: Place::Below(place.join("runs")),
-            servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new(), cache: None },
-            generator: PathBuf::new(),
-            again: "pgrig run mine".to_owned(),
-        };
-        let ended = study::run(&request, &Control::new(), &mut |_| {}).unwrap();
+        let request = super::request(folder, Place::Below(place.join("runs")));
+        let ended = super::run(&request).unwrap();
         let trials = Reader::open(&ended.directory).unwrap().trials().to_vec();
-        Ran { study: again, trials, below: ended.directory.join("trials") }
+        Ran { study: request.study, trials, below: ended.directory.join("trials") }
     }
 
     fn trial(&self, scenario: &str) -> &Trial {

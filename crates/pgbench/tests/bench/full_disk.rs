@@ -1,24 +1,22 @@
 //! `-i` on a disk that fills up, and `--resume` after room was made. Only root can make such a disk;
 //! the mounts are in a namespace that ends with the test.
 
-mod common;
-
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::Server;
+use crate::common::Server;
 use lab::StopMode;
 
 #[test]
 fn a_full_disk_is_named_and_resume_goes_on() {
-    on_a_small_disk("64m", "full_tablespace");
+    on_a_small_disk("64m", "full_disk::full_tablespace");
 }
 
 #[test]
 fn resume_goes_on_when_a_server_without_room_for_wal_is_back() {
-    on_a_small_disk("300m", "full_wal");
+    on_a_small_disk("300m", "full_disk::full_wal");
 }
 
 /// Runs a test of this program where a small disk is.

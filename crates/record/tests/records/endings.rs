@@ -1,7 +1,5 @@
 //! Endings of attempts: of those that never ended, and of those that older records have.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -9,7 +7,7 @@ use record::{Ending, Fault, Finished, Reader, Writer};
 
 /// An attempt that is done and in which nothing was measured.
 fn finished(number: usize) -> Finished {
-    let trial = common::planned(number).attempt(1);
+    let trial = crate::common::planned(number).attempt(1);
     let (intervals, samples, marks, logs) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
     Finished { trial, intervals, samples, marks, logs }
 }
@@ -19,7 +17,8 @@ fn finished(number: usize) -> Finished {
 fn an_attempt_that_never_ended_is_filed_when_the_run_goes_on() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("mine");
-    let writer = Writer::create(&directory, common::header(), &common::folder(false)).unwrap();
+    let writer =
+        Writer::create(&directory, crate::common::header(), &crate::common::folder(false)).unwrap();
     let trial = finished(1).trial;
     let ledger = writer.begin(&trial).unwrap();
     fs::write(ledger.join("0.ledger"), "ledger 2 seed 1\ni 0 1 5\n").unwrap();

@@ -1,12 +1,9 @@
 //! Studies of PL/Proxy clusters, on real servers.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use lab::{Lab, LabConfig, NodeConfig, Settings};
 use load::Control;
 use record::{Ending, MarkKind, Reader, Trial};
-use spec::{Folder, Profile, Study};
 use study::{Place, Request, Servers};
 
 const STUDY: &str = r#"
@@ -87,26 +84,14 @@ const BUCKET: &str = "
 
 fn request(study: &str, only: &str, record: &Path) -> Request {
     let note = "SELECT bump_noted(:key, :ledger_client, :ledger_seq, :ledger_chain);";
-    let files = [
-        ("study.toml", study.to_owned()),
-        ("bucket.sql", BUCKET.to_owned()),
-        ("fill.sql", "INSERT INTO {bucket}.counter SELECT key, 0 FROM {keys} AS keys".to_owned()),
-        ("bump.sql", format!("\\set key random(1, :rows)\n{note}\n")),
-    ];
-    let files = files.map(|(name, text)| (name.to_owned(), text)).into();
-    let folder = Folder { name: "mine".to_owned(), files, is_private: false };
-    let study = Study::parse(&folder, Profile::Smoke).unwrap_or_else(|why| panic!("{why:?}"));
-    Request {
-        folder,
-        study,
-        rounds: None,
-        only: Some(only.to_owned()),
-        trial: None,
-        place: Place::Directory(record.to_owned()),
-        servers: Servers::Built { pg_bin: None, hosts: BTreeMap::new(), cache: None },
-        generator: PathBuf::new(),
-        again: "pgrig run mine".to_owned(),
-    }
+    let folder = super::folder(&[
+        ("study.toml", study),
+        ("bucket.sql", BUCKET),
+        ("fill.sql", "INSERT INTO {bucket}.counter SELECT key, 0 FROM {keys} AS keys"),
+        ("bump.sql", &format!("\\set key random(1, :rows)\n{note}\n")),
+    ]);
+    let place = Place::Directory(record.to_owned());
+    Request { only: Some(only.to_owned()), ..super::request(folder, place) }
 }
 
 fn run(study: &str, hosts: &[(&str, String)], only: &str, record: &Path) {
@@ -178,12 +163,7 @@ fn refused(hosts: &[(&str, String)]) -> String {
 
 #[test]
 fn shards_may_be_hosts_of_the_users() {
-    let installation = lab::find::find(None).expect("the tests need an installed PostgreSQL");
-    let lab = Lab::open(LabConfig::new(installation)).unwrap();
-    let settings: Settings = [("fsync", "off"), ("wal_level", "logical")].into_iter().collect();
-    let mut server = lab.node("theirs", NodeConfig::new(settings)).unwrap();
-    server.init().unwrap();
-    server.start().unwrap();
+    let (server, _lab) = testing::servers::server(&[("fsync", "off"), ("wal_level", "logical")]);
     let mut client = server.connect().unwrap();
     let hosts = ["one", "two"].map(|name| {
         client.batch_execute(&format!("CREATE DATABASE {name}")).unwrap();

@@ -1,13 +1,11 @@
 //! A record survives what happens to runs: it is resumed, interrupted, read by other versions,
 //! damaged, and written onto full disks.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use common::planned;
+use crate::common::planned;
 use record::{
     Counts, Ending, Fact, Fault, Finished, Header, Interval, Mark, MarkKind, Moment, Note,
     NoteKind, Phase, PublishedWay, Reader, RunState, Sample, Trial, VoidKind, Window,
@@ -23,11 +21,11 @@ fn header() -> Header {
         value: value.to_owned(),
     };
     let facts = vec![fact("machine", "cores", "2"), fact("PostgreSQL", "version", "15.14")];
-    Header { facts, ..common::header() }
+    Header { facts, ..crate::common::header() }
 }
 
 fn folder() -> Folder {
-    common::folder(false)
+    crate::common::folder(false)
 }
 
 fn latency(values: &[u64]) -> Latency {

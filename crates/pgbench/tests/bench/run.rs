@@ -1,8 +1,6 @@
 //! Runs on a live server, beside the real pgbench with the same options.
 
-mod common;
-
-use common::{Ended, Server};
+use crate::common::{Ended, Server};
 use pgbench::Console;
 
 fn initialised() -> Server {
@@ -171,7 +169,7 @@ fn standard_output_is_pgbenchs_alone() {
     let run = |line: &str, out: &mut dyn std::io::Write| {
         let (mut err, mut lines) = (Vec::new(), Vec::new());
         let mut console = Console::new(out, &mut err, false).with_lines(&mut lines);
-        let code = common::ours_on(&environment, line, &mut console);
+        let code = crate::common::ours_on(&environment, line, &mut console);
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
         (code, text(err), text(lines))
     };

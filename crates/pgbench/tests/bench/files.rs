@@ -1,11 +1,9 @@
 //! The files that a run leaves: pgbench's logs, and ours.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::Server;
+use crate::common::Server;
 use serde_json::Value;
 use stats::hdr_log;
 
@@ -99,7 +97,7 @@ fn logs_have_pgbench_19s_other_failures() {
             log_lines(folder.path(), &prefix)
         };
         // Earlier ones have neither the option nor the column.
-        let theirs = (common::theirs_major() >= 19).then(|| run("theirs"));
+        let theirs = (crate::common::theirs_major() >= 19).then(|| run("theirs"));
         [Some(run("ours")), theirs].into_iter().flatten().collect::<Vec<_>>()
     };
     for (number, (line, word)) in

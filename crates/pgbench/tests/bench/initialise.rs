@@ -1,8 +1,6 @@
 //! `-i`, beside the real pgbench's on the same server: the same definitions, the same rows.
 
-mod common;
-
-use common::Server;
+use crate::common::Server;
 
 /// Everything about pgbench's tables that a dump would show.
 const DEFINITIONS: &str = "
@@ -248,7 +246,7 @@ fn an_interruption_cancels_the_statements_under_way() {
         let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let environment = server.environment("postgres");
         let ended = std::thread::scope(|scope| {
-            let run = scope.spawn(|| common::ours_until(&environment, &arguments, &control));
+            let run = scope.spawn(|| crate::common::ours_until(&environment, &arguments, &control));
             let copying = "select count(*) from pg_stat_progress_copy";
             while server.value("postgres", copying) != copies {
                 std::thread::sleep(std::time::Duration::from_millis(5));
