@@ -81,16 +81,21 @@ impl<'a> Progress<'a> {
             Event::PairsBegin { pairing, of } => {
                 let [above, below] =
                     [pairing.above, pairing.below].map(|point| &self.study.points[point].name);
-                let both = short(self.study, above);
-                let (above, below, both) = match above.variant == below.variant {
-                    true => (&above.scenario, &below.scenario, above.variant.as_str()),
-                    false => {
-                        let both = both.trim_start_matches(&format!("{}/", above.variant));
-                        (&above.variant, &below.variant, both)
+                let [one, other] = [above, below].map(|name| short(self.study, name));
+                // What both have in common is said once.
+                let both = one.trim_start_matches(&format!("{}/", above.variant));
+                let is_one = [above.variant == below.variant, above.scenario == below.scenario];
+                let words = match (is_one, above.axes == below.axes) {
+                    ([true, false], true) => {
+                        format!("{} ÷ {}, {}", above.scenario, below.scenario, above.variant)
                     }
+                    ([false, true], true) => {
+                        format!("{} ÷ {}, {both}", above.variant, below.variant)
+                    }
+                    _ => format!("{one} ÷ {other}"),
                 };
                 let number = format!("{}/{of}", pairing.number);
-                self.trial = format!("  pairs {number:<9} {above} ÷ {below}, {both}");
+                self.trial = format!("  pairs {number:<9} {words}");
                 self.live(&self.trial);
             }
             Event::Pairs { progress, left_s } => {

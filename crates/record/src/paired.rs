@@ -35,8 +35,11 @@ pub struct Paired {
     /// The scenario of the denominator where it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below_scenario: Option<String>,
-    /// The axes of both.
+    /// The axes of the numerator, and of the denominator unless it has others.
     pub axes: BTreeMap<String, String>,
+    /// The axes of the denominator where they are others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below_axes: Option<BTreeMap<String, String>>,
     /// Its end.
     pub ending: Ending,
     /// Wall clock at its beginning, RFC 3339.
@@ -125,13 +128,26 @@ impl Paired {
         self.below_scenario.as_deref().unwrap_or(&self.scenario)
     }
 
-    /// The names of the denominator's side and the numerator's: variants, or scenarios of one variant.
+    /// The axes of the denominator.
     #[must_use]
-    pub fn sides(&self) -> [&str; 2] {
-        match self.above == self.below {
-            true => [self.scenario_below(), &self.scenario],
-            false => [&self.below, &self.above],
+    pub fn axes_below(&self) -> &BTreeMap<String, String> {
+        self.below_axes.as_ref().unwrap_or(&self.axes)
+    }
+
+    /// The names of the denominator's side and the numerator's: what they differ in of variant, scenario
+    /// and axes, the first that does.
+    #[must_use]
+    pub fn sides(&self) -> [String; 2] {
+        if self.above != self.below {
+            return [self.below.clone(), self.above.clone()];
         }
+        if self.scenario_below() != self.scenario {
+            return [self.scenario_below().to_owned(), self.scenario.clone()];
+        }
+        [self.axes_below(), &self.axes].map(|axes| {
+            let axes = axes.iter().map(|(axis, value)| format!("{axis}={value}"));
+            axes.collect::<Vec<_>>().join(",")
+        })
     }
 
     /// A figure.

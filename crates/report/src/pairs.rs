@@ -1,5 +1,7 @@
 //! Points of a study that were measured in pairs of blocks, besides its trials.
 
+use std::collections::BTreeMap;
+
 use record::comparison::Metric;
 use record::{Ending, Paired};
 use spec::Study;
@@ -20,7 +22,8 @@ pub(crate) fn pairs(study: &Study, all: &[Paired], first: usize) -> (Vec<PairsBl
     };
     let mut curves: Vec<Json> = Vec::new();
     let mut block = |paired: &Paired| {
-        let [below, above] = paired.sides();
+        let sides = paired.sides();
+        let names @ [below, above] = sides.each_ref().map(String::as_str);
         let quotient = format!("{above} ÷ {below}");
         let drawn: Vec<Json> = DRAWN
             .into_iter()
@@ -28,7 +31,6 @@ pub(crate) fn pairs(study: &Study, all: &[Paired], first: usize) -> (Vec<PairsBl
             .collect();
         let ids = (first + curves.len()..).take(drawn.len()).collect();
         curves.extend(drawn);
-        let names = [below, above];
         let mut tables = Vec::new();
         if !paired.figures.is_empty() {
             tables.push(compared::figures(&paired.figures, names, ""));
@@ -46,15 +48,21 @@ pub(crate) fn pairs(study: &Study, all: &[Paired], first: usize) -> (Vec<PairsBl
 
 /// `In pairs: governed ÷ plain, hot rows, clients = 64`
 fn heading(study: &Study, paired: &Paired, quotient: &str) -> String {
-    let place = match paired.above == paired.below {
-        true => label(&study.variants, &paired.above),
-        false => label(&study.scenarios, &paired.scenario),
+    let scenario = |name| label(&study.scenarios, name);
+    let place = match (paired.above == paired.below, &paired.below_scenario) {
+        (true, _) => label(&study.variants, &paired.above).to_owned(),
+        (false, None) => scenario(&paired.scenario).to_owned(),
+        (false, Some(below)) => format!("{} ÷ {}", scenario(&paired.scenario), scenario(below)),
     };
-    let mut heading = format!("In pairs: {quotient}, {place}");
-    for (axis, value) in &paired.axes {
-        heading.push_str(&format!(", {axis} = {value}"));
+    let axes = |axes: &BTreeMap<String, String>| -> String {
+        axes.iter().map(|(axis, value)| format!(", {axis} = {value}")).collect()
+    };
+    match &paired.below_axes {
+        None => format!("In pairs: {quotient}, {place}{}", axes(&paired.axes)),
+        Some(below) => {
+            format!("In pairs: {quotient}, {place}{} ÷{}", axes(&paired.axes), axes(below))
+        }
     }
-    heading
 }
 
 fn words(paired: &Paired) -> Vec<String> {

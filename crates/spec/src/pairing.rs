@@ -64,8 +64,7 @@ pub(crate) fn check(claims: &[Claim], points: &[Point], problems: &Problems) {
 
 /// The reason why a value cannot be measured in pairs, and what to write instead.
 fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)> {
-    let shape = "pairs measure one figure of two variants, or of two scenarios of one variant, at the \
-                 same axes: tps('new/load') / tps('old/load')";
+    let shape = "pairs measure one figure of two points: tps('new/load') / tps('old/load')";
     let Some((above, below)) = value.ratio() else {
         return Some(("a claim in pairs is one figure divided by another".to_owned(), shape));
     };
@@ -75,11 +74,8 @@ fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)
         return Some((format!("pairs measure one of {} on both sides", names()), shape));
     }
     let (one, other) = (&points[above.point], &points[below.point]);
-    let is_one = [one.name.variant == other.name.variant, one.name.scenario == other.name.scenario];
-    if one.name.axes != other.name.axes || is_one[0] == is_one[1] {
-        let message = "a claim in pairs compares two variants of one scenario, or two scenarios of one \
-                       variant, at the same axes";
-        return Some((message.to_owned(), shape));
+    if above.point == below.point {
+        return Some(("a claim in pairs compares two points".to_owned(), shape));
     }
     let clients = [one, other].map(Point::clients);
     if clients[0] != clients[1] {
@@ -88,11 +84,13 @@ fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)
             format!(
                 "a claim in pairs has as many clients on both sides, and not {one} and {other}"
             ),
-            "give both workloads as many clients, or leave out pairs",
+            "give both sides as many clients, or leave out pairs",
         ));
     }
     let parts = [one.part(&above.scope), other.part(&below.scope)];
-    if parts[0] != parts[1] || one.workloads.len() != other.workloads.len() {
+    // All workloads of a side are one load, however many they are.
+    if parts[0] != parts[1] || (parts[0].is_some() && one.workloads.len() != other.workloads.len())
+    {
         let message = "a claim in pairs compares workloads at the same position of both sides";
         return Some((message.to_owned(), shape));
     }

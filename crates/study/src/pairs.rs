@@ -82,7 +82,12 @@ impl PairsOrder<'_> {
         observe: &mut dyn FnMut(Told<'_>),
     ) -> Paired {
         let mut paired = self.blank();
-        let result = self.attempt(sites, &mut paired, observe);
+        let [below, above] = sites;
+        let result = self.attempt([&mut *below, &mut *above], &mut paired, observe);
+        // Nothing that follows need be slow.
+        for site in [below, above] {
+            site.throttles.lift_all();
+        }
         if self.control.urgency() != Urgency::None {
             let kind = match &result {
                 // Clients ended because they were told to.
@@ -98,9 +103,9 @@ impl PairsOrder<'_> {
         paired
     }
 
-    fn attempt<'s>(
-        &'s self,
-        mut sites: [&'s mut Site; 2],
+    fn attempt(
+        &self,
+        mut sites: [&mut Site; 2],
         paired: &mut Paired,
         observe: &mut dyn FnMut(Told<'_>),
     ) -> Result<(), Failure> {
@@ -110,6 +115,7 @@ impl PairsOrder<'_> {
             let place = ready::Place { labs: self.labs, program: self.program };
             ready::servers(point, site, Alone::No, &place, self.control)?;
             ready::fronts(point, site, &place)?;
+            ready::limits(point, site)?;
         }
         let pairs = self.pairing.pairs;
         let has_rate = points[0].workloads.iter().any(|workload| workload.pace.rate().is_some());
@@ -119,17 +125,12 @@ impl PairsOrder<'_> {
             let conninfos = sites[index].conninfos();
             load_plan::workloads(points[index], &conninfos, None)
         });
-        let is_one_variant = points[0].name.variant == points[1].name.variant;
-        let standing = |site: &'s mut Site, point: &'s Point| Standing {
-            name: match is_one_variant {
-                true => point.name.scenario.as_str(),
-                false => point.name.variant.as_str(),
-            },
-            site,
-            point,
-        };
+        let names = paired.sides();
         let [a, b] = sites;
-        let mut stand = Stand([standing(a, points[0]), standing(b, points[1])]);
+        let mut stand = Stand([
+            Standing { name: &names[0], site: a, point: points[0] },
+            Standing { name: &names[1], site: b, point: points[1] },
+        ]);
         let mut contest = Contest {
             arena: &mut stand,
             workloads,
@@ -211,7 +212,9 @@ impl PairsOrder<'_> {
     fn blank(&self) -> Paired {
         let [below, above] = self.points();
         let now: Moment = clock::now(self.origin);
-        let axes: BTreeMap<String, String> = above.name.axes.iter().cloned().collect();
+        let axes = |point: &Point| -> BTreeMap<String, String> {
+            point.name.axes.iter().cloned().collect()
+        };
         Paired {
             number: self.pairing.number,
             attempt: self.attempt,
@@ -220,7 +223,8 @@ impl PairsOrder<'_> {
             scenario: above.name.scenario.clone(),
             below_scenario: (above.name.scenario != below.name.scenario)
                 .then(|| below.name.scenario.clone()),
-            axes,
+            axes: axes(above),
+            below_axes: (above.name.axes != below.name.axes).then(|| axes(below)),
             ending: Ending::Done,
             started_at: clock::wall(),
             began: now,

@@ -26,7 +26,11 @@ pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<
         stands_against(&paired.ending).then(|| {
             let Paired { above, scenario, ending, .. } = paired;
             let [below_side, above_side] = paired.sides();
-            let place = if above == &paired.below { above } else { scenario };
+            let place = match (above == &paired.below, &paired.below_scenario) {
+                (true, _) => above.clone(),
+                (false, None) => scenario.clone(),
+                (false, Some(below)) => format!("{scenario}, {below}"),
+            };
             let (word, why) = (word(ending), ending.why());
             format!("pairs of {above_side} and {below_side} ({place}) {word}: {why}")
         })

@@ -31,9 +31,8 @@ pub(crate) fn missing(study: &Study, value: &Expression, pairs: &[Paired]) -> Op
 
 /// True if these are the pairs of the point of a numerator and that of a denominator.
 fn is_of(study: &Study, paired: &Paired, [above, below]: [usize; 2]) -> bool {
-    let point = |variant, scenario| study.point(variant, scenario, &paired.axes);
-    point(&paired.above, &paired.scenario) == Some(above)
-        && point(&paired.below, paired.scenario_below()) == Some(below)
+    study.point(&paired.above, &paired.scenario, &paired.axes) == Some(above)
+        && study.point(&paired.below, paired.scenario_below(), paired.axes_below()) == Some(below)
 }
 
 /// Judges a quotient of two figures by the pairs of its points.

@@ -121,8 +121,13 @@ fn json(
     let needs = needs.map(|one| json!({ "what": one.what, "needs": one.needs, "has": one.has }));
     let pairs = preflight.pairs.iter();
     let pairs = pairs.map(|one| {
-        let Pair { name, misfit, short_s } = one;
-        json!({ "points": name, "left_out_because": misfit, "too_short_needs_s": short_s })
+        let Pair { name, misfit, rounds, short_s, .. } = one;
+        json!({
+            "points": name,
+            "left_out_because": misfit,
+            "rounds_instead": misfit.as_ref().map(|_| rounds),
+            "too_short_needs_s": short_s,
+        })
     });
     json!({
         "study": study.name,
@@ -180,7 +185,15 @@ fn plan(study: &Study, planned: &BTreeSet<usize>, preflight: &Preflight) {
                 styled(BAD, "too short"),
                 duration(needs_s)
             ),
-            (Some(why), _) => format!("{} ({why}): whole trials instead", styled(BAD, "left out")),
+            (Some(why), _) => {
+                let few = if pair.has_verdict { "" } else { ", too few for a verdict" };
+                let rounds = pair.rounds;
+                let plural = if rounds == 1 { "" } else { "s" };
+                format!(
+                    "{} ({why}): {rounds} round{plural} of whole trials instead{few}",
+                    styled(BAD, "left out")
+                )
+            }
         };
         terminal::result(format_args!("  in pairs: {}  {fits}", pair.name));
     }

@@ -125,7 +125,7 @@ proptest! {
 }
 
 #[test]
-fn pairs_are_two_variants_of_one_simple_point() {
+fn pairs_are_two_points_of_as_many_clients() {
     let pairs = "expect = \">= 2.0\"\npairs = { block = \"2s\", precision = \"2%\" }";
     let asked = OWN.replace("expect = \">= 2.0\"", pairs);
     let study = parse(&asked);
@@ -158,25 +158,33 @@ fn pairs_are_two_variants_of_one_simple_point() {
     assert_eq!(above.name.to_string(), "safe/again clients=8");
     assert_eq!(below.name.to_string(), "safe/load clients=8");
     assert!(above.has_own_servers && !below.has_own_servers);
-    let unequal = twice.replace(
-        "over = { clients = [8, 64] }\n\n[[claims]]",
-        "over = { rate = [8, 64] }\n\n[[claims]]",
+
+    // Variant, scenario and axes may all differ, and one side may have more workloads than the other.
+    let unlike = asked.replace(
+        "[[claims]]",
+        "[scenarios.halves]\nrun = [{ workload = \"orders\", as = \"one\", clients = 4 }, \
+         { workload = \"orders\", as = \"two\", clients = 4 }]\nover = { other = [1, 2] }\nbefore = [\"SELECT {other}\"]\n\n[[claims]]",
     );
-    let found = problems(&unequal);
-    assert!(!found.is_empty(), "other axes");
+    let unlike = unlike
+        .replace("tps('fast/load/orders', 'clients=8')", "tps('fast/halves', 'other=2')")
+        .replace("tps('safe/load/orders'", "tps('safe/load'");
+    let study = parse(&unlike);
+    let [pairing] = study.pairings()[..] else { panic!("{:?}", study.pairings()) };
+    let [above, below] = [pairing.above, pairing.below].map(|point| &study.points[point].name);
+    assert_eq!(
+        [above, below].map(ToString::to_string),
+        ["fast/halves other=2", "safe/load clients=8"]
+    );
+    let found = problems(&unlike.replace("tps('fast/halves'", "tps('fast/halves/one'"));
+    assert!(found.contains("workloads at the same position"), "{found}");
 
     let check = |from: &str, to: &str, expected: &str| {
         assert!(asked.contains(from), "{from}");
         let found = problems(&asked.replacen(from, to, 1));
         assert!(found.contains(expected), "{to}: {found}");
     };
-    let shape = "pairs measure one figure of two variants, or of two scenarios of one variant";
-    check(
-        "safe/load",
-        "fast/load",
-        "two variants of one scenario, or two scenarios of one variant",
-    );
-    check("'clients=8') / tps", "'clients=64') / tps", shape);
+    check("safe/load", "fast/load", "a claim in pairs compares two points");
+    check("'clients=8') / tps", "'clients=64') / tps", "as many clients on both sides");
     check("tps('safe", "latency_mean_ms('safe", "pairs measure one of tps, latency_p50_ms");
     check(" / tps('safe/load/orders', 'clients=8')", "", "one figure divided by another");
     check("precision = \"2%\"", "precision = \"2\"", "precision must be a percentage");

@@ -38,6 +38,10 @@ pub struct Pair {
     /// The reason why they cannot take turns here, so that whole trials are compared; none if they
     /// can.
     pub misfit: Option<String>,
+    /// The rounds of whole trials that both have, for a verdict where they cannot take turns.
+    pub rounds: u32,
+    /// True if so many rounds are enough for a verdict.
+    pub has_verdict: bool,
     /// The time that an interval takes, in seconds, where their time is shorter.
     pub short_s: Option<f64>,
 }
@@ -132,7 +136,10 @@ impl Pair {
         };
         let needs_s = estimate::interval_s(study, pairing);
         let short_s = (needs_s * 1e3 > pairing.pairs.max_ms as f64).then_some(needs_s);
-        Pair { name: format!("{above} ÷ {below}"), misfit, short_s }
+        let rounds = |point: usize| study.points[point].rounds;
+        let rounds = rounds(pairing.above).min(rounds(pairing.below));
+        let has_verdict = rounds as usize >= stats::HEADLINE_ROUNDS_MIN;
+        Pair { name: format!("{above} ÷ {below}"), misfit, rounds, has_verdict, short_s }
     }
 }
 

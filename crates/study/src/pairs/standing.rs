@@ -75,17 +75,20 @@ impl Ground for Standing<'_> {
         nodes.collect()
     }
 
+    /// Without the limits on its servers' I/O, which the next instances get again.
     fn tidy(&self, limit: Duration) -> Result<Tidied, compare::Error> {
+        self.site.throttles.lift_all();
         compare::tidy(&mut self.connect()?, None, limit)
             .map_err(|(statement, source)| compare::Error::failed(self.name, statement, source))
     }
 }
 
 impl Standing<'_> {
-    /// Restarts its servers, and warms what the study says.
+    /// Restarts its servers, warms what the study says and limits their I/O.
     fn renew(&mut self) -> Result<(), compare::Error> {
         let restarted = self.site.restart().map_err(|error| error.to_string());
-        let why = match restarted.and_then(|()| ready::again(self.point, self.site)) {
+        let ready = restarted.and_then(|()| ready::again(self.point, self.site));
+        let why = match ready.and_then(|()| ready::limits(self.point, self.site)) {
             Ok(()) => return Ok(()),
             Err(why) => why,
         };

@@ -92,6 +92,11 @@ pub fn versus(
         seconds: began.elapsed().as_secs_f64(),
     });
 
+    for Standing { name, site, point } in &stand.0 {
+        ready::limits(point, site)
+            .map_err(|why| compare::Error::Data { side: (*name).to_owned(), why })?;
+    }
+    let sides = &stand.0;
     let workloads = [0, 1]
         .map(|side| load_plan::workloads(&study.points[side], &sides[side].site.conninfos(), None));
     let subject = request.subject(chosen, &installations, data);

@@ -55,6 +55,11 @@ pub(crate) fn again(point: &Point, site: &Site) -> Result<(), String> {
     site.route_cluster(point).map_err(|error| error.to_string())
 }
 
+/// Limits the I/O of the servers whose I/O the point limits, until the limits are lifted.
+pub(crate) fn limits(point: &Point, site: &Site) -> Result<(), String> {
+    site.limit_io(point).map(drop).map_err(|error| error.to_string())
+}
+
 /// Warms what the point's data say.
 fn warm_up(point: &Point, site: &Site) -> Result<Warmed, String> {
     let Some(warm) = &point.data.warm else { return Ok(Warmed::default()) };

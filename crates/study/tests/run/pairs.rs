@@ -46,7 +46,8 @@ expect = ">= 0.5"
 pairs = { block = "200ms", precision = "0.1%", max = "60s", until = "judged" }
 "#;
 
-/// Both variants have the same servers in all but a setting that clients see.
+/// The points have the same servers in all but a setting that clients see, and nothing else in common but
+/// the number of clients: variant, scenario, axes and the number of workloads differ.
 const STUDY: &str = r#"
 question = "Does waiting take time?"
 rounds = 1
@@ -66,15 +67,21 @@ script = "wait.sql"
 clients = 2
 [scenarios.load]
 run = ["wait"]
+variants = ["fast"]
 checks = ["counts"]
+[scenarios.halves]
+run = [{ workload = "wait", as = "one", clients = 1 }, { workload = "wait", as = "two", clients = 1 }]
+variants = ["slow"]
+over = { part = [2] }
+before = ["SELECT {part}"]
 [[claims]]
 says = "five times the wait, less throughput"
-value = "tps('slow/load') / tps('fast/load')"
+value = "tps('slow/halves', 'part=2') / tps('fast/load')"
 expect = "<= 0.75"
 pairs = { block = "200ms", precision = "20%", max = "100s" }
 [[claims]]
 says = "and more latency"
-value = "latency_p50_ms('slow/load') / latency_p50_ms('fast/load')"
+value = "latency_p50_ms('slow/halves', 'part=2') / latency_p50_ms('fast/load')"
 expect = ">= 1.25"
 pairs = { block = "200ms", precision = "30%", max = "100s" }
 "#;
@@ -96,7 +103,7 @@ fn run(folder: &Folder, place: Place) -> (Ended, usize) {
 }
 
 #[test]
-fn variants_with_servers_of_their_own_are_loaded_in_turn() {
+fn points_with_servers_of_their_own_are_loaded_in_turn() {
     let directory = tempfile::tempdir().unwrap();
     let folder = folder();
     let (ended, told) = run(&folder, Place::Below(directory.path().to_owned()));
@@ -150,6 +157,8 @@ fn variants_with_servers_of_their_own_are_loaded_in_turn() {
 fn assert_is_measured(paired: &Paired) {
     assert_eq!(paired.ending, Ending::Done, "{paired:?}");
     assert_eq!((paired.above.as_str(), paired.below.as_str()), ("slow", "fast"));
+    assert_eq!((paired.scenario.as_str(), paired.scenario_below()), ("halves", "load"));
+    assert_eq!((paired.axes.len(), paired.axes_below().len()), (1, 0));
     assert_eq!((paired.block_ms, paired.precision, paired.clients), (200, 0.2, 2));
     assert!(matches!(paired.stop, Some(Stop::Precision | Stop::Time)), "{:?}", paired.stop);
     let throughput = paired.figure(Metric::Throughput).expect("throughput");

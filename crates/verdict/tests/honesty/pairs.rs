@@ -48,6 +48,7 @@ fn paired(effect: f64, seed: u64, conditions: Conditions) -> Paired {
         scenario: "s".to_owned(),
         below_scenario: None,
         axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
+        below_axes: None,
         ending: Ending::Done,
         started_at: String::new(),
         began: Moment(0),

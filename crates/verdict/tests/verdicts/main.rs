@@ -392,6 +392,7 @@ fn attempt_at_pairs(ending: Ending) -> Paired {
         scenario: "s".to_owned(),
         below_scenario: None,
         axes: BTreeMap::from([("clients".to_owned(), "8".to_owned())]),
+        below_axes: None,
         ending,
         started_at: String::new(),
         began: Moment(0),

@@ -138,8 +138,9 @@ impl<'s> Source<'s> {
         let mut pairs: Vec<Paired> = Vec::new();
         for paired in claims.map(|value| self.paired(value)) {
             let place = |one: &Paired| {
-                let Paired { above, below, scenario, below_scenario, axes, .. } = one.clone();
-                (above, below, scenario, below_scenario, axes)
+                let Paired { above, below, scenario, below_scenario, axes, below_axes, .. } =
+                    one.clone();
+                (above, below, scenario, below_scenario, axes, below_axes)
             };
             match pairs.iter_mut().find(|known| place(known) == place(&paired)) {
                 Some(known) => known.series.extend(paired.series),
@@ -156,7 +157,9 @@ impl<'s> Source<'s> {
         let metric = comparison::Metric::of(above.metric).unwrap();
         let observed = Series::new(metric, series(above), series(below));
         let name = |reference: &Reference| &self.study.points[reference.point].name;
-        let axes = name(above).axes.iter();
+        let axes = |reference| -> BTreeMap<String, String> {
+            name(reference).axes.iter().cloned().collect()
+        };
         Paired {
             number: 1,
             attempt: 1,
@@ -165,7 +168,8 @@ impl<'s> Source<'s> {
             scenario: name(above).scenario.clone(),
             below_scenario: (name(above).scenario != name(below).scenario)
                 .then(|| name(below).scenario.clone()),
-            axes: axes.map(|(axis, value)| (axis.clone(), value.clone())).collect(),
+            axes: axes(above),
+            below_axes: (name(above).axes != name(below).axes).then(|| axes(below)),
             ending: Ending::Done,
             started_at: String::new(),
             began: Moment(0),
