@@ -32,7 +32,7 @@ pub struct Cleaned {
 /// Removes the labs' directories directly below `parent` whose lab is gone; `parent` itself, too,
 /// if it is one.
 pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
-    os::throttle::remove_left();
+    os::cgroup::remove_left();
     let mut cleaned = Cleaned::default();
     if is_marked(parent) {
         clean_one(parent.to_owned(), &mut cleaned);

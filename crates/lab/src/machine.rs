@@ -165,6 +165,11 @@ pub fn throttles(path: &Path) -> std::io::Result<()> {
     os::throttle::check(path)
 }
 
+/// Checks that the memory of servers can be limited here.
+pub fn memory_limits() -> std::io::Result<()> {
+    os::memory_limit::check()
+}
+
 /// Checks that the programs are here that links by namespace are made with.
 pub fn link_tools() -> Result<(), Error> {
     Tool::ALL.into_iter().try_for_each(|tool| tool.find().map(drop))

@@ -69,15 +69,21 @@ impl Node {
         self.start()
     }
 
-    /// Kills the server process of the client whose statement has run longest (SIGKILL). PostgreSQL
-    /// ends all other server processes then, and recovers. Returns the time until it accepted
-    /// connections again.
+    /// Kills the server process of the client whose statement has run longest (SIGKILL), or has the
+    /// kernel kill one as soon as the server's processes have taken so much more memory, which only root
+    /// can do. PostgreSQL ends all other server processes then, and recovers. Returns the time until it
+    /// accepted connections again, with the limit on memory until then.
     ///
     /// # Errors
-    /// [`Error::State`] if the server does not run, runs no client's statement, goes on without the
-    /// process, or ends with it; [`Error::Timeout`] if it accepts no connection in `timeout`.
-    pub fn kill_backend(&self, timeout: Duration) -> Result<Duration, Error> {
-        self.ask(Verb::KillBackend(timeout))
+    /// [`Error::State`] if the server does not run, runs no client's statement, does not use up the
+    /// memory, goes on without the process, or ends with it; [`Error::Timeout`] if it accepts no
+    /// connection in `timeout`.
+    pub fn kill_backend(
+        &self,
+        memory_bytes: Option<u64>,
+        timeout: Duration,
+    ) -> Result<Duration, Error> {
+        self.ask(Verb::KillBackend { memory_bytes, timeout })
     }
 
     /// Limits the I/O of all its processes on the device of the lab's directory, until what is

@@ -26,6 +26,8 @@ pub struct Resources {
     pub no_block_cut: Option<String>,
     /// The reason why I/O cannot be limited, if it cannot.
     pub no_io_limits: Option<String>,
+    /// The reason why memory cannot be limited, if it cannot.
+    pub no_memory_limits: Option<String>,
 }
 
 impl Resources {
@@ -45,6 +47,7 @@ impl Resources {
             no_file_system_cut: lacks(&Method::FileSystem),
             no_block_cut: lacks(&block),
             no_io_limits: machine::throttles(directory).err().map(|error| error.to_string()),
+            no_memory_limits: machine::memory_limits().err().map(|error| error.to_string()),
             memory_bytes: Machine::here().memory.available_bytes,
             disk_bytes: Disk::at(directory)?.free_bytes,
             is_root: machine::is_root(),

@@ -86,7 +86,7 @@ pub(crate) enum Verb {
     /// Limit its I/O; the limit becomes the object of that number.
     LimitIo { limit: u32, limits: Limits },
     /// Kill a server process: the time until the server accepted connections.
-    KillBackend(Duration),
+    KillBackend { memory_bytes: Option<u64>, timeout: Duration },
     /// Make the data of a standby from a base backup.
     InitFromBackup { from: Backup, upstream: Upstream },
     /// Take back by pg_rewind what the other server does not have, and be its standby: pg_rewind's

@@ -8,12 +8,11 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+
+use crate::cgroup::{self, Group, Hierarchy};
 
 /// Limits, a second each; none where nothing is said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,38 +31,21 @@ pub struct Limits {
 /// they were, unlimited.
 #[derive(Debug)]
 pub struct Throttle {
-    directory: PathBuf,
-    /// The group of this process, from which they came.
-    home: PathBuf,
     /// Files, and what lifts the limits that are set there.
     lifts: Vec<(&'static str, String)>,
-}
-
-/// Hierarchy in which groups are made, and its way of writing limits.
-#[derive(Debug, PartialEq, Eq)]
-enum Hierarchy {
-    One(PathBuf),
-    Two(PathBuf),
+    group: Group,
 }
 
 impl Throttle {
     /// Makes an empty group whose I/O on the device under `path` is limited.
     pub fn make(path: &Path, limits: &Limits) -> io::Result<Self> {
-        remove_left();
         let device = device(path)?;
-        let hierarchy = hierarchy()?;
-        let (own, number) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let name = format!("{PREFIX}{own}-{number}");
-        if let Hierarchy::Two(root) = &hierarchy {
-            fs::write(root.join("cgroup.subtree_control"), "+io")?;
-        }
-        let directory = hierarchy.root().join(name);
-        let home = hierarchy.home(&fs::read_to_string("/proc/self/cgroup")?);
-        fs::create_dir(&directory)?;
-        let lifts = hierarchy.lines(&device, limits, |_| hierarchy.no_limit().to_owned());
-        let made = Self { directory, home, lifts };
-        for (file, text) in hierarchy.lines(&device, limits, |limit| limit.to_string()) {
-            fs::write(made.directory.join(file), text)?;
+        let hierarchy = cgroup::hierarchy(cgroup::IO)?;
+        let group = Group::make(cgroup::IO, &hierarchy)?;
+        let lifts = lines(&hierarchy, &device, limits, |_| no_limit(&hierarchy).to_owned());
+        let made = Self { lifts, group };
+        for (file, text) in lines(&hierarchy, &device, limits, |limit| limit.to_string()) {
+            made.group.write(file, &text)?;
         }
         Ok(made)
     }
@@ -73,7 +55,7 @@ impl Throttle {
     /// # Errors
     /// The kernel's; that it is gone is none.
     pub fn take(&self, pid: i32) -> io::Result<()> {
-        put(&self.directory, pid)
+        self.group.take(pid)
     }
 }
 
@@ -81,30 +63,8 @@ impl Drop for Throttle {
     fn drop(&mut self) {
         for (file, text) in &self.lifts {
             // What waits in the queue goes on with it, else when its turn comes.
-            let _ = fs::write(self.directory.join(file), text);
+            let _ = self.group.write(file, text);
         }
-        for _ in 0..REMOVE_TRIES {
-            let left = fs::read_to_string(self.directory.join(MEMBERS)).unwrap_or_default();
-            for pid in left.lines().filter_map(|pid| pid.parse().ok()) {
-                // One that cannot be moved shows when the group cannot be removed.
-                let _ = put(&self.home, pid);
-            }
-            if fs::remove_dir(&self.directory).is_ok() {
-                return;
-            }
-            // Processes that have ended leave the group when they are reaped.
-            thread::sleep(REMOVE_EVERY);
-        }
-    }
-}
-
-/// Puts a process into a group; that it is gone is no failure.
-fn put(group: &Path, pid: i32) -> io::Result<()> {
-    match fs::write(group.join(MEMBERS), pid.to_string()) {
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
-            Ok(())
-        }
-        put => put,
     }
 }
 
@@ -114,102 +74,39 @@ fn put(group: &Path, pid: i32) -> io::Result<()> {
 /// What is in the way, in words.
 pub fn check(path: &Path) -> io::Result<()> {
     device(path)?;
-    hierarchy().map(drop)
+    cgroup::hierarchy(cgroup::IO).map(drop)
 }
 
-/// Removes the groups of processes that are gone: one that was killed could not.
-pub fn remove_left() {
-    let Ok(hierarchy) = hierarchy() else { return };
-    let Ok(entries) = fs::read_dir(hierarchy.root()) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
-        if let Some(pid) = pid
-            && !Path::new("/proc").join(pid).exists()
-        {
-            // The kernel refuses for a group that has processes.
-            let _ = fs::remove_dir(entry.path());
-        }
+/// Text that stands for no limit.
+fn no_limit(hierarchy: &Hierarchy) -> &'static str {
+    match hierarchy {
+        Hierarchy::One(_) => "0",
+        Hierarchy::Two(_) => "max",
     }
 }
 
-impl Hierarchy {
-    fn root(&self) -> &Path {
-        match self {
-            Self::One(root) | Self::Two(root) => root,
+/// Files and what is written into them for each limit that there is.
+fn lines(
+    hierarchy: &Hierarchy,
+    device: &str,
+    limits: &Limits,
+    word: impl Fn(u64) -> String,
+) -> Vec<(&'static str, String)> {
+    let each = [
+        (limits.read_iops, "riops", "blkio.throttle.read_iops_device"),
+        (limits.write_iops, "wiops", "blkio.throttle.write_iops_device"),
+        (limits.read_bytes, "rbps", "blkio.throttle.read_bps_device"),
+        (limits.write_bytes, "wbps", "blkio.throttle.write_bps_device"),
+    ];
+    let each = each.into_iter().filter_map(|(limit, two, one)| Some((word(limit?), two, one)));
+    match hierarchy {
+        Hierarchy::One(_) => each.map(|(word, _, one)| (one, format!("{device} {word}"))).collect(),
+        Hierarchy::Two(_) => {
+            let words = each.map(|(word, two, _)| format!("{two}={word}"));
+            let words: Vec<String> = words.collect();
+            vec![("io.max", format!("{device} {}", words.join(" ")))]
         }
     }
-
-    /// The group that a process is in, by its `/proc/PID/cgroup`.
-    fn home(&self, groups: &str) -> PathBuf {
-        let is_ours = |controllers: &str| match self {
-            Self::One(_) => controllers.split(',').any(|name| name == "blkio"),
-            Self::Two(_) => controllers.is_empty(),
-        };
-        let mut lines = groups.lines().map(|line| line.splitn(3, ':').collect::<Vec<_>>());
-        let own = lines.find_map(|line| match line[..] {
-            [_, controllers, path] if is_ours(controllers) => Some(path),
-            _ => None,
-        });
-        self.root().join(own.unwrap_or_default().trim_start_matches('/'))
-    }
-
-    /// Text that stands for no limit.
-    fn no_limit(&self) -> &'static str {
-        match self {
-            Self::One(_) => "0",
-            Self::Two(_) => "max",
-        }
-    }
-
-    /// Files and what is written into them for each limit that there is.
-    fn lines(
-        &self,
-        device: &str,
-        limits: &Limits,
-        word: impl Fn(u64) -> String,
-    ) -> Vec<(&'static str, String)> {
-        let each = [
-            (limits.read_iops, "riops", "blkio.throttle.read_iops_device"),
-            (limits.write_iops, "wiops", "blkio.throttle.write_iops_device"),
-            (limits.read_bytes, "rbps", "blkio.throttle.read_bps_device"),
-            (limits.write_bytes, "wbps", "blkio.throttle.write_bps_device"),
-        ];
-        let each = each.into_iter().filter_map(|(limit, two, one)| Some((word(limit?), two, one)));
-        match self {
-            Self::One(_) => each.map(|(word, _, one)| (one, format!("{device} {word}"))).collect(),
-            Self::Two(_) => {
-                let words = each.map(|(word, two, _)| format!("{two}={word}"));
-                let words: Vec<String> = words.collect();
-                vec![("io.max", format!("{device} {}", words.join(" ")))]
-            }
-        }
-    }
-}
-
-fn hierarchy() -> io::Result<Hierarchy> {
-    let mounts = fs::read_to_string("/proc/self/mounts")?;
-    let controls_io = |root: &Path| {
-        fs::read_to_string(root.join("cgroup.controllers"))
-            .is_ok_and(|names| names.split_whitespace().any(|name| name == "io"))
-    };
-    find(&mounts, controls_io).ok_or_else(|| {
-        let why = "no control group hierarchy with io (version 2) or blkio (version 1) is mounted";
-        io::Error::new(io::ErrorKind::Unsupported, why)
-    })
-}
-
-fn find(mounts: &str, controls_io: impl Fn(&Path) -> bool) -> Option<Hierarchy> {
-    let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    mounts.find_map(|mount| match mount[..] {
-        [_, root, "cgroup", options, ..] if options.split(',').any(|o| o == "blkio") => {
-            Some(Hierarchy::One(root.into()))
-        }
-        [_, root, "cgroup2", ..] if controls_io(Path::new(root)) => {
-            Some(Hierarchy::Two(root.into()))
-        }
-        _ => None,
-    })
 }
 
 /// The whole disk that a path lies on, as `MAJOR:MINOR`: the kernel limits no partitions.
@@ -227,34 +124,12 @@ fn device(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Beginning of the names of groups; the number of the process that made one follows.
-const PREFIX: &str = "pgrig-";
-/// The file that lists a group's processes, and takes new ones.
-const MEMBERS: &str = "cgroup.procs";
-/// Groups that this process has made.
-static MADE: AtomicU64 = AtomicU64::new(0);
-const REMOVE_TRIES: u32 = 50;
-const REMOVE_EVERY: Duration = Duration::from_millis(20);
-
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::time::Duration;
 
     use super::*;
-
-    #[test]
-    fn a_hierarchy_that_limits_io_is_found() {
-        let check = |mounts: &str, expected: Option<Hierarchy>| {
-            assert_eq!(find(mounts, |root| root == Path::new("/io")), expected, "{mounts}");
-        };
-        check("cgroup /b cgroup rw,relatime,blkio 0 0", Some(Hierarchy::One("/b".into())));
-        check(
-            "cgroup /c cgroup rw,cpu 0 0\ncgroup2 /io cgroup2 rw 0 0",
-            Some(Hierarchy::Two("/io".into())),
-        );
-        check("cgroup2 /sys cgroup2 rw 0 0", None);
-        check("/dev/sda / ext4 rw 0 0", None);
-    }
 
     #[test]
     fn writes_of_a_limited_process_are_slow_and_then_fast_again() {
@@ -268,7 +143,7 @@ mod tests {
         }
         let limits = Limits { write_iops: Some(20), ..Limits::default() };
         let throttle = Throttle::make(directory.path(), &limits).unwrap();
-        let group = throttle.directory.clone();
+        let group = throttle.group.directory.clone();
         // It waits for a line, so that it writes nothing before it is taken.
         let write = |count: u32| {
             let line = "read line; exec dd if=/dev/zero bs=4k oflag=dsync count=$0 of=$1";
@@ -294,21 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn processes_go_back_to_their_group_of_that_hierarchy() {
-        let groups = "7:cpu,blkio:/a\n4:memory:/b\n0::/c/d\n";
-        let check = |hierarchy: Hierarchy, groups, home: &str| {
-            assert_eq!(hierarchy.home(groups), Path::new(home));
-        };
-        check(Hierarchy::One("/g".into()), groups, "/g/a");
-        check(Hierarchy::Two("/g".into()), groups, "/g/c/d");
-        check(Hierarchy::Two("/g".into()), "0::/\n", "/g/");
-    }
-
-    #[test]
     fn limits_are_written_as_each_version_reads_them() {
         let limits = Limits { write_iops: Some(9), read_bytes: Some(4096), ..Limits::default() };
         let check = |hierarchy: Hierarchy, expected: &[(&'static str, &str)]| {
-            let lines = hierarchy.lines("8:0", &limits, |limit| limit.to_string());
+            let lines = lines(&hierarchy, "8:0", &limits, |limit| limit.to_string());
             let lines: Vec<(&str, &str)> = lines.iter().map(|(f, t)| (*f, t.as_str())).collect();
             assert_eq!(lines, expected);
         };

@@ -37,10 +37,14 @@ pub enum Action {
         /// The node.
         node: String,
     },
-    /// Kills the server process whose client's statement has run longest with SIGKILL.
+    /// Kills the server process whose client's statement has run longest with SIGKILL, or has the kernel
+    /// kill one for its memory.
     KillBackend {
         /// The server.
         node: String,
+        /// The memory, in bytes, that the server's processes may take until the kernel kills one; none for
+        /// at once.
+        memory_bytes: Option<u64>,
     },
     /// Ends the limit on a server's I/O.
     Unthrottle {
@@ -170,7 +174,7 @@ macro_rules! target {
             | Action::Checkpoint { node }
             | Action::Stop { node, .. }
             | Action::Kill { node }
-            | Action::KillBackend { node }
+            | Action::KillBackend { node, .. }
             | Action::Unthrottle { node }
             | Action::Pause { node }
             | Action::Continue { node }

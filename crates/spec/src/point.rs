@@ -4,6 +4,7 @@ use std::fmt;
 
 use terms::{OnLoss, WarmUp};
 
+use crate::action::Action;
 use crate::catalogue::Metric;
 use crate::check::Check;
 use crate::data::Data;
@@ -130,14 +131,31 @@ impl Point {
     }
 
     /// True if only root can build it or do what its timeline asks for: network namespaces, disks
-    /// whose power can be cut, I/O that is limited, or because it says so.
+    /// whose power can be cut, I/O or memory that is limited, or because it says so.
     #[must_use]
     pub fn needs_root(&self) -> bool {
         let topology = &self.topology;
         self.needs.contains(&Requirement::Root)
+            || self.limits_memory()
             || topology.links.iter().any(|link| link.by == LinkKind::Namespace)
             || topology.nodes.iter().any(|node| node.disk.can_be_cut() || node.throttle.is_some())
             || topology.nodes.iter().filter_map(Node::machine).any(|machine| machine.has_network)
+    }
+
+    /// True if its timeline limits the memory of a server.
+    #[must_use]
+    pub fn limits_memory(&self) -> bool {
+        self.topology.nodes.iter().any(|node| self.limits_memory_of(&node.name))
+    }
+
+    /// True if its timeline limits the memory of this server.
+    #[must_use]
+    pub fn limits_memory_of(&self, server: &str) -> bool {
+        let mut actions = self.timeline.iter().map(|timed| &timed.action);
+        actions.any(|action| match action {
+            Action::KillBackend { node, memory_bytes: Some(_) } => node == server,
+            _ => false,
+        })
     }
 
     /// Longest duration of its load, in milliseconds: warm-up and window.

@@ -120,7 +120,9 @@ impl Objects {
                 self.add(limit, Object::Limit { _throttle: throttle });
                 Ok(())
             }),
-            Verb::KillBackend(timeout) => self.node(number, |node| node.kill_backend(timeout)),
+            Verb::KillBackend { memory_bytes, timeout } => {
+                self.node(number, |node| node.kill_backend(memory_bytes, timeout))
+            }
             Verb::InitFromBackup { from, upstream } => {
                 self.node_mut(number, |node| node.init_from_backup(&from, upstream))
             }

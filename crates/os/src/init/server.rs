@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{Pid, Signal, WaitOptions};
 
+use crate::cgroup;
 use crate::command::Command;
 use crate::init::message::{MESSAGE_BYTES_MAX, Report, Request};
 use crate::init::{Exit, Failure, Isolation, retry};
@@ -31,6 +32,7 @@ pub(crate) fn fork(
 ) -> io::Result<Pid> {
     let mut kept: Vec<RawFd> = inherited.iter().map(AsRawFd::as_raw_fd).collect();
     kept.push(socket.as_raw_fd());
+    let rig = std::process::id();
     signals::fork(|| {
         let born = leave_the_rig(&kept).and_then(|()| match isolation {
             Isolation::Keeper => Ok(()),
@@ -39,9 +41,9 @@ pub(crate) fn fork(
         });
         match (born, isolation) {
             (Err(failure), _) => give_up(socket, &failure),
-            (Ok(()), Isolation::Keeper) => serve(socket.as_fd(), isolation, removed),
+            (Ok(()), Isolation::Keeper) => serve(socket.as_fd(), isolation, removed, rig),
             (Ok(()), Isolation::Namespaces | Isolation::UserNamespace) => {
-                match signals::fork(|| serve(socket.as_fd(), isolation, removed)) {
+                match signals::fork(|| serve(socket.as_fd(), isolation, removed, rig)) {
                     Ok(inner) => stand_by(inner, &kept),
                     Err(error) => give_up(socket, &Failure::new("forking process 1", &error)),
                 }
@@ -102,7 +104,7 @@ fn stand_by(inner: Pid, kept: &[RawFd]) -> i32 {
     }
 }
 
-fn serve(socket: BorrowedFd<'_>, isolation: Isolation, removed: Option<&Path>) -> i32 {
+fn serve(socket: BorrowedFd<'_>, isolation: Isolation, removed: Option<&Path>, rig: u32) -> i32 {
     let prepared = prepare(isolation);
     let children = match prepared {
         Ok(children) => children,
@@ -115,8 +117,11 @@ fn serve(socket: BorrowedFd<'_>, isolation: Isolation, removed: Option<&Path>) -
     let left = Segments::default();
     let (spawned, networks) = (HashMap::new(), HashMap::new());
     let mut server = Server { socket, children, spawned, networks, left };
-    server.run();
+    let is_rig_gone = !server.run();
     server.kill_everything();
+    if is_rig_gone {
+        cgroup::remove_of(rig);
+    }
     if let Some(directory) = removed {
         if isolation != Isolation::Keeper {
             // What is mounted in it goes away as a whole, and not file by file.
@@ -156,10 +161,10 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Serves requests until the rig says that the init shall end, or is gone.
-    fn run(&mut self) {
+    /// Serves requests until the rig says that the init shall end (true), or is gone.
+    fn run(&mut self) -> bool {
         if say(self.socket, &Report::Ready).is_err() {
-            return;
+            return false;
         }
         let mut packet = vec![0; MESSAGE_BYTES_MAX];
         loop {
@@ -168,12 +173,12 @@ impl Server<'_> {
                 PollFd::new(&self.children, PollFlags::IN),
             ];
             if retry(|| rustix::event::poll(&mut events, None)).is_err() {
-                return;
+                return false;
             }
             let (spoken, ended) =
                 (!events[0].revents().is_empty(), !events[1].revents().is_empty());
             if ended && self.reap().is_err() {
-                return;
+                return false;
             }
             if !spoken {
                 continue;
@@ -181,9 +186,9 @@ impl Server<'_> {
             let length =
                 retry(|| rustix::net::recv(self.socket, &mut packet[..], RecvFlags::empty()));
             let answer = match length {
-                Ok((0, _)) | Err(_) => return,
+                Ok((0, _)) | Err(_) => return false,
                 Ok((length, _)) => match Request::decode(&packet[..length]) {
-                    Ok(Request::End) => return,
+                    Ok(Request::End) => return true,
                     Ok(request) => self.answer(request),
                     Err(_) => {
                         Report::Failed { step: "reading a request".into(), errno: libc::EPROTO }
@@ -191,7 +196,7 @@ impl Server<'_> {
                 },
             };
             if say(self.socket, &answer).is_err() {
-                return;
+                return false;
             }
         }
     }

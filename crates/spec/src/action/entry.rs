@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use terms::{Direction, DiskFault, DiskRequest, StopMode};
 
 use super::{Action, Chosen, ProcessVerb, RejoinBy};
+use crate::disk;
 use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::link::{self, Link};
@@ -13,7 +14,7 @@ use crate::node::{Node, NodeKind};
 use crate::throttle::Throttle;
 use crate::timeline::sql_text;
 use crate::topology::Topology;
-use crate::value::Value;
+use crate::value::{Is, Value};
 use crate::whom::Whom;
 
 impl Action {
@@ -185,6 +186,26 @@ impl Entry<'_> {
         })
     }
 
+    fn kill_backend(&self) -> Option<Action> {
+        let memory = self.fields.value("memory").map(|value| {
+            let bytes = match &value.is {
+                Is::Text(text) => disk::bytes(text).filter(|bytes| *bytes > 0),
+                _ => None,
+            };
+            if bytes.is_none() {
+                let message = "memory: not a number of bytes";
+                self.fields.problems.hinted(&value.span, message, "write \"256MB\"");
+            }
+            bytes
+        });
+        let (node, memory_bytes) = match memory {
+            // Its limit is one on the processes that the rig has started.
+            Some(bytes) => (self.own_server()?, Some(bytes?)),
+            None => (self.server()?, None),
+        };
+        Some(Action::KillBackend { node, memory_bytes })
+    }
+
     fn cut(&self) -> Option<Action> {
         let direction = self.fields.choice("direction", DIRECTIONS).unwrap_or(Direction::Both);
         let name = self.fields.text(self.verb)?;
@@ -297,8 +318,8 @@ pub(crate) const VERBS: &[Verb] = &[
     verb(
         "kill_backend",
         "{ at = \"5s\", kill_backend = NODE }",
-        "kills the server process whose statement has run longest",
-        |entry| Some(Action::KillBackend { node: entry.server()? }),
+        "kills the server process whose statement has run longest; with memory = \"256MB\", the kernel kills one when the server's processes have taken so much more (as root)",
+        |entry| entry.kill_backend(),
     ),
     verb(
         "unthrottle",

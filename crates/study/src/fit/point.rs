@@ -35,6 +35,7 @@ pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
                     misfits.extend(packages::misfit(point));
                     misfits.extend(power_misfits(point, has.disk_bytes));
                     misfits.extend(throttle_misfit(point));
+                    misfits.extend(memory_limit_misfit(point));
                 }
             }
             misfits.extend(hosts::misfits(point, &has.hosts));
@@ -120,10 +121,13 @@ fn fault_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
             spec::Disk::CutBlock { .. } => resources.no_block_cut.as_ref(),
         };
         let limits = node.throttle.and(resources.no_io_limits.as_ref());
-        let (needs, why) = match (disk, limits) {
-            (Some(why), _) => ("a disk whose power can be cut", why),
-            (None, Some(why)) => ("I/O limits of control groups", why),
-            (None, None) => return None,
+        let memory =
+            resources.no_memory_limits.as_ref().filter(|_| point.limits_memory_of(&node.name));
+        let (needs, why) = match (disk, limits, memory) {
+            (Some(why), ..) => ("a disk whose power can be cut", why),
+            (None, Some(why), _) => ("I/O limits of control groups", why),
+            (None, None, Some(why)) => ("memory limits of control groups", why),
+            (None, None, None) => return None,
         };
         Some(Misfit {
             what: format!("{needs} for {}", node.name),
@@ -274,6 +278,19 @@ fn throttle_misfit(point: &Point) -> Option<Misfit> {
         needs: "I/O limits of control groups".to_owned(),
         has: why.to_string(),
         hint: Some("set TMPDIR to a directory on a disk of the machine's own".to_owned()),
+    })
+}
+
+/// Memory that cannot be limited here. That root is needed is said of more than that.
+fn memory_limit_misfit(point: &Point) -> Option<Misfit> {
+    let is_asked = point.limits_memory() && lab::machine::is_root();
+    let why = is_asked.then(|| lab::machine::memory_limits().err())??;
+    Some(Misfit {
+        what: "memory limits".to_owned(),
+        amount: 1,
+        needs: "memory limits of control groups".to_owned(),
+        has: why.to_string(),
+        hint: Some("run it where root may make control groups for memory".to_owned()),
     })
 }
 

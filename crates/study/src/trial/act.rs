@@ -160,8 +160,8 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
             let exit = part(site, name)?.stop(*mode)?;
             Ok(format!("it {exit}"))
         }
-        Action::KillBackend { .. } => {
-            let recovered = server(site, name)?.kill_backend(RECOVERY_TIMEOUT)?;
+        Action::KillBackend { memory_bytes, .. } => {
+            let recovered = server(site, name)?.kill_backend(*memory_bytes, RECOVERY_TIMEOUT)?;
             return Ok(Proof::Recovered(recovered));
         }
         Action::Unthrottle { .. } => match site.throttles.lift(name) {

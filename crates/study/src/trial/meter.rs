@@ -244,8 +244,12 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
         }
         // All its processes but the first have ended, and begun anew.
         Action::KillBackend { .. } if done.is_ok() => {
-            let (node, from, until) = (name.clone(), began, began);
-            let restarted = Some(began);
+            // Whoever waits for the kernel waits for long.
+            let recovery = metered.crashes.last().map_or(Duration::ZERO, |crash| crash.recovery);
+            let took_ns = u64::try_from(recovery.as_nanos()).unwrap_or(u64::MAX);
+            let killed = Moment(ended.0.saturating_sub(took_ns));
+            let (node, from, until) = (name.clone(), killed, killed);
+            let restarted = Some(killed);
             metered.deaths.push(Death {
                 node,
                 is_sudden: true,

@@ -92,6 +92,31 @@ fn a_killed_backend_makes_the_server_recover() {
     assert!(figure(trial, "reconnects", "") >= 1.0);
 }
 
+/// A statement that keeps all that it has read, until the kernel kills its process.
+const GREEDY: &str = "SELECT sum(length(kept)) FROM (SELECT first_value(pad) OVER (ROWS UNBOUNDED PRECEDING) AS kept \
+    FROM (SELECT generate_series(1, 100000000), repeat('x', 1000) AS pad) AS read) AS all_read;\n";
+
+#[test]
+fn the_kernel_kills_a_process_of_a_server_that_uses_up_its_memory() {
+    if !lab::machine::is_root() {
+        return testing::skip::no_root();
+    }
+    if let Err(error) = lab::machine::memory_limits() {
+        return testing::skip::because(error);
+    }
+    let place = tempfile::tempdir().unwrap();
+    let study = timeline("{ at = \"100ms\", kill_backend = \"primary\", memory = \"64MB\" }")
+        .replace("clients = 2", "clients = 1\nsession = { work_mem = \"8GB\" }");
+    let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", GREEDY)];
+    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let trial = &finished(&ended.directory)[0];
+    let said: Vec<&str> = trial.marks.iter().map(|mark| mark.text.as_str()).collect();
+    let expected = "kill_backend primary: it accepted connections again after ";
+    assert!(said.iter().any(|text| text.starts_with(expected)), "{said:?} {:?}", trial.trial.ending);
+    assert!(said.iter().any(|text| text.contains("was terminated by signal 9")), "{said:?}");
+    assert_eq!(figure(trial, "unasked_crashes", "primary"), 0.0);
+}
+
 #[test]
 fn a_limit_on_io_can_be_lifted_once() {
     // Only a disk has limits, and tests may have their servers in memory.
