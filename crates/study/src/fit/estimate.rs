@@ -42,7 +42,7 @@ impl Estimate {
         Estimate {
             build_s: builds.sum(),
             trials_s: trials.iter().map(|planned| trial_s(point(planned))).sum::<f64>() + pairs_s,
-            disk_bytes: sites.iter().map(disk_bytes).sum(),
+            disk_bytes: sites.iter().map(|site| disk_bytes(study, trials, site)).sum(),
             memory_bytes: memory.chain(both).max().unwrap_or(0),
         }
     }
@@ -125,12 +125,14 @@ pub(crate) fn memory_of(point: &Point, is_meant: impl Fn(&str) -> bool) -> Memor
     Memory { connections: connections.sum(), shared_bytes: shared.sum() }
 }
 
-fn disk_bytes(site: &SitePlan) -> u64 {
+fn disk_bytes(study: &Study, trials: &[Planned], site: &SitePlan) -> u64 {
+    let written = wal_bytes(study, trials, site);
     let wal = |topology: &Topology| -> u64 {
         let servers = topology.nodes.iter().filter(|node| node.is_postgres());
         let settings = servers.map(|node| node.settings.get("max_wal_size"));
         let sizes = settings.map(|text| {
-            text.and_then(|text| bytes_of_setting(text, 1 << 20)).unwrap_or(WAL_DEFAULT)
+            let most = text.and_then(|text| bytes_of_setting(text, 1 << 20)).unwrap_or(WAL_DEFAULT);
+            most.min(written)
         });
         sizes.sum()
     };
@@ -142,6 +144,23 @@ fn disk_bytes(site: &SitePlan) -> u64 {
     // A standby has all that its primary has.
     let with_data = 1 + site.topology.standbys(&site.data.node).len() as u64;
     copies * (with_data * data_bytes(&site.data) + servers * CLUSTER_BYTES) + wal(&site.topology)
+}
+
+/// WAL that the server with the data may have written at any time since its last checkpoint: building,
+/// and the loads until its files are thrown away or it is restarted.
+fn wal_bytes(study: &Study, trials: &[Planned], site: &SitePlan) -> u64 {
+    let own = trials.iter().filter(|planned| site.points.contains(&planned.point));
+    let loads_s = own.map(|planned| study.points[planned.point].load_ms_max() as f64 / 1e3);
+    let trials_s = match site.data.reset {
+        Reset::Clone | Reset::Whole => loads_s.fold(0.0, f64::max),
+        Reset::Keep => loads_s.sum(),
+    };
+    let is_own = |point: usize| site.points.contains(&point);
+    let mut pairings = study.pairings_of(trials).into_iter();
+    let is_paired = pairings.any(|pairing| is_own(pairing.above) || is_own(pairing.below));
+    let load_s = trials_s.max(if is_paired { PAIRS_LOAD_S } else { 0.0 });
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    2 * data_bytes(&site.data) + (load_s * WAL_BYTES_PER_S * cores as f64) as u64
 }
 
 fn servers(topology: &Topology) -> u64 {
@@ -187,6 +206,10 @@ const RIG_BYTES: u64 = 64 << 20;
 const SHARED_BUFFERS_DEFAULT: u64 = 128 << 20;
 /// PostgreSQL's own default of max_wal_size.
 const WAL_DEFAULT: u64 = 1 << 30;
+/// Longest load of one side in pairs between two restarts, warming up included.
+const PAIRS_LOAD_S: f64 = 10.0;
+/// What the load of one core writes a second at most, with a full-page image for each change.
+const WAL_BYTES_PER_S: f64 = 24e6;
 /// 100,000 accounts, and their index.
 const SCALE_TABLE_BYTES: u64 = 13_500_000;
 const SCALE_INDEX_BYTES: u64 = 2_300_000;
