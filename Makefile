@@ -113,10 +113,12 @@ soak-failover: setup build
 	@$(PGRIG) run failover --profile quick --rounds $(ROUNDS) --gate \
 	    --only '*/machine_killed|*/lagging_standby|*/order_of_return|async/manager_paused'
 
-# All processes of two studies killed in one moment, KILLS times; nothing may be left. As root.
+# The rig alone, or all processes of a study in one moment, killed KILLS times; nothing may be left. STUDY is
+# one of fsync, replication and failover, or all by turns. As root.
 KILLS = 50
+STUDY =
 soak-kills: setup-test
-	@PGRIG_KILLS=$(KILLS) cargo test --locked -p pgrig --test kills -- --ignored --nocapture
+	@PGRIG_KILLS=$(KILLS) PGRIG_KILLS_OF=$(STUDY) cargo test --locked -p pgrig --test kills -- --ignored --nocapture
 
 # Servers broken in the middle of real runs, at seeded moments: no gate may be green, then or after
 # --resume. As root. Each attack is written down, and a campaign goes on where it stopped; ATTACKS=500

@@ -1,6 +1,6 @@
-//! All processes of a study are killed in one moment, again and again, and nothing may be left but
-//! what `pgrig clean` removes. `make soak-kills` runs it; PGRIG_KILLS says how often, PGRIG_SEED which
-//! moments.
+//! The rig alone, or all processes of a study in one moment, are killed again and again, and nothing may
+//! be left but what `pgrig clean` removes. `make soak-kills` runs it; PGRIG_KILLS says how often,
+//! PGRIG_SEED at which moments, and PGRIG_KILLS_OF of which study alone.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -29,19 +29,27 @@ fn nothing_is_left_of_a_study_whose_processes_die_at_once() {
     }
     let kills: u64 = given("PGRIG_KILLS", 50);
     let mut state: u64 = given("PGRIG_SEED", 7);
+    let of = std::env::var("PGRIG_KILLS_OF").unwrap_or_default();
+    let studies: Vec<_> =
+        STUDIES.iter().filter(|(name, _)| of.is_empty() || *name == of).copied().collect();
+    assert!(!studies.is_empty(), "PGRIG_KILLS_OF is one of {STUDIES:?}");
     for number in 0..kills {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let (study, latest) = STUDIES[usize::try_from(number).unwrap() % STUDIES.len()];
+        let (study, latest) = studies[usize::try_from(number).unwrap() % studies.len()];
         let latest = u64::try_from(latest.as_millis()).unwrap();
         let after = Duration::from_millis((state >> 33) % latest);
-        let at = format!("kill {number}, {study} after {after:?}");
+        // By turns over all studies, so that each meets both.
+        let is_rig_alone = number as usize / studies.len() % 2 == 1;
+        let victims = if is_rig_alone { "the rig alone" } else { "all" };
+        let at = format!("kill {number}, {study} after {after:?}, {victims}");
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let mut rig = start(study, directory.path());
         thread::sleep(after);
         let all = processes::tree(&processes::all().unwrap(), rig.id().cast_signed());
-        for pid in &all {
+        let of_rig = [rig.id().cast_signed()];
+        for pid in if is_rig_alone { &of_rig[..] } else { &all } {
             // One that has just ended by itself is killed already.
             let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::KILL);
         }
@@ -50,7 +58,10 @@ fn nothing_is_left_of_a_study_whose_processes_die_at_once() {
         until(&format!("all processes end: {at}"), || all.iter().all(|pid| has_ended(*pid)));
         let cleaned = pgrig(directory.path(), &["clean"]).status().unwrap();
         assert!(cleaned.success(), "{at}");
-        until(&format!("nothing is left: {at}"), || left(directory.path()).is_empty());
+        let own = format!("pgrig-{}-", rig.id());
+        until(&format!("nothing is left: {at}"), || {
+            left(directory.path()).is_empty() && groups(&own).is_empty()
+        });
         let shown = directory.path().join("record/record.json");
         if shown.is_file() {
             assert!(
@@ -81,6 +92,14 @@ fn pgrig(directory: &Path, arguments: &[&str]) -> Command {
 /// True once the process has ended. One that was handed to another parent stays a zombie until that one looks.
 fn has_ended(pid: i32) -> bool {
     processes::of(pid).is_none_or(|process| process.is_zombie())
+}
+
+/// Control groups of the kernel's with names that begin so.
+fn groups(own: &str) -> Vec<String> {
+    let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/blkio", "/sys/fs/cgroup/memory"];
+    let entries = roots.iter().filter_map(|root| fs::read_dir(root).ok()).flatten();
+    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(own)).collect()
 }
 
 /// Entries of the temporary directory, mounts below the directory, loop devices on its files, and processes at
