@@ -151,10 +151,12 @@ pub(crate) fn part_servers(claims: &[Claim], points: &mut [Point]) {
 }
 
 /// True if the trials of two points run on the same servers in turn: settings are given to a server at
-/// each start, but a server that keeps its data keeps its settings.
+/// each start, but a server that keeps its data keeps its settings. What stands in front of servers is
+/// a trial's own.
 fn share_servers(one: &Point, other: &Point) -> bool {
     let settings = |point: &Point| -> Vec<Settings> {
-        point.topology.nodes.iter().map(|node| node.settings.clone()).collect()
+        let servers = point.topology.nodes.iter().filter(|node| node.is_postgres());
+        servers.map(|node| node.settings.clone()).collect()
     };
     one.data.reset != Reset::Keep || settings(one) == settings(other)
 }

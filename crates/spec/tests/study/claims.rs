@@ -158,6 +158,16 @@ fn pairs_are_two_points_of_as_many_clients() {
     assert_eq!(above.name.to_string(), "safe/again clients=8");
     assert_eq!(below.name.to_string(), "safe/load clients=8");
     assert!(above.has_own_servers && !below.has_own_servers);
+    // So do a server and the same one behind a pooler.
+    let pooled = asked.replace(
+        "[variants.fast]",
+        "[topologies.pooled]\nnodes.primary = {}\nnodes.front = { kind = \"pgbouncer\", to = \"primary\" }\n\
+         [variants.pooled]\ntopology = \"pooled\"\nsettings = { synchronous_commit = \"on\" }\n[variants.fast]",
+    );
+    let pooled = pooled.replace("script = \"init.sql\"", "script = \"init.sql\"\nreset = \"keep\"");
+    let study = parse(&pooled.replace("tps('fast/", "tps('pooled/"));
+    let [pairing] = study.pairings()[..] else { panic!("{:?}", study.pairings()) };
+    assert!(study.points[pairing.above].has_own_servers);
 
     // Variant, scenario and axes may all differ, and one side may have more workloads than the other.
     let unlike = asked.replace(

@@ -112,7 +112,11 @@ fn the_kernel_kills_a_process_of_a_server_that_uses_up_its_memory() {
     let trial = &finished(&ended.directory)[0];
     let said: Vec<&str> = trial.marks.iter().map(|mark| mark.text.as_str()).collect();
     let expected = "kill_backend primary: it accepted connections again after ";
-    assert!(said.iter().any(|text| text.starts_with(expected)), "{said:?} {:?}", trial.trial.ending);
+    assert!(
+        said.iter().any(|text| text.starts_with(expected)),
+        "{said:?} {:?}",
+        trial.trial.ending
+    );
     assert!(said.iter().any(|text| text.contains("was terminated by signal 9")), "{said:?}");
     assert_eq!(figure(trial, "unasked_crashes", "primary"), 0.0);
 }
