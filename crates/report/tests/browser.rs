@@ -103,6 +103,66 @@ fn all_panels_of_a_trial_have_one_cursor_and_one_zoom() {
     assert_eq!(console, Vec::<String>::new());
 }
 
+/// Everybody can read the pages: on a phone of 400 points and on a desk, light, dark and printed. axe-core finds
+/// what a screen reader or a weak eye could not use; `scripts/setup test` fetches it.
+#[test]
+fn the_pages_have_no_serious_finding_of_axe() {
+    let axe = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/axe/package/axe.min.js");
+    let Ok(axe) = std::fs::read_to_string(axe) else {
+        return testing::skip::because("there is no axe-core");
+    };
+    let report = example::report(|report| report.html());
+    let sweep = example::sweep::report(|report| report.html());
+    let bench = example::bench().html();
+    // Each page runs axe in a frame of its own, and tells the page around it.
+    let probe = r#"
+        const wide = document.documentElement.scrollWidth > document.documentElement.clientWidth;
+        const is_dark = matchMedia("(prefers-color-scheme: dark)").matches;
+        axe.run(document, { resultTypes: ["violations"] }).then((result) => {
+          const serious = result.violations.filter((one) => ["serious", "critical"].includes(one.impact));
+          const said = serious.map((one) => `${one.id} at ${one.nodes[0].target.join(" ")}`);
+          // On paper the browser makes a page as small as its widest table.
+          if (wide && !name.endsWith("printed")) said.push("wider than the window");
+          parent.postMessage(`${is_dark ? "dark" : "light"} ${name}: ${said.join(", ") || "nothing"}`, "*");
+        });
+    "#;
+    let folder = tempfile::tempdir().unwrap();
+    let axe = axe.replace("</script", "<\\/script");
+    let scripts = format!("<script>{axe}</script><script>{probe}</script></body>");
+    let printed = |html: &str| html.replace("@media print", "@media all");
+    let pages = [
+        ("light", "report narrow", 400, report.clone()),
+        ("light", "sweep wide", 1280, sweep.clone()),
+        ("light", "bench printed", 1000, printed(&bench)),
+        ("dark", "report wide", 1280, report),
+        ("dark", "sweep narrow", 400, sweep),
+        ("dark", "bench narrow", 400, bench),
+    ];
+    for (scheme, number) in [("light", 1), ("dark", 0)] {
+        let (mut frames, mut expected) = (String::new(), Vec::new());
+        for (_, called, width, html) in pages.iter().filter(|page| page.0 == scheme) {
+            let html = html.replace("</body>", &scripts);
+            std::fs::write(folder.path().join(format!("{called}.html")), html).unwrap();
+            frames.push_str(&format!(
+                "<iframe name=\"{called}\" src=\"{called}.html\" width={width} height=4000></iframe>"
+            ));
+            expected.push(format!("{scheme} {called}: nothing"));
+        }
+        expected.sort();
+        let page = write(&format!("{LISTEN}{frames}"), folder.path());
+        let scheme_option = format!("--blink-settings=preferredColorScheme={number}");
+        let options = ["--virtual-time-budget=60000", &scheme_option];
+        let (dom, _) = open_with(&page, folder.path(), &options);
+        let said = status(&dom);
+        assert!(said.contains(&format!("data-probe=\"{}\"", expected.join("; "))), "{said}");
+    }
+}
+
+/// A page around others, which writes down what they tell.
+const LISTEN: &str = "<script>const said = []; addEventListener('message', (event) => {
+    said.push(event.data); document.documentElement.dataset.probe = said.sort().join('; '); });
+    </script>";
+
 fn check(html: &str, charts: &str) {
     let folder = tempfile::tempdir().unwrap();
     let (dom, console) = open(&write(html, folder.path()), folder.path());
@@ -119,10 +179,15 @@ fn write(html: &str, folder: &Path) -> PathBuf {
 
 /// The page after its scripts have run, and what they left on the console.
 fn open(page: &Path, folder: &Path) -> (String, Vec<String>) {
+    open_with(page, folder, &["--virtual-time-budget=5000"])
+}
+
+fn open_with(page: &Path, folder: &Path, options: &[&str]) -> (String, Vec<String>) {
     let output = Command::new(browser())
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
         .args(["--no-first-run", "--disable-background-networking", "--disable-component-update"])
-        .args(["--disable-sync", "--disable-dev-shm-usage", "--virtual-time-budget=5000"])
+        .args(["--disable-sync", "--disable-dev-shm-usage"])
+        .args(options)
         .args(["--window-size=1280,4000", "--enable-logging=stderr", "--v=0"])
         .arg(format!("--user-data-dir={}", folder.join("profile").display()))
         .arg("--dump-dom")

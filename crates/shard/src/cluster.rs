@@ -268,16 +268,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// Batches that have been begun and are not done, oldest first.
+    /// Batches that have been begun and on which something is left to do, oldest first.
     pub(crate) fn unfinished(&mut self) -> Result<Vec<(i32, Batch)>, Error> {
         let batches = "SELECT number, source, target, buckets FROM pgrig_shard.batch
-                       WHERE done IS NULL ORDER BY number";
+                       WHERE done IS NULL AND step NOT IN ('held', 'reverse') ORDER BY number";
         let rows = self.proxy.query(batches, &[]);
         let rows = rows.map_err(|source| on_proxy("reading what is under way", source))?;
-        let batch = |row: &postgres::Row| {
-            let batch = Batch { from: row.get(1), to: row.get(2), buckets: row.get(3) };
-            (row.get(0), batch)
-        };
         Ok(rows.iter().map(batch).collect())
     }
 
@@ -321,6 +317,11 @@ pub(crate) fn function(row: &postgres::Row) -> Function {
         result: row.get(3),
         is_read: row.get(4),
     }
+}
+
+/// A batch with its number.
+pub(crate) fn batch(row: &postgres::Row) -> (i32, Batch) {
+    (row.get(0), Batch { from: row.get(1), to: row.get(2), buckets: row.get(3) })
 }
 
 /// A connection for administration.

@@ -68,6 +68,15 @@ impl Cluster {
     /// # Errors
     /// [`Error::Refused`] for a server that cannot be a node or is in another cluster.
     pub fn add(&mut self, node: &NodeConfig) -> Result<i32, Error> {
+        self.add_unless(node, &|| false)
+    }
+
+    /// As [`Cluster::add`], until it is stopped: a copy of reference tables takes a while.
+    pub fn add_unless(
+        &mut self,
+        node: &NodeConfig,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<i32, Error> {
         if let Some(known) = self.nodes.iter().find(|known| known.conninfo == node.conninfo) {
             let number = known.number;
             if known.is_leaving {
@@ -87,6 +96,8 @@ impl Cluster {
         self.nodes.push(row);
         self.nodes.sort_by_key(|node| node.number);
         self.deploy_node(number, &[])?;
+        // Calls go to any node of the partitions.
+        self.copy_reference(number, is_stopped)?;
         let server = self.define_server(&self.routes())?;
         let sql = format!(
             "INSERT INTO pgrig_shard.node (number, conninfo, route) VALUES ({number}, {}, {});\n{server}",
@@ -145,10 +156,14 @@ impl Cluster {
         self.reload()
     }
 
-    /// Takes nodes that are leaving and hold nothing any more out of the lists; gives their
-    /// numbers.
+    /// Takes nodes that are leaving and hold nothing any more out of the lists, unless a move may
+    /// still return there; gives their numbers.
     pub(crate) fn let_go(&mut self) -> Result<Vec<i32>, Error> {
-        let is_empty = |number: i32| !self.owners.contains(&number);
+        let sources = "SELECT source FROM pgrig_shard.batch WHERE done IS NULL AND reverts IS NULL";
+        let sources = self.proxy.query(sources, &[]);
+        let sources = sources.map_err(|source| on_proxy("reading what is under way", source))?;
+        let sources: Vec<i32> = sources.iter().map(|row| row.get(0)).collect();
+        let is_empty = |number: i32| !self.owners.contains(&number) && !sources.contains(&number);
         let gone: Vec<i32> = self
             .nodes
             .iter()
@@ -161,6 +176,7 @@ impl Cluster {
             let server = self.define_server(&routes)?;
             let sql = format!("DELETE FROM pgrig_shard.node WHERE number = {number};\n{server}");
             self.change_proxy("removing a node", &sql)?;
+            self.drop_reference(*number)?;
             let forget = routines::forget(&self.functions);
             self.change_node(*number, "forgetting the cluster", &forget)?;
             self.nodes.retain(|node| node.number != *number);
@@ -295,11 +311,14 @@ impl Cluster {
 
 /// A function of schema public that has the name of one of the cluster's and is not the cluster's:
 /// the bodies of those name its schema.
-fn taken(client: &mut Client, names: &[String]) -> Result<Option<String>, postgres::Error> {
+pub(crate) fn taken(
+    client: &mut Client,
+    names: &[String],
+) -> Result<Option<String>, postgres::Error> {
     Ok(client.query_opt(TAKEN, &[&names])?.map(|row| row.get(0)))
 }
 
-fn refuse_taken(taken: Option<String>, server: &str) -> Result<(), Error> {
+pub(crate) fn refuse_taken(taken: Option<String>, server: &str) -> Result<(), Error> {
     match taken {
         None => Ok(()),
         Some(function) => Err(Error::Refused {
@@ -372,11 +391,24 @@ fn check_template(client: &mut Client, buckets: i32, template: &str) -> Result<(
 
 /// Checks that a server can send and receive buckets.
 fn check_server(client: &mut Client, number: i32) -> Result<(), Error> {
-    let failed = |source| on_node("looking at its settings", number, source);
-    let row = client.query_one(FITNESS, &[]).map_err(failed)?;
+    let unfit = unfit(client);
+    match unfit.map_err(|source| on_node("looking at its settings", number, source))? {
+        None => Ok(()),
+        Some((what, hint)) => Err(Error::Refused {
+            what: format!("node {number} cannot move buckets: it {what}"),
+            hint: hint.into(),
+        }),
+    }
+}
+
+/// The reason why a server cannot take part in logical replication, and the remedy.
+pub(crate) fn unfit(
+    client: &mut Client,
+) -> Result<Option<(String, &'static str)>, postgres::Error> {
+    let row = client.query_one(FITNESS, &[])?;
     let (version, level, slots): (i32, String, i32) = (row.get(0), row.get(1), row.get(2));
     let (senders, workers, is_superuser): (i32, i32, bool) = (row.get(3), row.get(4), row.get(5));
-    let (what, hint) = if version < VERSION_MIN {
+    let found = if version < VERSION_MIN {
         (format!("has PostgreSQL {}", version / 10_000), "PostgreSQL 15 or later is needed")
     } else if level != "logical" {
         (format!("has wal_level = {level}"), "set wal_level = logical there, and restart it")
@@ -399,12 +431,9 @@ fn check_server(client: &mut Client, number: i32) -> Result<(), Error> {
              proxy connect as another role with --route",
         )
     } else {
-        return Ok(());
+        return Ok(None);
     };
-    Err(Error::Refused {
-        what: format!("node {number} cannot move buckets: it {what}"),
-        hint: hint.into(),
-    })
+    Ok(Some(found))
 }
 
 fn no_plproxy(source: postgres::Error) -> Error {

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use server::Client;
 
-use crate::cluster::{self, Cluster, on_node};
+use crate::cluster::{self, Cluster, on_node, on_proxy};
 use crate::error::Error;
 use crate::function::{FUNCTIONS, Function, REFUSED, TABLE_FAULTS};
 use crate::moves::{Change, Options};
+use crate::plan::Batch;
 use crate::text::{bucket_schema, in_bucket};
 
 /// Result of trying a template.
@@ -56,6 +57,7 @@ impl Cluster {
     /// [`Error::Refused`] that names the tables; a node's.
     pub fn check_movable(&mut self, options: &Options, change: Change) -> Result<(), Error> {
         let (_, batches) = self.planned(options, change)?;
+        self.check_not_held(&batches)?;
         let mut leaving: BTreeMap<i32, Vec<String>> = BTreeMap::new();
         for batch in &batches {
             let schemas = batch.buckets.iter().map(|bucket| bucket_schema(*bucket));
@@ -91,6 +93,25 @@ impl Cluster {
                        proxy; nothing was moved"
                     .into(),
             }),
+        }
+    }
+
+    /// Refuses new moves while older ones can still be rolled back.
+    fn check_not_held(&mut self, new: &[Batch]) -> Result<(), Error> {
+        let held = "SELECT coalesce(sum(cardinality(buckets)), 0) FROM pgrig_shard.batch
+                    WHERE step = 'held'";
+        let row = self.proxy.query_one(held, &[]);
+        let row = row.map_err(|source| on_proxy("reading what is under way", source))?;
+        match row.get::<_, i64>(0) {
+            held if held > 0 && !new.is_empty() => Err(Error::Refused {
+                what: format!(
+                    "buckets cannot move: {held} of an earlier move can still be rolled back"
+                ),
+                hint: "`pgrig shard confirm` makes it final, `pgrig shard rollback` undoes it; \
+                       nothing was moved"
+                    .into(),
+            }),
+            _ => Ok(()),
         }
     }
 }

@@ -8,16 +8,23 @@
 //! | switching | source and target were equal while nothing wrote; there is no way back |
 //! | switched | the target serves them, every node and the proxy have the new mapping |
 //! | done | the old rows are gone |
+//! | held | as switched; what clients write to the target is replicated back to the source |
+//! | reverse | the way back of another batch: its publication and slot exist |
+//! | returning | a way back that is to be taken; it goes on with `copying` |
+//! | closed | a way back that will not be taken |
+//! | undone | another batch, its way back, is returning the buckets |
 //! | abandoned | the buckets are on the source as before, and nothing of them on the target |
 //!
 //! Before `switching` a failure lifts the fence and the buckets stay where they are. From then on
-//! they go to the target, however often it takes. At no moment do two nodes accept a write to the
+//! they go to the target, however often it takes. (A batch that is held can return: by a batch of its
+//! own in the other direction, whose rows are there already.) At no moment do two nodes accept a write to the
 //! same bucket: the source refuses before the target accepts.
 
 mod batch;
 mod compare;
 mod drain;
 mod replication;
+mod undo;
 
 use std::time::{Duration, Instant};
 
@@ -41,6 +48,9 @@ pub struct Options {
     pub patience: Duration,
     /// Bytes that must stay free on a node's disk.
     pub keep_free_bytes: i64,
+    /// True if sources are kept up to date after the switch, until the moves are confirmed or
+    /// rolled back.
+    pub hold: bool,
 }
 
 impl Default for Options {
@@ -53,6 +63,7 @@ impl Default for Options {
             fence_max: Duration::from_secs(10),
             patience: Duration::from_secs(60),
             keep_free_bytes: 256 << 20,
+            hold: false,
         }
     }
 }
@@ -134,6 +145,16 @@ pub enum Event<'a> {
     },
     /// A batch cannot be given up any more: its target may serve it already.
     Kept {
+        /// Its number.
+        number: i32,
+    },
+    /// A batch is held: its source is kept up to date until it is confirmed or rolled back.
+    Held {
+        /// Its number.
+        number: i32,
+    },
+    /// A batch that was held is confirmed.
+    Confirmed {
         /// Its number.
         number: i32,
     },
@@ -262,7 +283,8 @@ impl<'a> Moves<'a> {
                 }
             }
         }
-        self.patiently(|me| me.end_replication(number, batch))
+        self.patiently(|me| me.end_replication(number, batch))?;
+        self.patiently(|me| me.hold(number))
     }
 
     /// Removes what batches that were switched have left, each when its grace is over.
@@ -339,11 +361,12 @@ impl<'a> Moves<'a> {
     /// Writes a new batch into the table.
     fn record(&mut self, batch: &Batch) -> Result<i32, Error> {
         let insert = format!(
-            "INSERT INTO pgrig_shard.batch (source, target, buckets)
-             VALUES ({}, {}, {}) RETURNING number",
+            "INSERT INTO pgrig_shard.batch (source, target, buckets, is_held)
+             VALUES ({}, {}, {}, {}) RETURNING number",
             batch.from,
             batch.to,
-            int_array(&batch.buckets)
+            int_array(&batch.buckets),
+            self.options.hold
         );
         let row = self.cluster.proxy.query_one(&insert, &[]);
         Ok(row.map_err(|source| on_proxy("recording a batch", source))?.get(0))

@@ -36,6 +36,15 @@ pub struct BatchStatus {
     pub step: String,
 }
 
+impl BatchStatus {
+    /// True if its target serves it and its source is kept up to date, until it is confirmed or
+    /// rolled back.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.step == "held"
+    }
+}
+
 /// A data node at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeStatus {
@@ -47,6 +56,8 @@ pub struct NodeStatus {
     pub is_leaving: bool,
     /// Buckets that the proxy sends to it.
     pub mapped: usize,
+    /// Bytes of WAL that its copy of the reference tables is behind the proxy, if there is one.
+    pub reference_lag_bytes: Option<i64>,
     /// Its answer, or the reason why there is none.
     pub says: Result<Answer, String>,
 }
@@ -89,14 +100,17 @@ impl Status {
         let is_busy = cluster.proxy.query_one(BUSY, &[]).map_err(failed)?.get(0);
         let shows_passwords = cluster.defined()?.shows_password();
         let (version, buckets) = (cluster.version, cluster.buckets);
-        let nodes = cluster.nodes.clone().into_iter().map(|node| NodeStatus {
-            number: node.number,
-            place: place(&node.conninfo),
-            is_leaving: node.is_leaving,
-            mapped: cluster.owners.iter().filter(|owner| **owner == node.number).count(),
-            says: answer(&mut cluster, node.number).map_err(|error| error.to_string()),
-        });
-        let nodes = nodes.collect();
+        let mut nodes = Vec::new();
+        for node in cluster.nodes.clone() {
+            nodes.push(NodeStatus {
+                number: node.number,
+                place: place(&node.conninfo),
+                is_leaving: node.is_leaving,
+                mapped: cluster.owners.iter().filter(|owner| **owner == node.number).count(),
+                reference_lag_bytes: cluster.reference_lag(node.number)?,
+                says: answer(&mut cluster, node.number).map_err(|error| error.to_string()),
+            });
+        }
         Ok(Self { version, buckets, nodes, batches, is_busy, shows_passwords })
     }
 }
@@ -128,7 +142,7 @@ fn answer(cluster: &mut Cluster, number: i32) -> Result<Answer, Error> {
 
 const BATCHES: &str = "
     SELECT number, source, target, cardinality(buckets), step FROM pgrig_shard.batch
-    WHERE done IS NULL ORDER BY number";
+    WHERE done IS NULL AND step <> 'reverse' ORDER BY number";
 
 const BUSY: &str = "
     SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)

@@ -55,6 +55,8 @@ impl<'t> Fields<'t> {
         if !asked.contains(&key) {
             asked.push(key);
         }
+        #[cfg(test)]
+        trace::note(self.what, key, String::new());
         self.table.find(key)
     }
 
@@ -78,6 +80,8 @@ impl<'t> Fields<'t> {
     where
         N: Copy + TryFrom<i64> + PartialOrd + std::fmt::Display,
     {
+        #[cfg(test)]
+        trace::note(self.what, key, format!("{} to {}", range.start(), range.end()));
         let value = self.value(key)?;
         let n = match &value.is {
             Is::Integer(n) => Some(*n),
@@ -120,6 +124,8 @@ impl<'t> Fields<'t> {
     }
 
     pub(crate) fn boolean(&self, key: &'static str) -> Option<bool> {
+        #[cfg(test)]
+        trace::note(self.what, key, "true or false".to_owned());
         let value = self.value(key)?;
         if let Is::Bool(boolean) = value.is {
             return Some(boolean);
@@ -135,6 +141,8 @@ impl<'t> Fields<'t> {
 
     /// One of a closed set of words.
     pub(crate) fn choice<T: Copy>(&self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
+        #[cfg(test)]
+        trace::note(self.what, key, trace::one_of(words.iter().map(|(word, _)| *word)));
         self.value(key).and_then(|value| choice(key, value, words, self.problems))
     }
 
@@ -246,4 +254,34 @@ pub(crate) fn settings(key: &str, value: &Value, problems: &Problems) -> Setting
         Some((entry.key.clone(), text?))
     });
     texts.collect()
+}
+
+/// The fields that the parser asks for, to be compared with the schema of study.toml.
+#[cfg(test)]
+pub(crate) mod trace {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    /// A table's name in messages, a key of it, and what its value may be; empty where a text or a
+    /// table of its own is asked for.
+    pub(crate) type Asked = BTreeSet<(&'static str, &'static str, String)>;
+
+    thread_local! {
+        static ASKED: RefCell<Asked> = const { RefCell::new(Asked::new()) };
+    }
+
+    pub(crate) fn note(what: &'static str, key: &'static str, may_be: String) {
+        ASKED.with_borrow_mut(|asked| asked.insert((what, key, may_be)));
+    }
+
+    pub(crate) fn one_of<'w>(words: impl Iterator<Item = &'w str>) -> String {
+        let mut words: Vec<&str> = words.collect();
+        words.sort_unstable();
+        words.join(" | ")
+    }
+
+    /// Everything that this thread's parsers have asked for.
+    pub(crate) fn taken() -> Asked {
+        ASKED.take()
+    }
 }

@@ -58,6 +58,9 @@ mod built;
 mod defaults;
 mod scenario_workloads;
 
+#[cfg(test)]
+mod described;
+
 mod duration;
 mod fields;
 mod value;

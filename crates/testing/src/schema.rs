@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The keywords that the schema uses. A validator for all of JSON Schema would be a hundred crates.
-const KEYWORDS: [&str; 11] = [
+const KEYWORDS: [&str; 15] = [
     "$schema",
     "$defs",
     "$ref",
@@ -15,6 +15,10 @@ const KEYWORDS: [&str; 11] = [
     "properties",
     "required",
     "items",
+    "anyOf",
+    "minimum",
+    "maximum",
+    "pattern",
 ];
 
 /// Faults of `document`, each with its place; a key that the schema does not know is one, too.
@@ -36,6 +40,21 @@ fn collect(schema: &Value, root: &Value, value: &Value, place: &str, found: &mut
     for keyword in schema.as_object().expect("a schema").keys() {
         let is_known = KEYWORDS.contains(&keyword.as_str()) || keyword == "additionalProperties";
         assert!(is_known, "{place}: {keyword} is not known here");
+    }
+    if let Some(branches) = schema["anyOf"].as_array() {
+        let faults_of = |branch| {
+            let mut faults = Vec::new();
+            collect(branch, root, value, place, &mut faults);
+            faults
+        };
+        // The branch that was meant has the kind of this value, and the fewest faults.
+        let is_another = |faults: &Vec<String>| {
+            let of_kind = [format!("{place} is no"), format!("{place} may not be")];
+            faults.iter().any(|fault| of_kind.iter().any(|kind| fault.starts_with(kind)))
+        };
+        let nearest =
+            branches.iter().map(faults_of).min_by_key(|faults| (is_another(faults), faults.len()));
+        found.extend(nearest.unwrap_or_default());
     }
     let types: Vec<&str> = match &schema["type"] {
         Value::String(name) => vec![name],
@@ -59,7 +78,27 @@ fn collect(schema: &Value, root: &Value, value: &Value, place: &str, found: &mut
     {
         found.push(format!("{place} may not be {value}"));
     }
-    if let Some(entries) = value.as_object() {
+    for (keyword, is_beyond) in
+        [("minimum", (|a, b| a < b) as fn(f64, f64) -> bool), ("maximum", |a, b| a > b)]
+    {
+        if let (Some(limit), Some(number)) = (schema[keyword].as_f64(), value.as_f64())
+            && is_beyond(number, limit)
+        {
+            found.push(format!("{place} is beyond its {keyword} {limit}: {number}"));
+        }
+    }
+    if let (Some(pattern), Some(text)) = (schema["pattern"].as_str(), value.as_str()) {
+        let piece = pattern.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let piece = piece.expect("a pattern is one character in brackets, as in [{]");
+        if !text.contains(piece) {
+            found.push(format!("{place} has no {piece}: {text}"));
+        }
+    }
+    if let Some(entries) = value.as_object().filter(|_| {
+        ["properties", "required", "additionalProperties"]
+            .iter()
+            .any(|key| schema.get(key).is_some())
+    }) {
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if !entries.contains_key(name) {
                 found.push(format!("{place} has no {name}"));
@@ -68,8 +107,11 @@ fn collect(schema: &Value, root: &Value, value: &Value, place: &str, found: &mut
         for (name, entry) in entries {
             let own = schema.pointer(&format!("/properties/{name}"));
             match own.or(schema.get("additionalProperties")) {
+                Some(Value::Bool(true)) => {}
+                None | Some(Value::Bool(false)) => {
+                    found.push(format!("{place}.{name} is not described"));
+                }
                 Some(own) => collect(own, root, entry, &format!("{place}.{name}"), found),
-                None => found.push(format!("{place}.{name} is not described")),
             }
         }
     }

@@ -33,6 +33,15 @@ pub(crate) enum ShardCommand {
         #[arg(long, value_name = "N", default_value_t = 128)]
         buckets: i32,
     },
+    /// Create small tables that every node holds whole; rows are changed on the proxy and replicated
+    Reference {
+        /// The SQL of the tables and their functions, with {reference} for their schema
+        #[arg(value_name = "FILE")]
+        sql: PathBuf,
+        /// Connection string of the proxy's database, by which the nodes can reach it as well
+        #[arg(long, value_name = "CONNINFO")]
+        proxy: String,
+    },
     /// Add a node, and move its share of the buckets to it
     Add {
         /// Connection string of the new data node's database
@@ -56,6 +65,24 @@ pub(crate) enum ShardCommand {
     Rebalance {
         #[command(flatten)]
         moves: MoveArguments,
+    },
+    /// Make moves with --hold final: the sources are no longer kept up to date
+    Confirm {
+        /// Connection string of the proxy's database
+        #[arg(long, value_name = "CONNINFO")]
+        proxy: String,
+    },
+    /// Undo moves with --hold: their buckets return to the sources with everything written since
+    Rollback {
+        /// Connection string of the proxy's database
+        #[arg(long, value_name = "CONNINFO")]
+        proxy: String,
+        /// Seconds for which the node that is left keeps the rows
+        #[arg(long, value_name = "S", default_value_t = 10)]
+        grace: u64,
+        /// Longest time to block writes to returning buckets; if exceeded, the rollback is cancelled
+        #[arg(long, value_name = "S", default_value_t = 10)]
+        fence_max: u64,
     },
     /// Give up interrupted moves: their buckets stay on the nodes that have them
     Abandon {
@@ -91,6 +118,9 @@ pub(crate) struct MoveArguments {
     /// Longest time to block writes to moving buckets; if exceeded, the move is cancelled
     #[arg(long, value_name = "S", default_value_t = 10)]
     pub(crate) fence_max: u64,
+    /// Keep the sources up to date after the move, until `pgrig shard confirm` or `rollback`
+    #[arg(long)]
+    pub(crate) hold: bool,
     /// MiB that must stay free on the disk of a node that receives buckets
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     pub(crate) keep_free: u32,

@@ -3,6 +3,7 @@
 mod status;
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use load::Urgency;
@@ -18,12 +19,24 @@ use crate::terminal::{self, BAD, FAINT, GOOD, styled};
 pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
     match &arguments.command {
         ShardCommand::Create { proxy, nodes, routes, template, buckets } => {
-            let template = fs::read_to_string(template).map_err(|error| {
-                let what = format!("reading the template {}: {error}", template.display());
-                Complaint::new(what)
-                    .hinted(Some("it is the SQL of one bucket, with {bucket} for its schema"))
-            })?;
+            let template = read(
+                template,
+                "template",
+                "it is the SQL of one bucket, with {bucket} for its schema",
+            )?;
             create(proxy, nodes, routes, &template, *buckets)
+        }
+        ShardCommand::Reference { sql, proxy } => {
+            let hint = "it is the SQL of the tables, with {reference} for their schema";
+            let sql = read(sql, "SQL of the reference tables", hint)?;
+            let control = signals::control();
+            let is_stopped = || control.urgency() != Urgency::None;
+            let names = open(proxy)?.refer(&sql, &is_stopped)?;
+            terminal::result(format_args!(
+                "every node has the tables; the proxy offers {}",
+                if names.is_empty() { "no function of them".to_owned() } else { names.join(", ") }
+            ));
+            Ok(Exit::Done)
         }
         ShardCommand::Add { node, route, moves } => {
             let node = NodeConfig { conninfo: node.clone(), route: route.clone() };
@@ -38,7 +51,9 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
                 cluster.check_new(&node)?;
                 check_room(&mut cluster, moves, Change::Add, Some(&node))?;
             }
-            let number = cluster.add(&node)?;
+            let control = signals::control();
+            let is_stopped = || control.urgency() != Urgency::None;
+            let number = cluster.add_unless(&node, &is_stopped)?;
             terminal::narrate(format_args!("  node {number} is in the cluster"));
             run(&mut cluster, moves)
         }
@@ -63,9 +78,20 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
             check_room(&mut cluster, moves, Change::None, None)?;
             run(&mut cluster, moves)
         }
+        ShardCommand::Confirm { proxy } => confirm(&mut open(proxy)?),
+        ShardCommand::Rollback { proxy, grace, fence_max } => {
+            let [grace, fence_max] = [grace, fence_max].map(|s| Duration::from_secs(*s));
+            rollback(&mut open(proxy)?, Options { grace, fence_max, ..Options::default() })
+        }
         ShardCommand::Abandon { proxy } => abandon(&mut open(proxy)?),
         ShardCommand::Status { proxy, json } => status::status(proxy, *json),
     }
+}
+
+fn read(file: &Path, what: &str, hint: &str) -> Result<String, Complaint> {
+    fs::read_to_string(file).map_err(|error| {
+        Complaint::new(format!("reading the {what} {}: {error}", file.display())).hinted(Some(hint))
+    })
 }
 
 fn create(
@@ -112,6 +138,43 @@ fn open(proxy: &str) -> Result<Cluster, Error> {
         ));
     }
     Ok(cluster)
+}
+
+/// Closes the way back of the moves that are held.
+fn confirm(cluster: &mut Cluster) -> Result<Exit, Complaint> {
+    let control = signals::control();
+    let is_stopped = || control.urgency() != Urgency::None;
+    let mut moved = Moved::default();
+    let mut tell = |event: &Event<'_>| moved.hear(event);
+    Moves::new(cluster, Options::default(), &mut tell, &is_stopped).confirm()?;
+    match moved.confirmed {
+        0 => terminal::result("no move was held"),
+        count => terminal::result(format_args!("{} confirmed", batches(count))),
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the buckets of the moves that are held.
+fn rollback(cluster: &mut Cluster, options: Options) -> Result<Exit, Complaint> {
+    let control = signals::control();
+    let is_stopped = || control.urgency() != Urgency::None;
+    let mut moved = Moved::default();
+    let mut tell = |event: &Event<'_>| moved.hear(event);
+    Moves::new(cluster, options, &mut tell, &is_stopped).rollback()?;
+    match (moved.batches, moved.abandoned) {
+        (0, 0) => terminal::result("no move was held"),
+        (returned, abandoned) => terminal::result(format_args!(
+            "{} returned, {abandoned} abandoned; longest fence {:.0} ms; mapping version {}",
+            batches(returned),
+            moved.fence_ms_max,
+            cluster.version()
+        )),
+    }
+    if moved.kept > 0 {
+        terminal::result(format_args!("{} cannot return: confirmed before", batches(moved.kept)));
+        return Ok(Exit::Incomplete);
+    }
+    Ok(Exit::Done)
 }
 
 /// Leaves the buckets of interrupted moves where they are.
@@ -225,6 +288,12 @@ fn run(cluster: &mut Cluster, moves: &MoveArguments) -> Result<Exit, Complaint> 
             moved.fence_ms_max,
         )),
     }
+    if moved.held > 0 {
+        terminal::result(format_args!(
+            "{} held: `pgrig shard confirm` makes the move final, `pgrig shard rollback` undoes it",
+            batches(moved.held)
+        ));
+    }
     Ok(Exit::Done)
 }
 
@@ -238,6 +307,8 @@ struct Moved {
     fence_ms_max: f64,
     abandoned: usize,
     kept: usize,
+    held: usize,
+    confirmed: usize,
     /// Of the batch that moves now.
     batch: String,
     batch_buckets: usize,
@@ -258,6 +329,8 @@ impl Moved {
                 terminal::narrate(format_args!("  ▸ {}", self.batch));
             }
             Event::Did { .. } => self.is_waiting = false,
+            Event::Held { .. } => self.held += 1,
+            Event::Confirmed { .. } => self.confirmed += 1,
             Event::Lasting { what, .. } => terminal::narrate(format_args!("  … {what}")),
             Event::Anew { number, why } => {
                 terminal::narrate(format_args!("  … batch {number} begins anew: {why}"));
@@ -273,7 +346,7 @@ impl Moved {
             Event::Kept { number } => {
                 self.kept += 1;
                 terminal::narrate(format_args!(
-                    "  batch {number} has gone too far to be abandoned: its target may serve it"
+                    "  batch {number} has gone too far: its target may serve it already"
                 ));
             }
             Event::Switched { rows, bytes, fence_ms, .. } => {
@@ -306,6 +379,7 @@ fn options(moves: &MoveArguments) -> Options {
         grace: Duration::from_secs(moves.grace),
         fence_max: Duration::from_secs(moves.fence_max),
         keep_free_bytes: i64::from(moves.keep_free) << 20,
+        hold: moves.hold,
         ..Options::default()
     }
 }

@@ -1,7 +1,7 @@
 //! What pages and comments hold to: links that lead somewhere, files that are there, doc comments that begin
 //! with a noun or a verb.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -126,6 +126,60 @@ fn links_lead_somewhere() {
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// Ten questions of a database administrator: at most three clicks from the README, the heading included.
+#[test]
+fn ten_questions_have_an_answer_three_clicks_from_the_readme() {
+    let clicks = clicks();
+    for (question, address, word) in [
+        ("which metrics", "studies/README.md#claims-and-answer", "metrics"),
+        ("my HA manager", "docs/studies/failover.md#another-manager", "machine"),
+        ("RDS", "docs/target.md#managed-services", "endpoint"),
+        ("keep data", "docs/compare.md#your-data", "--keep-data"),
+        ("size of a record", "docs/dba.md#the-size-of-a-record", "MB"),
+        ("Grafana", "docs/grafana/README.md#dashboards-for-grafana", "Import"),
+        ("upgrade with my dump", "docs/compare.md#your-data", "an upgrade"),
+        ("replay", "docs/dba.md#replaying-production", "pg_stat_statements"),
+        ("does it touch my tables", "docs/target.md#what-pgrig-does-there", "schema `pgrig`"),
+        ("exit codes", "docs/commands.md#exit-codes", "130"),
+    ] {
+        let (file, heading) = address.split_once('#').unwrap();
+        let page = root().join(file).canonicalize().unwrap();
+        let text = fs::read_to_string(&page).unwrap();
+        let mut below = text.lines().skip_while(|line| {
+            !line.starts_with('#') || anchor(line.trim_start_matches('#')) != heading
+        });
+        let level = below.next().unwrap_or_else(|| panic!("{address}")).split(' ').next();
+        let mut answer = below.take_while(|line| line.split(' ').next() != level);
+        assert!(answer.any(|line| line.contains(word)), "{question}: {address} has no {word}");
+        let clicks = clicks.get(&(page, heading.to_owned()));
+        assert!(clicks.is_some_and(|clicks| *clicks <= 3), "{question}: {clicks:?}");
+    }
+}
+
+/// How many links lead from the README to each place, by the shortest way.
+fn clicks() -> BTreeMap<(PathBuf, String), u32> {
+    let start = root().join("README.md").canonicalize().unwrap();
+    let mut found = BTreeMap::new();
+    let mut read = BTreeSet::from([start.clone()]);
+    let mut left = VecDeque::from([(start, 0)]);
+    while let Some((page, clicks)) = left.pop_front() {
+        let text = fs::read_to_string(&page).unwrap_or_default();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => page.clone(),
+                file => page.parent().unwrap().join(file),
+            };
+            let Ok(target) = target.canonicalize() else { continue };
+            found.entry((target.clone(), heading.to_owned())).or_insert(clicks + 1);
+            if target.extension().is_some_and(|end| end == "md") && read.insert(target.clone()) {
+                left.push_back((target, clicks + 1));
+            }
+        }
+    }
+    found
 }
 
 /// The site has the pages that `docs/SUMMARY.md` lists.

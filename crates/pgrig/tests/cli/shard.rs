@@ -78,6 +78,29 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
     assert_eq!(said.out, expected);
     nodes[0].connect().unwrap().batch_execute("DELETE FROM pgrig_shard.batch").unwrap();
 
+    let said = shard(&["remove", "0", "--hold"]).ended(0);
+    assert!(said.out.ends_with("`pgrig shard rollback` undoes it\n"), "{}", said.out);
+    let said = shard(&["status"]).ended(0);
+    assert!(said.out.contains(", held\n") && said.err.contains("what is held"), "{}", said.out);
+    let said = shard(&["rebalance", "--dry-run"]).ended(0);
+    assert!(said.out.starts_with("nothing has to move"), "{}", said.out);
+    let said = shard(&["rollback", "--grace", "0"]).ended(0);
+    assert!(said.out.contains(" returned, 0 abandoned; longest fence "), "{}", said.out);
+    assert_eq!(shard(&["confirm"]).ended(0).out, "no move was held\n");
+
+    desk.write(
+        "reference.sql",
+        "CREATE TABLE {reference}.unit (code text PRIMARY KEY);
+         CREATE FUNCTION {reference}.units() RETURNS bigint LANGUAGE sql STABLE
+             AS 'SELECT count(*) FROM {reference}.unit';",
+    );
+    let said = shard(&["reference", "reference.sql"]).ended(0);
+    assert_eq!(said.out, "every node has the tables; the proxy offers units\n");
+    assert_eq!(nodes[0].value("SELECT units()").unwrap().as_deref(), Some("0"));
+    check_json(&shard(&["status", "--json"]).ended(0), |status| {
+        assert!(status["nodes"][0]["reference_lag_bytes"].is_u64(), "{status}");
+    });
+
     shard(&["remove", "0", "--grace", "0"]).ended(0);
     let said = shard(&["status"]).ended(0);
     assert!(said.out.contains(" 16 buckets on 2 nodes\n"), "{}", said.out);

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::replication::Rows;
 use super::{Event, Moves, Next, Step};
 use crate::cluster::{on_node, on_proxy};
 use crate::error::Error;
@@ -14,6 +15,7 @@ impl Moves<'_> {
     pub(super) fn advance(&mut self, number: i32, batch: &Batch) -> Result<Next, Error> {
         let step = match self.step(number)?.as_str() {
             "planned" => self.prepare(number, batch)?,
+            "returning" => self.take_back(number, batch)?,
             "copying" => return self.copy(number, batch),
             "fencing" => self.fence(number, batch)?,
             "switching" => self.switch(number, batch)?,
@@ -22,7 +24,7 @@ impl Moves<'_> {
         Ok(Next::Step(step))
     }
 
-    fn step(&mut self, number: i32) -> Result<String, Error> {
+    pub(super) fn step(&mut self, number: i32) -> Result<String, Error> {
         let step = "SELECT step FROM pgrig_shard.batch WHERE number = $1";
         let row = self.cluster.proxy.query_one(step, &[&number]);
         Ok(row.map_err(|source| on_proxy("reading a batch", source))?.get(0))
@@ -32,6 +34,7 @@ impl Moves<'_> {
     pub(super) fn give_up(&mut self, number: i32, batch: &Batch) -> Result<bool, Error> {
         match self.step(number)?.as_str() {
             "planned" | "copying" => {}
+            "returning" => drop(self.take_back(number, batch)?),
             "fencing" => self.lift(number, batch)?,
             _ => return Ok(false),
         }
@@ -49,6 +52,7 @@ impl Moves<'_> {
     /// Ends replication and removes what has arrived. No bucket is touched that the target serves.
     fn remove_copy(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
         self.end_replication(number, batch)?;
+        self.close_way_back(number)?;
         let arriving = "SELECT coalesce(array_agg(bucket), '{}') FROM pgrig_shard.bucket
                         WHERE bucket = ANY ($1) AND state = 'arriving'";
         let row = self.cluster.data_node(batch.to)?.query_one(arriving, &[&batch.buckets]);
@@ -82,7 +86,7 @@ impl Moves<'_> {
         self.did(number, "made the schemas");
         self.publish(number, batch)?;
         self.did(number, "published");
-        self.subscribe(number, batch)?;
+        self.subscribe(number, batch, Rows::Copied)?;
         self.did(number, "subscribed");
         self.set_step(number, "copying", "")?;
         Ok(Step::Copying)
@@ -94,6 +98,7 @@ impl Moves<'_> {
             return Ok(Next::Anew(why));
         }
         self.did(number, "copied");
+        self.open_way_back(number, batch)?;
         self.set_step(number, "fencing", "")?;
         Ok(Next::Step(Step::Fencing))
     }
@@ -172,6 +177,7 @@ impl Moves<'_> {
         self.cluster.change_buckets(batch.from, "taking buckets from the source", &leave)?;
         self.did(number, "left the source");
         self.stop_applying(number, batch)?;
+        self.skip_arrived(number, batch)?;
         let arrive = format!(
             "{node}UPDATE pgrig_shard.bucket SET state = 'owned', since = clock_timestamp()
              WHERE bucket = ANY ({buckets}) AND state = 'arriving'"
@@ -244,7 +250,7 @@ impl Moves<'_> {
         Ok(row.get::<_, f64>(0) * 1e3)
     }
 
-    fn set_step(&mut self, number: i32, step: &str, also: &str) -> Result<(), Error> {
+    pub(super) fn set_step(&mut self, number: i32, step: &str, also: &str) -> Result<(), Error> {
         let set = format!("UPDATE pgrig_shard.batch SET step = '{step}'{also} WHERE number = $1");
         let set = self.cluster.proxy.execute(&set, &[&number]);
         set.map_err(|source| on_proxy("recording a step", source)).map(drop)

@@ -7,6 +7,7 @@ use postgres::error::SqlState;
 use super::Moves;
 use crate::cluster::{LOCK_PATIENCE, on_node, on_proxy};
 use crate::error::Error;
+use crate::logical::{DROP_SLOT, END_WALSENDER, PROGRESS, SLOT, SUBSCRIPTION, drop_subscription};
 use crate::plan::Batch;
 use crate::secret;
 use crate::text::{bucket_schema, literal};
@@ -45,8 +46,13 @@ impl Moves<'_> {
         Ok(())
     }
 
-    /// The subscription, which copies the rows and then follows.
-    pub(super) fn subscribe(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
+    /// The subscription, which follows the source once the rows are there.
+    pub(super) fn subscribe(
+        &mut self,
+        number: i32,
+        batch: &Batch,
+        rows: Rows,
+    ) -> Result<(), Error> {
         let name = self.name(number)?;
         let source = self.cluster.node(batch.from)?.conninfo.clone();
         let failed = |source| on_node("subscribing", batch.to, source);
@@ -56,8 +62,9 @@ impl Moves<'_> {
         }
         let subscribe = format!(
             "CREATE SUBSCRIPTION {name} CONNECTION {} PUBLICATION {name}
-             WITH (create_slot = false, slot_name = {name}, copy_data = true)",
-            literal(&source)
+             WITH (create_slot = false, slot_name = {name}, copy_data = {})",
+            literal(&source),
+            rows == Rows::Copied
         );
         let tool = self.cluster.tool;
         let mut transaction = self.cluster.data_node(batch.to)?.transaction().map_err(failed)?;
@@ -171,11 +178,7 @@ impl Moves<'_> {
         let client = self.cluster.data_node(batch.to)?;
         if client.query_opt(SUBSCRIPTION, &[&name]).map_err(failed)?.is_some() {
             // Without its slot, which the next statements drop: so no node waits for another.
-            let drop = format!(
-                "ALTER SUBSCRIPTION {name} DISABLE;
-                 ALTER SUBSCRIPTION {name} SET (slot_name = NONE);
-                 DROP SUBSCRIPTION {name}"
-            );
+            let drop = drop_subscription(&name);
             self.cluster.change_node(batch.to, "dropping the subscription", &drop)?;
         }
         let failed = |source| on_node("dropping the slot", batch.from, source);
@@ -199,7 +202,7 @@ impl Moves<'_> {
 
     /// The name that publication, slot and subscription of a batch have. Slots and subscriptions
     /// are seen by the whole server, which may be in other clusters, too.
-    fn name(&mut self, number: i32) -> Result<String, Error> {
+    pub(super) fn name(&mut self, number: i32) -> Result<String, Error> {
         let name =
             "SELECT format('pgrig_shard_%s_%s', left(id, 8), $1::int) FROM pgrig_shard.cluster";
         let row = self.cluster.proxy.query_one(name, &[&number]);
@@ -213,21 +216,18 @@ impl Moves<'_> {
     }
 }
 
+/// The rows that a subscription begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rows {
+    /// They are copied from the source.
+    Copied,
+    /// The target has them.
+    There,
+}
+
 /// A few may be a restart that interfered, or more tables at once than there are origins for
 /// (max_replication_slots); more without any progress do not go away by themselves.
 const FAILURES_MAX: i64 = 10;
-
-const SUBSCRIPTION: &str = "
-    SELECT FROM pg_subscription JOIN pg_database d ON d.oid = subdbid
-    WHERE subname = $1 AND datname = current_database()";
-
-const PROGRESS: &str = "
-    SELECT count(srrelid), count(srrelid) FILTER (WHERE srsubstate <> 'r'), subenabled,
-           (SELECT count(pid) FROM pg_stat_subscription w WHERE w.subid = s.oid)
-    FROM pg_subscription s JOIN pg_database d ON d.oid = subdbid
-    LEFT JOIN pg_subscription_rel ON s.oid = srsubid
-    WHERE subname = $1 AND datname = current_database()
-    GROUP BY s.oid, subenabled";
 
 const FAILURES: &str = "
     SELECT apply_error_count + sync_error_count FROM pg_stat_subscription_stats
@@ -249,15 +249,5 @@ const CONFIRMED: &str = "
     SELECT coalesce(bool_and(confirmed_flush_lsn >= $2::text::pg_lsn), false)
     FROM pg_replication_slots WHERE slot_name = $1";
 
-const SLOT: &str = "SELECT FROM pg_replication_slots WHERE slot_name = $1";
-
-const END_WALSENDER: &str = "
-    SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots
-    WHERE slot_name = $1 AND active_pid IS NOT NULL";
-
 /// A walsender whose subscription is dropped ends well within that.
 const ENDING: Duration = Duration::from_secs(2);
-
-const DROP_SLOT: &str = "
-    SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots
-    WHERE slot_name = $1 AND NOT active";

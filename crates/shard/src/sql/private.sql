@@ -1,14 +1,17 @@
 -- Nobody but the owner reads the connection strings, whatever the database's default privileges are.
 DO $$
 DECLARE
+    place regclass;
     grantee text;
 BEGIN
-    FOR grantee IN
-        SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END
+    FOR place, grantee IN
+        SELECT DISTINCT c.oid::regclass,
+               CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END
         FROM pg_class c, aclexplode(c.relacl) a
-        WHERE c.oid = 'pgrig_shard.node'::regclass AND a.grantee <> c.relowner
+        WHERE c.oid IN (to_regclass('pgrig_shard.node'), to_regclass('pgrig_shard.reference'))
+          AND a.grantee <> c.relowner
     LOOP
-        EXECUTE format('REVOKE ALL ON pgrig_shard.node FROM %s CASCADE', grantee);
+        EXECUTE format('REVOKE ALL ON %s FROM %s CASCADE', place, grantee);
     END LOOP;
 END
 $$;

@@ -38,6 +38,13 @@ CREATE TABLE pgrig_shard.function (
     PRIMARY KEY (name, parameters)
 );
 
+-- Small tables that every node holds whole: their SQL, and how nodes reach the proxy.
+CREATE TABLE pgrig_shard.reference (
+    only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
+    sql text NOT NULL,
+    conninfo text NOT NULL
+);
+
 -- Buckets that move together, and how far they have come.
 CREATE TABLE pgrig_shard.batch (
     number int PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
@@ -45,6 +52,10 @@ CREATE TABLE pgrig_shard.batch (
     target int NOT NULL,
     buckets int[] NOT NULL,
     step text NOT NULL DEFAULT 'planned',
+    -- After its switch the source is kept up to date, until it is confirmed or rolled back.
+    is_held boolean NOT NULL DEFAULT false,
+    -- The batch whose way back this is.
+    reverts int,
     -- Of the mapping that has them on the target.
     version bigint,
     rows bigint,

@@ -120,6 +120,16 @@ impl Servers {
     }
 }
 
+/// The cluster after its tool has died: the server needs a moment to see that the connection is gone.
+pub(crate) fn open_again(servers: &Servers) -> Cluster {
+    let opened =
+        lab::wait_until(Duration::from_secs(10), || match Cluster::open(&servers.conninfo()) {
+            Err(shard::Error::Busy { .. }) => Ok(None),
+            other => other.map(Some),
+        });
+    opened.unwrap().expect("the lock is given back")
+}
+
 fn settings() -> Settings {
     let pairs = [
         ("shared_buffers", "16MB"),

@@ -2,9 +2,9 @@
 
 use std::panic::{self, AssertUnwindSafe};
 
-use shard::{Cluster, Event, Moves};
+use shard::{Cluster, Error, Event, Moves, Options};
 
-use crate::common::{KEYS, Servers, Writer, options};
+use crate::common::{KEYS, Servers, Writer, open_again, options};
 
 pub(crate) fn never() -> bool {
     false
@@ -28,14 +28,23 @@ pub(crate) fn run_and_die_at(cluster: Cluster, part: &str) -> bool {
     )
 }
 
-fn run_and_die_when(mut cluster: Cluster, is_time: &mut dyn FnMut(&Event<'_>) -> bool) -> bool {
+fn run_and_die_when(cluster: Cluster, is_time: &mut dyn FnMut(&Event<'_>) -> bool) -> bool {
+    act_and_die_when(cluster, options(), &mut |moves| moves.run(), is_time)
+}
+
+pub(crate) fn act_and_die_when(
+    mut cluster: Cluster,
+    options: Options,
+    act: &mut dyn FnMut(&mut Moves<'_>) -> Result<(), Error>,
+    is_time: &mut dyn FnMut(&Event<'_>) -> bool,
+) -> bool {
     let died = panic::catch_unwind(AssertUnwindSafe(|| {
         let mut tell = |event: &Event<'_>| {
             if is_time(event) {
                 panic::resume_unwind(Box::new("killed"));
             }
         };
-        Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap();
+        act(&mut Moves::new(&mut cluster, options, &mut tell, &never)).unwrap();
     }));
     died.is_err()
 }
@@ -46,16 +55,7 @@ fn a_tool_that_is_killed_at_any_step_is_taken_up_by_the_next() {
     drop(servers.create(1));
     servers.fill();
     let writer = Writer::start(&servers.conninfo());
-    let open = || {
-        // The server needs a moment to see that the dead tool's connection is gone.
-        let opened = lab::wait_until(std::time::Duration::from_secs(10), || {
-            match Cluster::open(&servers.conninfo()) {
-                Err(shard::Error::Busy { .. }) => Ok(None),
-                other => other.map(Some),
-            }
-        });
-        opened.unwrap().expect("the lock is given back")
-    };
+    let open = || open_again(&servers);
     let mut at = 1;
     loop {
         let mut cluster = open();

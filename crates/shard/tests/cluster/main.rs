@@ -5,5 +5,7 @@ mod common;
 mod crashes;
 mod deploy;
 mod moving;
+mod reference;
 mod secrets;
 mod stuck;
+mod undo;

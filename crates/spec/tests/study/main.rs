@@ -6,6 +6,7 @@ mod figures;
 mod machines;
 mod mistakes;
 mod points;
+mod schema;
 mod set;
 mod shipped;
 mod topology;

@@ -1,7 +1,7 @@
 //! `pgrig shard status`: the nodes of a cluster, their buckets, and moves under way.
 
 use serde_json::{Value, json};
-use shard::{NodeStatus, Status};
+use shard::{BatchStatus, NodeStatus, Status};
 
 use super::size;
 use crate::complaint::Complaint;
@@ -35,6 +35,7 @@ fn of(status: &Status) -> Value {
             "gone": says.map(|says| says.gone),
             "bytes": says.map(|says| says.bytes),
             "version": says.map(|says| says.version),
+            "reference_lag_bytes": node.reference_lag_bytes,
             "error": node.says.as_ref().err(),
         })
     });
@@ -76,7 +77,12 @@ fn print(status: &Status) {
         ));
     }
     terminal::narrate(styled(FAINT, COLUMNS));
-    if !status.batches.is_empty() && !status.is_busy {
+    if status.batches.iter().any(BatchStatus::is_held) {
+        terminal::narrate(
+            "what is held: `pgrig shard confirm` makes the move final, `pgrig shard rollback` undoes it",
+        );
+    }
+    if !status.batches.iter().all(BatchStatus::is_held) && !status.is_busy {
         terminal::narrate(
             "no process works on it; `pgrig shard rebalance` continues it, `pgrig shard abandon` \
              gives it up",
