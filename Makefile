@@ -97,14 +97,18 @@ soak-isolation: setup build
 	    --only '*/kill_*|cut_*/power_cut|rc/read_committed|*/planted_*|delayed/*|pair/stale_paused'
 
 # States of power cuts by the thousand, each recovered and looked through; as root. About two hours;
-# STATES=100000 for a night. What was interrupted goes on where it stopped.
+# STATES=100000 for a night. What was interrupted goes on where it stopped, and the sum of all states is
+# printed at each end; one that is finished prints its sum again.
 STATES = 10000
+SOAKED = runs/soak-states-$(STATES)
 soak-states: setup build
-	@if [ -d runs/soak-states-$(STATES) ]; then \
-		$(PGRIG) run --resume runs/soak-states-$(STATES) --gate; \
-	else \
+	@if [ ! -d $(SOAKED) ]; then \
 		$(PGRIG) run fsync --profile full --only log_safe/explore --rounds $$(( ($(STATES) + 1249) / 1250 )) \
-			--out runs/soak-states-$(STATES) --gate; \
+			--out $(SOAKED) --gate; \
+	elif $(PGRIG) run --resume $(SOAKED) --dry-run 2>&1 | grep -q 'is finished'; then \
+		$(PGRIG) show $(SOAKED); \
+	else \
+		$(PGRIG) run --resume $(SOAKED) --gate; \
 	fi
 
 # The worst faults of a manager of high availability, again and again; each repetition has a seed of its own.

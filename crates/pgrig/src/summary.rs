@@ -1,12 +1,12 @@
 //! The answer and its claims, as wide as the terminal.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anstyle::Style;
 use record::Trial;
-use spec::{ClaimKind, Rank, Study};
-use terms::figure;
+use spec::{ClaimKind, Metric, Rank, Study, metrics};
+use terms::{figure, grouped};
 use verdict::{ClaimVerdict, Judgement, Measured, Verdict};
 
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
@@ -85,6 +85,39 @@ pub(crate) fn print_missed_rates(study: &Study, trials: &[Trial]) {
         }
     }
 }
+
+/// Adds up the states of power cuts that were explored, a line for each variant and scenario.
+pub(crate) fn print_explored(trials: &[Trial]) {
+    let mut sums: BTreeMap<(&str, &str), (usize, [u64; 5])> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| !trial.ending.is_open()) {
+        let value = |metric| trial.scopes(metric).and_then(|scopes| scopes.get("")).copied();
+        if value(&metrics::EXPLORE_STATES).is_none() {
+            continue;
+        }
+        let (loads, sum) = sums.entry((&trial.variant, &trial.scenario)).or_default();
+        *loads += 1;
+        for (sum, metric) in sum.iter_mut().zip(EXPLORED) {
+            *sum += value(metric).unwrap_or(0.0) as u64;
+        }
+    }
+    for ((variant, scenario), (loads, [states, failed, not_started, lost, damaged])) in sums {
+        terminal::result(format_args!(
+            "  explored {variant}/{scenario}: {} states of {loads} {}, {} failed ({not_started} did not \
+             start, {lost} lost something acknowledged, {damaged} were damaged)",
+            grouped(states),
+            if loads == 1 { "load" } else { "loads" },
+            grouped(failed),
+        ));
+    }
+}
+
+const EXPLORED: [&Metric; 5] = [
+    &metrics::EXPLORE_STATES,
+    &metrics::EXPLORE_FAILED,
+    &metrics::EXPLORE_NOT_STARTED,
+    &metrics::EXPLORE_LOST,
+    &metrics::EXPLORE_CORRUPT,
+];
 
 /// Prints where the report is and how to run it again.
 pub(crate) fn print_ways_on(report: &Path, again: &str) {

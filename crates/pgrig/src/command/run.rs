@@ -61,6 +61,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     let written = records::write_report(&opened)?;
     summary::print(&judgement);
     summary::print_missed_rates(&opened.study, opened.reader.trials());
+    summary::print_explored(opened.reader.trials());
     summary::print_ways_on(&written, &opened.reader.header().again);
     if ended.state == RunState::Interrupted {
         let directory = ended.directory.display();

@@ -37,6 +37,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     } else {
         summary::print(&judgement);
         summary::print_missed_rates(&opened.study, opened.reader.trials());
+        summary::print_explored(opened.reader.trials());
         if opened.reader.header().state == RunState::Interrupted {
             let directory = directory.display();
             terminal::narrate(format_args!(
