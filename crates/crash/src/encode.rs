@@ -4,10 +4,12 @@
 //! block a tag and its content: zeros, the number of one that is known, or a compressed new one.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
+use lz4_flex::block::{compress_into, get_maximum_output_size};
 use twox_hash::XxHash3_128;
 
-use crate::log::split;
+use crate::log::{BLOCK_BYTES, split};
 
 /// The beginning of the file.
 pub(crate) const HEADER: &[u8] = b"pgrig disk log 1\n";
@@ -23,8 +25,26 @@ pub(crate) const NEW: u8 = 2;
 #[derive(Debug, Default)]
 pub struct Encoder {
     /// The number of each content, by its hash.
-    known: HashMap<u128, u32>,
+    known: HashMap<u128, u32, BuildHasherDefault<Hashed>>,
     has_begun: bool,
+}
+
+/// Keys are hashes already.
+#[derive(Debug, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u128(&mut self, hash: u128) {
+        self.0 = hash as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Encoder {
@@ -56,7 +76,7 @@ impl Encoder {
     }
 
     fn piece(&mut self, data: &[u8], out: &mut Vec<u8>) {
-        if data.iter().all(|byte| *byte == 0) {
+        if data == &NOTHING[..data.len()] {
             out.push(ZEROS);
             return;
         }
@@ -68,13 +88,21 @@ impl Encoder {
             number
         });
         if is_new {
-            let packed = lz4_flex::block::compress(data);
             out.push(NEW);
-            out.extend((packed.len() as u32).to_le_bytes());
-            out.extend(packed);
+            let start = out.len() + LENGTH_BYTES;
+            out.resize(start + get_maximum_output_size(data.len()), 0);
+            // There is room for whatever it makes of them.
+            let packed = compress_into(data, &mut out[start..]).unwrap_or_default();
+            out[start - LENGTH_BYTES..start].copy_from_slice(&(packed as u32).to_le_bytes());
+            out.truncate(start + packed);
         } else {
             out.push(KNOWN);
             out.extend(number.to_le_bytes());
         }
     }
 }
+
+const NOTHING: [u8; BLOCK_BYTES as usize] = [0; BLOCK_BYTES as usize];
+
+/// Bytes of the length before a compressed content.
+const LENGTH_BYTES: usize = 4;

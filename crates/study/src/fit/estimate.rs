@@ -71,12 +71,17 @@ pub(crate) fn trial_s(point: &Point) -> f64 {
     let load_s = (warmup_ms + point.window_ms) as f64 / 1e3;
     let restores = point.checks.iter().any(|check| matches!(check, Check::Restore { .. }));
     let restore_s = if restores { RESTORE_S } else { 0.0 };
+    let explore_s = f64::from(states(point)) / STATES_PER_S;
+    reset_s + turn_s + before_s + connect_s + load_s + restore_s + explore_s + TRIAL_S
+}
+
+/// States of power cuts that are looked through after a load.
+fn states(point: &Point) -> u32 {
     let states = point.checks.iter().map(|check| match check {
         Check::Explore(explore) => explore.states + SECOND_STATES * explore.second_cuts,
         _ => 0,
     });
-    let explore_s = f64::from(states.sum::<u32>()) / STATES_PER_S;
-    reset_s + turn_s + before_s + connect_s + load_s + restore_s + explore_s + TRIAL_S
+    states.sum()
 }
 
 /// Time for which two points are measured in pairs at most, in seconds: servers that start and vacuum are
@@ -246,12 +251,28 @@ mod tests {
 
     use super::*;
 
+    fn quick(name: &str) -> Study {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies").join(name);
+        Study::parse(&record::read_folder(&path).unwrap(), Profile::Quick).unwrap()
+    }
+
+    /// The promise of explorations for profile quick, their controls included.
+    #[test]
+    fn quick_explores_two_thousand_states_in_ten_minutes() {
+        let study = quick("fsync");
+        let trials = study.trials(None);
+        let points = trials.iter().map(|planned| &study.points[planned.point]);
+        let explored: Vec<&Point> = points.filter(|point| states(point) > 0).collect();
+        let states: u32 = explored.iter().map(|point| states(point)).sum();
+        let minutes = explored.iter().map(|point| trial_s(point)).sum::<f64>() / 60.0;
+        assert!(states >= 2_000 && minutes <= 10.0, "{states} states in {minutes:.1} minutes");
+    }
+
     /// The promise of the studies for profile quick.
     #[test]
     fn quick_fits_its_time() {
         let check = |name: &str, minutes: f64| {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies").join(name);
-            let study = Study::parse(&record::read_folder(&path).unwrap(), Profile::Quick).unwrap();
+            let study = quick(name);
             let points: Vec<usize> = (0..study.points.len()).collect();
             let sites = SitePlan::all(&study, &points);
             let took = Estimate::of(&study, &study.trials(None), &sites).seconds() / 60.0;
