@@ -31,7 +31,7 @@ use record::Moment;
 use record::ledger::Ledger;
 use server::Urgency;
 use site::Site;
-use spec::{Check, Disk, Explore};
+use spec::{Check, Disk, Explore, NodeKind};
 
 use crate::error::Error;
 use crate::outcome::{Before, Outcome};
@@ -61,6 +61,29 @@ pub fn check(
     Ok(outcome)
 }
 
+/// The part that a server had in replication.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// It acknowledged by itself.
+    Primary,
+    /// A standby that every acknowledgement waited for; it is promoted in each state.
+    Synchronous,
+    /// A standby that none waited for; it is promoted, and may lack the last ones.
+    Asynchronous,
+}
+
+impl Role {
+    fn of(before: &Before<'_>, node: &str) -> Role {
+        match before.point.topology.node(node).map(|node| &node.kind) {
+            Some(NodeKind::Postgres(spec::Role::Standby { sync: Some(_), .. })) => {
+                Role::Synchronous
+            }
+            Some(NodeKind::Postgres(spec::Role::Standby { sync: None, .. })) => Role::Asynchronous,
+            _ => Role::Primary,
+        }
+    }
+}
+
 /// All that is known of one log.
 struct Explored<'e> {
     site: &'e Site,
@@ -70,12 +93,13 @@ struct Explored<'e> {
     flushes: Flushes,
     /// The file of the log's contents.
     contents: &'e Path,
-    /// The image from before the log.
-    base: &'e Path,
+    /// The image of each disk from before the log.
+    bases: &'e [PathBuf],
     /// Files that are as they were before the log.
     untouched: Untouched,
     /// The study's own query for complaints.
     complaints: Option<&'e str>,
+    role: Role,
     ledger: &'e Ledger,
     origin_ns: u64,
 }
@@ -113,8 +137,9 @@ fn one(
     // Who is where is asked of the server while it runs.
     let relations = place::relations(node);
     let server = site.server_mut(&name).ok_or_else(no_server)?;
-    let recorded = server.end_record()?;
+    // Of two disks the log of one ends first: nothing is to write to the other one in between.
     server.kill9()?;
+    let recorded = server.end_record()?;
     let (log, contents) = read(&recorded)?;
     let map = place::map(&recorded, &relations);
     let kinds = map.kinds(&log);
@@ -126,7 +151,10 @@ fn one(
         plan.states.push(Planned { state, kind: Kind::Other, way: Way::All });
     }
     let ledger = Ledger::read(before.ledger)?;
-    let Some(base) = &recorded.base else { return Err(Error::NoLog { node: name }) };
+    let bases: Vec<PathBuf> = recorded.iter().filter_map(|one| one.base.clone()).collect();
+    let (Some(base), Some(first)) = (bases.first(), recorded.first()) else {
+        return Err(Error::NoLog { node: name });
+    };
     let explored = Explored {
         site,
         before,
@@ -134,10 +162,10 @@ fn one(
         map: &map,
         flushes,
         contents: &contents,
-        base,
-        untouched: place::untouched(&recorded, &log, base)
-            .map_err(file_error("looking at", base))?,
+        bases: &bases,
+        untouched: place::untouched(first, &log, base).map_err(file_error("looking at", base))?,
         complaints: explore.complaints.as_deref(),
+        role: Role::of(before, &name),
         ledger: &ledger,
         origin_ns,
     };
@@ -154,25 +182,37 @@ fn one(
         report::witnesses(&explored, &witnesses, &mut outcome);
         kept::keep(&explored, &recorded, &seen, &witnesses)?;
     }
-    for file in [contents.as_path(), base.as_path()] {
+    for file in bases.iter().chain([&contents]) {
         let _ = std::fs::remove_file(file);
     }
     Ok(outcome)
 }
 
-/// Reads a log, and writes its contents beside it.
-fn read(recorded: &Recorded) -> Result<(Log, PathBuf), Error> {
-    read_log(&recorded.log, recorded.log.with_extension("contents"))
+/// Reads the logs of a server's disks as one, and writes their contents beside the first.
+fn read(recorded: &[Recorded]) -> Result<(Log, PathBuf), Error> {
+    let paths: Vec<&Path> = recorded.iter().map(|one| one.log.as_path()).collect();
+    let contents = paths.first().map_or(PathBuf::new(), |path| path.with_extension("contents"));
+    let mut log = read_logs(&paths, &contents)?;
+    if let [_, _, ..] = recorded {
+        log.begin_at(recorded.iter().map(|one| one.began_ns).max().unwrap_or(0));
+    }
+    Ok((log, contents))
 }
 
-fn read_log(path: &Path, contents: PathBuf) -> Result<(Log, PathBuf), Error> {
-    let file = File::open(path).map_err(file_error("opening", path))?;
-    let _ = std::fs::remove_file(&contents);
-    let made = File::options().write(true).create_new(true).open(&contents);
-    let mut made =
-        BufWriter::with_capacity(1 << 20, made.map_err(file_error("making", &contents))?);
-    let log = Log::read(&mut BufReader::with_capacity(1 << 20, file), &mut made)?;
-    Ok((log, contents))
+fn read_logs(paths: &[&Path], contents: &Path) -> Result<Log, Error> {
+    let _ = std::fs::remove_file(contents);
+    let made = File::options().write(true).create_new(true).open(contents);
+    let mut made = BufWriter::with_capacity(1 << 20, made.map_err(file_error("making", contents))?);
+    let mut all: Option<Log> = None;
+    for path in paths {
+        let file = File::open(path).map_err(file_error("opening", path))?;
+        let mut file = BufReader::with_capacity(1 << 20, file);
+        match &mut all {
+            None => all = Some(Log::read(&mut file, &mut made)?),
+            Some(all) => all.read_another(&mut file, &mut made)?,
+        }
+    }
+    Ok(all.unwrap_or_default())
 }
 
 fn file_error(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
@@ -263,7 +303,7 @@ impl Explored<'_> {
     /// The state from before the log, looked through in full. Relations that no later state changes are
     /// not looked at again.
     fn before(&self, replica: &mut Replica) -> Result<Seen, Error> {
-        let state = State { cut: 0, lost: Vec::new() };
+        let state = State { cut: self.log.first_cut, lost: Vec::new() };
         let (patch, ledger) = self.state(&mut Cursor::new(self.log, self.flushes), &state);
         let fate = replica.look(self, &patch, &ledger, &Untouched::default())?;
         let planned = Planned { state, kind: Kind::Other, way: Way::All };
@@ -300,6 +340,6 @@ impl Explored<'_> {
                 would: "stop",
             });
         };
-        Replica::make(of, server, worker, self.base)
+        Replica::make(of, server, worker, self.bases, self.role != Role::Primary)
     }
 }

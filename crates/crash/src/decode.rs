@@ -39,7 +39,8 @@ impl Log {
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error.into()),
             _ => return Err(Damaged::NoLog),
         }
-        let mut reader = Reader { source, contents, log: Log::default(), position: 0 };
+        let log = Log { disks: 1, ..Log::default() };
+        let mut reader = Reader { source, contents, log };
         reader.keep(&[0; BLOCK_BYTES as usize])?;
         loop {
             match reader.entry() {
@@ -52,14 +53,26 @@ impl Log {
         reader.contents.flush()?;
         Ok(reader.log)
     }
+
+    /// Reads the log of another disk of the same machine as well; its contents follow those that are in
+    /// `contents` already.
+    ///
+    /// # Errors
+    /// As of [`Log::read`].
+    pub fn read_another(
+        &mut self,
+        source: &mut dyn Read,
+        contents: &mut dyn Write,
+    ) -> Result<(), Damaged> {
+        self.merge(Log::read(source, contents)?);
+        Ok(())
+    }
 }
 
 struct Reader<'r> {
     source: &'r mut dyn Read,
     contents: &'r mut dyn Write,
     log: Log,
-    /// Position of the next content.
-    position: u64,
 }
 
 impl Reader<'_> {
@@ -88,7 +101,7 @@ impl Reader<'_> {
             }
             _ => return Err(self.wrong("neither a write nor a flush")),
         };
-        Ok(Some(Entry { at_ns, what }))
+        Ok(Some(Entry { at_ns, disk: 0, what }))
     }
 
     fn content(&mut self, length: usize) -> Result<u32, Damaged> {
@@ -127,8 +140,8 @@ impl Reader<'_> {
         }
         self.contents.write_all(data)?;
         let number = self.log.contents.len() as u32;
-        self.log.contents.push(Content { position: self.position, head, sums });
-        self.position += data.len() as u64;
+        self.log.contents.push(Content { position: self.log.contents_bytes, head, sums });
+        self.log.contents_bytes += data.len() as u64;
         Ok(number)
     }
 

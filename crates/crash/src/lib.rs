@@ -17,7 +17,9 @@ mod state;
 
 pub use decode::Damaged;
 pub use encode::Encoder;
-pub use log::{BLOCK_BYTES, Content, Entry, Log, Piece, SECTOR_BYTES, What};
+pub use log::{
+    BLOCK_BYTES, Content, DISK_BLOCKS, DISKS_MAX, Entry, Log, Piece, SECTOR_BYTES, What,
+};
 pub use map::{Extent, FileKind, Kind, Map, MappedFile};
 pub use plan::{Plan, Planned, Request, Way, plan};
 pub use reduce::reduce;

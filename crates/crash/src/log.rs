@@ -11,13 +11,27 @@ pub const BLOCK_BYTES: u64 = 4096;
 /// Sectors of a block.
 pub(crate) const SECTORS: usize = (BLOCK_BYTES / SECTOR_BYTES) as usize;
 
-/// The requests of a disk, in the order in which it took them.
+/// Blocks from the first one of a disk to the first one of the next, where a log has the requests of
+/// several.
+pub const DISK_BLOCKS: u64 = 1 << 36;
+
+/// Disks that a log can have the requests of: one, or one for the data and one for the WAL.
+pub const DISKS_MAX: usize = 2;
+
+/// The requests of one disk, or of several that lose their power in one moment, in the order in which
+/// they were taken.
 #[derive(Debug, Default, PartialEq)]
 pub struct Log {
     /// The requests.
     pub entries: Vec<Entry>,
     /// Each different content of a piece, once.
     pub contents: Vec<Content>,
+    /// The first request before which a cut can come: the log of every disk had begun.
+    pub first_cut: usize,
+    /// The number of disks.
+    pub disks: usize,
+    /// Bytes of the file of contents.
+    pub(crate) contents_bytes: u64,
 }
 
 /// One request.
@@ -25,6 +39,8 @@ pub struct Log {
 pub struct Entry {
     /// Time of its arrival, in nanoseconds of the machine's monotonic clock.
     pub at_ns: u64,
+    /// The number of the disk. Its blocks are counted from [`DISK_BLOCKS`] times that.
+    pub disk: u8,
     /// The operation.
     pub what: What,
 }
@@ -86,6 +102,34 @@ impl Entry {
 }
 
 impl Log {
+    /// Adds the requests of another disk of the same machine, which came in between.
+    pub(crate) fn merge(&mut self, other: Log) {
+        let (disk, contents) = (self.disks as u8, self.contents.len() as u32);
+        let moved = other.contents.into_iter();
+        self.contents.extend(moved.map(|content| Content {
+            position: content.position + self.contents_bytes,
+            ..content
+        }));
+        self.contents_bytes += other.contents_bytes;
+        self.entries.extend(other.entries.into_iter().map(|mut entry| {
+            if let What::Write(pieces) = &mut entry.what {
+                for piece in pieces {
+                    piece.block += u64::from(disk) * DISK_BLOCKS;
+                    piece.content += contents;
+                }
+            }
+            Entry { disk, ..entry }
+        }));
+        // Of requests at one moment, those of one disk keep their order.
+        self.entries.sort_by_key(|entry| entry.at_ns);
+        self.disks += 1;
+    }
+
+    /// Leaves out cuts before that moment: the log of a disk had not begun then.
+    pub fn begin_at(&mut self, ns: u64) {
+        self.first_cut = self.entries.partition_point(|entry| entry.at_ns < ns);
+    }
+
     /// Its writes.
     #[must_use]
     pub fn writes(&self) -> usize {

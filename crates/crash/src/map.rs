@@ -203,6 +203,7 @@ impl Map {
             kinds.insert(match self.journal.iter().any(|range| range.contains(&piece.block)) {
                 true if head[..8] == JOURNAL_COMMIT => Kind::JournalCommit,
                 true => Kind::Journal,
+                false if WalPage::of(head).is_some() => Kind::Wal,
                 false => Kind::FileSystem,
             });
             return;
@@ -284,7 +285,10 @@ impl Map {
                     "a commit of the file system's journal".to_owned()
                 }
                 true => "a block of the file system's journal".to_owned(),
-                false => format!("the file system's own block {}", piece.block),
+                false => match WalPage::of(head) {
+                    Some(page) => page.words(),
+                    None => format!("the file system's own block {}", piece.block),
+                },
             });
         };
         let page = logical / PAGE_BYTES;
@@ -293,10 +297,7 @@ impl Map {
             // The second block of a page that was named.
             FileKind::Wal if !logical.is_multiple_of(PAGE_BYTES) && !is_first => return None,
             FileKind::Wal => match WalPage::of(head) {
-                Some(page) => {
-                    let (high, low) = (page.address >> 32, page.address & 0xffff_ffff);
-                    format!("WAL page {high:X}/{low:X} of file {}", file.path)
-                }
+                Some(page) => format!("{} of file {}", page.words(), file.path),
                 None => format!("the rest of a WAL page at {logical} of file {}", file.path),
             },
             FileKind::Control => "pg_control".to_owned(),
@@ -343,6 +344,10 @@ impl WalPage {
         // XLOG_PAGE_MAGIC of versions 12 to 19 is 0xD101 to 0xD1FF.
         let is_page = word(0) >> 8 == 0xd1 && address.is_multiple_of(PAGE_BYTES);
         is_page.then_some(WalPage { address, continues: word(2) & 1 != 0 })
+    }
+
+    fn words(&self) -> String {
+        format!("WAL page {:X}/{:X}", self.address >> 32, self.address & 0xffff_ffff)
     }
 }
 
@@ -416,6 +421,13 @@ mod tests {
             (20 * 4096, commit, &[Kind::JournalCommit], "a commit of the file system's journal"),
             (21 * 4096, vec![1; 4096], &[Kind::Journal], "a block of the file system's journal"),
             (40 * 4096, vec![1; 4096], &[Kind::FileSystem], "the file system's own block 40"),
+            // Of a file system that tells no places.
+            (
+                48 * 4096,
+                wal(0x3A_4000, false),
+                &[Kind::Wal, Kind::FileSystem],
+                "WAL page 0/3A4000; the file system's own block 49",
+            ),
         ];
         let (mut encoder, mut out) = (Encoder::default(), Vec::new());
         for (offset, data, ..) in &cases {

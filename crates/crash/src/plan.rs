@@ -2,11 +2,10 @@
 //! states have the same content.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use stats::Prng;
 
-use crate::log::{Log, SECTOR_BYTES};
+use crate::log::{DISKS_MAX, Log, SECTOR_BYTES};
 use crate::map::Kind;
 use crate::state::{Cursor, Flushes, Lost, State};
 
@@ -42,11 +41,13 @@ pub enum Way {
     Earlier,
     /// One survives in part.
     Torn,
+    /// Of two disks one loses all, and the other one nothing.
+    OneDisk,
 }
 
 impl Way {
-    /// Every way.
-    pub const ALL: [Way; 8] = [
+    /// Every way; the last one is of two disks.
+    pub const ALL: [Way; 9] = [
         Way::Flushed,
         Way::All,
         Way::None,
@@ -55,7 +56,16 @@ impl Way {
         Way::One,
         Way::Earlier,
         Way::Torn,
+        Way::OneDisk,
     ];
+
+    /// Those of a log.
+    fn of(log: &Log) -> &'static [Way] {
+        match log.disks {
+            0 | 1 => &Way::ALL[..Way::ALL.len() - 1],
+            _ => &Way::ALL,
+        }
+    }
 
     /// In words.
     #[must_use]
@@ -69,6 +79,7 @@ impl Way {
             Way::One => "one write kept",
             Way::Earlier => "an earlier version kept",
             Way::Torn => "one write torn",
+            Way::OneDisk => "one disk's unflushed writes lost",
         }
     }
 }
@@ -120,20 +131,20 @@ pub fn plan(log: &Log, kinds: &[Vec<Kind>], request: &Request) -> Plan {
     }
     let writes: Vec<(Kind, Vec<usize>)> = writes.into_iter().collect();
     let epochs = Epochs::of(log, request.flushes);
-    let kinds_count = writes.len();
+    let (kinds_count, ways) = (writes.len(), Way::of(log));
     for round in 0..ROUNDS_MAX {
         let missing = request.states.saturating_sub(plan.states.len());
         if missing == 0 {
             break;
         }
-        let turns = writes.len() * Way::ALL.len();
+        let turns = writes.len() * ways.len();
         let mut drawn: Vec<Planned> = Vec::with_capacity(missing);
         for turn in 0..missing {
             // Another round begins elsewhere: what it lacks are the kinds with few states.
             let turn = turn + round * turns / ROUNDS_MAX;
             let (kind, writes) = &writes[turn % writes.len()];
             // A few states already have every way, each with other kinds.
-            let way = Way::ALL[(turn / kinds_count + turn % kinds_count) % Way::ALL.len()];
+            let way = ways[(turn / kinds_count + turn % kinds_count) % ways.len()];
             let target = writes[prng.below(writes.len())];
             let state = epochs.state(log, way, target, request, &mut prng);
             drawn.extend(state.map(|state| Planned { state, kind: *kind, way }));
@@ -155,25 +166,23 @@ pub fn plan(log: &Log, kinds: &[Vec<Kind>], request: &Request) -> Plan {
     plan
 }
 
-/// The writes between two flushes, for each request.
-struct Epochs(Vec<Range<usize>>);
+/// For each request the first flush of its disk after it, or the end of the log.
+struct Epochs(Vec<usize>);
 
 impl Epochs {
     fn of(log: &Log, flushes: Flushes) -> Epochs {
         let end = log.entries.len();
-        if flushes == Flushes::Lying {
-            return Epochs(vec![0..end; end]);
-        }
-        let mut epochs = Vec::with_capacity(end);
-        let mut start = 0;
-        for (number, entry) in log.entries.iter().enumerate() {
-            if entry.is_flush() {
-                epochs.extend(std::iter::repeat_n(start..number, number + 1 - start));
-                start = number + 1;
+        let (mut ends, mut next) = (vec![end; end], [end; DISKS_MAX]);
+        if flushes == Flushes::Honest {
+            for (number, entry) in log.entries.iter().enumerate().rev() {
+                let next = &mut next[usize::from(entry.disk)];
+                if entry.is_flush() {
+                    *next = number;
+                }
+                ends[number] = *next;
             }
         }
-        epochs.extend(std::iter::repeat_n(start..end, end - start));
-        Epochs(epochs)
+        Epochs(ends)
     }
 
     /// A state about one write; none where that write has no such one.
@@ -185,24 +194,25 @@ impl Epochs {
         request: &Request,
         prng: &mut Prng,
     ) -> Option<State> {
-        let epoch = self.0[target].clone();
+        let end = self.0[target];
         // The cut comes somewhere after the write, and before the flush.
-        let cut = target + 1 + prng.below(epoch.end - target);
-        let pending = || epoch.start..cut;
-        let is_write = |number: &usize| !log.entries[*number].is_flush();
+        let cut = (target + 1 + prng.below(end - target)).max(log.first_cut);
+        let pending = request.flushes.pending(log, cut);
         let whole = |write: usize| Lost { write, sectors: 0..log.entries[write].sectors() };
         let others = |lost: &mut dyn FnMut(usize) -> bool| -> Vec<Lost> {
-            pending().filter(is_write).filter(|write| lost(*write)).map(whole).collect()
+            pending.iter().copied().filter(|write| lost(*write)).map(whole).collect()
         };
         let lost = match way {
             Way::Flushed if request.flushes == Flushes::Lying => return None,
             Way::Flushed => {
-                let is_flushed = epoch.end < log.entries.len();
-                return is_flushed.then(|| State { cut: epoch.end + 1, lost: Vec::new() });
+                let cut = (end + 1).max(log.first_cut);
+                return (end < log.entries.len()).then(|| State { cut, lost: Vec::new() });
             }
             Way::All => Vec::new(),
             Way::None => others(&mut |_| true),
             Way::Random => others(&mut |_| prng.below(2) == 0),
+            // The log of the other disk began after it had become durable.
+            _ if !pending.contains(&target) => return None,
             Way::AllButOne => vec![whole(target)],
             Way::One => others(&mut |write| write != target),
             Way::Earlier => {
@@ -217,6 +227,9 @@ impl Epochs {
                     return None;
                 }
                 lost
+            }
+            Way::OneDisk => {
+                others(&mut |write| log.entries[write].disk == log.entries[target].disk)
             }
             Way::Torn => {
                 let unit = (request.sector_bytes / SECTOR_BYTES).max(1) as u32;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use stats::mix;
 
-use crate::log::{Log, SECTOR_BYTES, SECTORS};
+use crate::log::{DISKS_MAX, Log, SECTOR_BYTES, SECTORS};
 
 /// One thing that a power cut could have left.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,14 +37,36 @@ pub enum Flushes {
 }
 
 impl Flushes {
-    /// The requests that nothing has made durable when the disk has taken those before `cut`.
+    /// The writes that nothing has made durable when the disks have taken the requests before `cut`.
     #[must_use]
-    pub fn pending(self, log: &Log, cut: usize) -> Range<usize> {
-        let flushed = match self {
-            Flushes::Lying => None,
-            Flushes::Honest => log.entries[..cut].iter().rposition(|entry| entry.is_flush()),
+    pub fn pending(self, log: &Log, cut: usize) -> Vec<usize> {
+        let durable = self.durable(log, cut);
+        let first = durable.iter().take(log.disks).min().copied().unwrap_or(0);
+        let is_pending = |number: &usize| {
+            let entry = &log.entries[*number];
+            !entry.is_flush() && *number >= durable[usize::from(entry.disk)]
         };
-        flushed.map_or(0, |at| at + 1)..cut
+        (first..cut).filter(is_pending).collect()
+    }
+
+    /// Of each disk the request before which all its writes are durable then.
+    fn durable(self, log: &Log, cut: usize) -> [usize; DISKS_MAX] {
+        let mut durable = [0; DISKS_MAX];
+        if self == Flushes::Lying {
+            return durable;
+        }
+        let mut missing = log.disks;
+        for (number, entry) in log.entries[..cut].iter().enumerate().rev() {
+            let durable = &mut durable[usize::from(entry.disk)];
+            if missing == 0 {
+                break;
+            }
+            if entry.is_flush() && *durable == 0 {
+                *durable = number + 1;
+                missing -= 1;
+            }
+        }
+        durable
     }
 }
 
@@ -109,34 +131,38 @@ impl Overlay {
 pub struct Cursor<'l> {
     log: &'l Log,
     flushes: Flushes,
-    /// The content that is durable when the requests before `next` were taken.
+    /// The content that is durable when each disk had taken its requests before `next`.
     durable: Overlay,
-    next: usize,
+    next: [usize; DISKS_MAX],
 }
 
 impl<'l> Cursor<'l> {
     /// At the beginning of a log.
     #[must_use]
     pub fn new(log: &'l Log, flushes: Flushes) -> Cursor<'l> {
-        Cursor { log, flushes, durable: Overlay::default(), next: 0 }
+        Cursor { log, flushes, durable: Overlay::default(), next: [0; DISKS_MAX] }
     }
 
     /// The content of a state.
     pub fn overlay(&mut self, state: &State) -> Overlay {
-        let pending = self.flushes.pending(self.log, state.cut);
-        if pending.start < self.next {
-            (self.durable, self.next) = (Overlay::default(), 0);
+        let durable = self.flushes.durable(self.log, state.cut);
+        if durable.iter().zip(self.next).any(|(durable, next)| *durable < next) {
+            (self.durable, self.next) = (Overlay::default(), [0; DISKS_MAX]);
         }
-        for write in self.next..pending.start {
-            self.durable.apply(self.log, write, |_| false);
+        // Disks share no block: the order between them does not count.
+        for (disk, (next, durable)) in self.next.iter_mut().zip(durable).enumerate() {
+            let of_it = |write: &usize| usize::from(self.log.entries[*write].disk) == disk;
+            for write in (*next..durable).filter(of_it) {
+                self.durable.apply(self.log, write, |_| false);
+            }
+            *next = durable;
         }
-        self.next = pending.start;
         let mut overlay = self.durable.clone();
         let mut lost: BTreeMap<usize, Vec<&Range<u32>>> = BTreeMap::new();
         for one in &state.lost {
             lost.entry(one.write).or_default().push(&one.sectors);
         }
-        for write in pending {
+        for write in self.flushes.pending(self.log, state.cut) {
             let lost = lost.get(&write).map_or(&[][..], Vec::as_slice);
             overlay.apply(self.log, write, |sector| {
                 lost.iter().any(|sectors| sectors.contains(&sector))
@@ -279,6 +305,45 @@ pub(crate) mod tests {
                 prop_assert_eq!(state.to_string().parse(), Ok(state));
             }
         }
+    }
+
+    #[test]
+    fn of_two_disks_each_keeps_what_it_has_flushed_itself() {
+        let write = |at: u64, byte: u8, encoder: &mut Encoder, out: &mut Vec<u8>| {
+            encoder.write(at, 0, &[byte; 512], out);
+        };
+        let (mut data, mut wal) =
+            ((Encoder::default(), Vec::new()), (Encoder::default(), Vec::new()));
+        write(1, 1, &mut data.0, &mut data.1);
+        write(2, 2, &mut wal.0, &mut wal.1);
+        wal.0.flush(3, &mut wal.1);
+        write(4, 4, &mut wal.0, &mut wal.1);
+        data.0.flush(5, &mut data.1);
+        write(6, 6, &mut data.0, &mut data.1);
+        let mut contents = Vec::new();
+        let mut log = Log::read(&mut data.1.as_slice(), &mut contents).unwrap();
+        log.read_another(&mut wal.1.as_slice(), &mut contents).unwrap();
+        assert_eq!((log.disks, log.entries.len()), (2, 6));
+        let at = |ns| log.entries.partition_point(|entry| entry.at_ns < ns);
+        for (cut, pending) in [(3, vec![0]), (4, vec![0, 3]), (5, vec![3]), (6, vec![3, 5])] {
+            assert_eq!(Flushes::Honest.pending(&log, cut), pending, "{cut}");
+        }
+        let mut cursor = Cursor::new(&log, Flushes::Honest);
+        let mut bytes = |state: &str| -> Vec<(u64, u8)> {
+            let overlay = cursor.overlay(&state.parse().unwrap());
+            let blocks = overlay.blocks().filter(|(_, sources)| sources[0] > 0);
+            blocks.map(|(block, sources)| (block, contents[sources[0] as usize - 1])).collect()
+        };
+        use crate::log::DISK_BLOCKS as WAL;
+        assert_eq!(bytes("6"), [(0, 6), (WAL, 4)]);
+        assert_eq!(bytes("6 3:0-1"), [(0, 6), (WAL, 2)]);
+        assert_eq!(bytes("6 5:0-1"), [(0, 1), (WAL, 4)]);
+        assert_eq!(bytes("4 0:0-1"), [(WAL, 4)]);
+        // Its own disk's flush has kept it.
+        assert_eq!(bytes("6 0:0-1 1:0-1"), [(0, 6), (WAL, 4)]);
+        assert_eq!(at(3), 2);
+        log.begin_at(3);
+        assert_eq!(log.first_cut, 2);
     }
 
     #[test]

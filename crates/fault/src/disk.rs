@@ -45,6 +45,7 @@ use os::user::User;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
+pub use cutting::Cutting;
 pub use error::Error;
 use error::step;
 pub use medium::{Patch, write_image};
@@ -123,6 +124,19 @@ pub struct Cut {
     pub torn_blocks: u64,
 }
 
+impl Cut {
+    /// The cost of this one and of another one in the same moment.
+    #[must_use]
+    pub fn and(self, other: Cut) -> Cut {
+        Cut {
+            unflushed_bytes: self.unflushed_bytes + other.unflushed_bytes,
+            dropped_bytes: self.dropped_bytes + other.dropped_bytes,
+            kept_bytes: self.kept_bytes + other.kept_bytes,
+            torn_blocks: self.torn_blocks + other.torn_blocks,
+        }
+    }
+}
+
 /// A disk. Dropping it leaves its mounts to the init.
 #[derive(Debug)]
 pub struct Disk {
@@ -139,16 +153,29 @@ pub struct Disk {
     files_before: Vec<DiskFile>,
     /// The most bytes of the log that it is to keep from when it is switched on next.
     record_next: Option<u64>,
+    /// The moment at which its log had begun.
+    record_began_ns: u64,
 }
 
 impl Disk {
-    /// A disk for the files of `owner`, which lives in `directory`, beside all other disks of its init,
-    /// and is not formatted yet. The process of a block disk listens at `socket`. Nobody but root can
-    /// write to where these two are.
+    /// A disk for the files of `owner`, which lives in `directory` and is not formatted yet. The process of
+    /// a block disk listens at `socket`, in the directory below which all disks of its init live. Nobody but
+    /// root can write to where these two are.
     pub fn new(config: DiskConfig, directory: &Path, socket: &Path, owner: User) -> Self {
         let (directory, socket) = (directory.to_owned(), socket.to_owned());
         let (process, is_mounted, files_before, record_next) = (None, false, Vec::new(), None);
-        Self { config, directory, socket, process, is_mounted, owner, files_before, record_next }
+        let record_began_ns = 0;
+        Self {
+            config,
+            directory,
+            socket,
+            process,
+            is_mounted,
+            owner,
+            files_before,
+            record_next,
+            record_began_ns,
+        }
     }
 
     /// Mount point of its file system, as processes of the init see it.
@@ -266,7 +293,10 @@ impl Disk {
                 // What is in memory would be written first, and then forgotten.
                 let path = self.outside(init)?;
                 let stop = || os::file_system::shut_down(File::open(&path)?);
-                stop().map_err(step("stopping", &path))?;
+                match self.can_be_shut_down() {
+                    true => stop().map_err(step("stopping", &path))?,
+                    false => self.tell(Order::Cut { seed: 0 }).map(drop)?,
+                }
             }
             let deadline = Instant::now() + UNMOUNT_TIMEOUT;
             loop {
@@ -298,6 +328,11 @@ impl Disk {
             Method::FileSystem => Err(Error::NotABlockDisk { doing }),
             Method::Block { .. } | Method::State { .. } => Ok(()),
         }
+    }
+
+    /// True if its file system can be stopped as a whole; another one fails with its device.
+    fn can_be_shut_down(&self) -> bool {
+        self.config.file_system != FileSystem::Btrfs
     }
 
     fn image(&self) -> PathBuf {
@@ -382,6 +417,8 @@ fn mount_options(kind: FileSystem) -> &'static str {
     match kind {
         FileSystem::Ext4 => "errors=remount-ro",
         FileSystem::Xfs => "nouuid",
+        // Since Linux 6.7 the second one gets an identity of its own by itself.
+        FileSystem::Btrfs => "",
     }
 }
 

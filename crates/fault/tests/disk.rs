@@ -12,11 +12,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use fault::disk::{self, Cut, Disk, DiskConfig, DiskError, Error, Failing, Method, Program, What};
 use os::init::{Init, Isolation};
 use os::user::User;
-use terms::FileSystem;
+use terms::{DiskRequest, FileSystem};
 use testing::skip;
 
 fn main() -> ExitCode {
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         a_volatile_cache_loses_keeps_and_tears,
         a_lying_disk_loses_what_it_promised,
         requests_fail_from_a_chosen_one_on,
+        requests_are_slow_from_a_chosen_one_on,
         nothing_is_left,
         what_is_missing_is_named,
     ]
@@ -199,6 +201,33 @@ fn requests_fail_from_a_chosen_one_on() {
             });
         }
     }
+}
+
+fn requests_are_slow_from_a_chosen_one_on() {
+    if !skip::is_root() {
+        return skip::no_root();
+    }
+    with_disk(&block(512, false), |rig| {
+        let delay = Duration::from_millis(40);
+        let flushes = |count: u32| {
+            let began = Instant::now();
+            (0..count).for_each(|_| {
+                let step = [Write("old", b'b'), Fdatasync("old")];
+                step.into_iter().try_for_each(|step| rig.try_step(step)).unwrap();
+            });
+            began.elapsed()
+        };
+        rig.try_step(Write("old", b'a')).and_then(|()| rig.try_step(Fsync("old"))).unwrap();
+        // The size and the blocks of the file stay: each fdatasync is one flush.
+        let before = rig.disk.status().unwrap().flushes;
+        rig.disk.slow_from(DiskRequest::Flush(3), delay).unwrap();
+        let slow = flushes(6);
+        let taken = (rig.disk.status().unwrap().flushes - before) as u32;
+        assert!(taken >= 6 && slow >= delay * (taken - 2), "{taken} flushes in {slow:?}");
+        rig.disk.heal().unwrap();
+        rig.disk.slow_from(DiskRequest::Write(1_000_000), delay * 100).unwrap();
+        assert!(flushes(6) < delay * 100);
+    });
 }
 
 fn nothing_is_left() {

@@ -58,6 +58,7 @@ answers! {
     Took(Duration),
     Text(String),
     Path(PathBuf),
+    Paths(Vec<PathBuf>),
     Pid(Option<i32>),
     Exit(Exit),
     Ended(Option<Exit>),
@@ -76,7 +77,7 @@ answers! {
     Counters(Counters),
     Cost(LinkCost),
     Shape(Shape),
-    Recorded(Box<Recorded>),
+    Recorded(Vec<Recorded>),
     Station(Box<MadeStation>),
     Packages(Packages),
 }

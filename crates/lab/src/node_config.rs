@@ -25,6 +25,8 @@ pub struct NodeConfig {
     pub application_name: Option<String>,
     /// A disk of its own whose power can be cut; none where its data lie in the lab's directory.
     pub disk: Option<DiskConfig>,
+    /// A disk for its WAL that loses its power with that of its data; none where the WAL is with the data.
+    pub wal_disk: Option<DiskConfig>,
     /// The flushes that do nothing, if some do.
     pub swallow_fsync: Option<Swallowed>,
     /// True if its WAL is archived, beside its data and not on its disk.
@@ -50,6 +52,7 @@ impl NodeConfig {
             remote: None,
             application_name,
             disk,
+            wal_disk: None,
             swallow_fsync: None,
             is_archived,
             own_network,

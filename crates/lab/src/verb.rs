@@ -125,15 +125,15 @@ pub(crate) enum Verb {
     /// Keep a log of what its disk is asked for: from now on, if the disk was made for that, or, with the
     /// bytes that it may take, from when the disk is switched on next.
     RecordWrites(Option<u64>),
-    /// End that log: [`fault::disk::Recorded`].
+    /// End that log: [`fault::disk::Recorded`] of each of its disks.
     EndRecord,
     /// Kill it and switch its disk off, so that it starts from the state in the file of
-    /// [`Verb::StatePath`].
+    /// [`Verb::StatePaths`].
     LoadState,
     /// Kill it and switch its disk off.
     PowerOff,
-    /// Tell where the state goes that its disk is switched on with.
-    StatePath,
+    /// Tell where the state goes that each of its disks is switched on with.
+    StatePaths,
     /// Tell where its disk's files are.
     DiskDirectory,
     /// Bytes of its data.

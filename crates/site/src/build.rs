@@ -67,6 +67,7 @@ impl Site {
             }
             config.own_network = has_own_network(&plan.topology, &node.name);
             config.disk = power::disk(node.disk, place.program);
+            config.wal_disk = power::wal_disk(node.disk, place.program);
             config.is_archived = node.is_archived;
             config.swallow_fsync = node.swallow_fsync;
             if node.has_checksums {

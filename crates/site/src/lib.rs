@@ -54,7 +54,7 @@ pub use node::SiteNode;
 pub use plan::{SitePlan, proxy};
 pub use power::{
     NotStarted, PowerError, Recovered, Taken, cut, disk, fail_disk, flush_disks, recover,
-    start_after_cut,
+    start_after_cut, wal_disk,
 };
 pub use prepare::Alone;
 pub use service::{Guarding, Service};

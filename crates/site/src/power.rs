@@ -55,12 +55,20 @@ pub fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
             lying: is_lying,
             file_system,
             log_bytes,
+            wal_bytes: _,
         } => {
             let program = Program { path: program.to_owned(), args: vec!["disk".into()] };
             let method = Method::Block { sector_bytes, is_lying, log_bytes, program };
             Some(DiskConfig { size_bytes, file_system, method })
         }
     }
+}
+
+/// The disk of a node's WAL; none where that is with the data.
+#[must_use]
+pub fn wal_disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
+    let spec::Disk::CutBlock { wal_bytes: Some(size_bytes), .. } = disk else { return None };
+    self::disk(disk, program).map(|config| DiskConfig { size_bytes, ..config })
 }
 
 /// Flushes the disks whose power can be cut: what was prepared for the clients is not what a cut
@@ -83,6 +91,8 @@ pub struct Taken {
     seed: u64,
     /// True if a checkpoint was under way; none where the server does not log them.
     pub in_checkpoint: Option<bool>,
+    /// True if the server said PANIC when its disk failed; none where the disk did not fail.
+    pub has_panicked: Option<bool>,
 }
 
 impl Taken {
@@ -114,7 +124,8 @@ pub fn cut(
         return Err(PowerError::NothingToLose);
     }
     let in_checkpoint = is_in_checkpoint(&node.log_text());
-    Ok(Taken { node: name.to_owned(), cut, seed, in_checkpoint })
+    let node = name.to_owned();
+    Ok(Taken { node, cut, seed, in_checkpoint, has_panicked: None })
 }
 
 /// Has the block disk of a server fail from a request on, waits until the server has ended by itself, and
@@ -136,13 +147,21 @@ pub fn fail_disk(
     node.fail_disk(at, fault)?;
     let ended =
         lab::wait_until(ENDS_WITHIN, || Ok::<_, lab::Error>((!node.is_running()?).then_some(())))?;
-    let in_checkpoint = is_in_checkpoint(&node.log_text());
+    let log = node.log_text();
+    let in_checkpoint = is_in_checkpoint(&log);
+    let has_panicked = Some(log[log.rfind(READY).unwrap_or(0)..].contains(PANIC));
     let cut = node.power_cut(seed, None)?;
     match ended {
-        Some(()) => Ok(Taken { node: name.to_owned(), cut, seed, in_checkpoint }),
+        Some(()) => Ok(Taken { node: name.to_owned(), cut, seed, in_checkpoint, has_panicked }),
         None => Err(PowerError::GoesOn { seconds: ENDS_WITHIN.as_secs() }),
     }
 }
+
+/// PostgreSQL's message when a server is up.
+const READY: &str = "ready to accept connections";
+
+/// The level of PostgreSQL's messages that ends a server.
+const PANIC: &str = "PANIC:";
 
 /// A server writes its WAL with every commit, and fails with it.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
@@ -150,7 +169,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(20);
 /// True if the log of a server that was killed ends inside a checkpoint; none where it does not say
 /// anything of checkpoints since it was started.
 fn is_in_checkpoint(log: &str) -> Option<bool> {
-    let since = log.rfind("ready to accept connections").map_or(log, |at| &log[at..]);
+    let since = log.rfind(READY).map_or(log, |at| &log[at..]);
     let last = |words: &str| since.rfind(words);
     match (last("checkpoint starting"), last("checkpoint complete")) {
         (None, None) => None,
@@ -261,9 +280,9 @@ const CHECKPOINT_MISSING: &str = "could not locate a valid checkpoint record";
 
 /// The first line of PostgreSQL's log that says why it gave up.
 fn reason(log: &str) -> Option<String> {
-    let serious = |line: &&str| ["PANIC:", "FATAL:"].iter().any(|level| line.contains(level));
+    let serious = |line: &&str| [PANIC, "FATAL:"].iter().any(|level| line.contains(level));
     let line = log.lines().find(serious)?;
-    let level = line.find("PANIC:").or_else(|| line.find("FATAL:"))?;
+    let level = line.find(PANIC).or_else(|| line.find("FATAL:"))?;
     Some(line[level..].to_owned())
 }
 

@@ -29,6 +29,9 @@ pub enum Disk {
         file_system: FileSystem,
         /// The most bytes that a log of its writes and flushes may take; none where it keeps no log.
         log_bytes: Option<u64>,
+        /// The size of another such disk, in bytes, that has the WAL and loses its power in the same moment;
+        /// none where the WAL is with the data.
+        wal_bytes: Option<u64>,
     },
 }
 
@@ -45,6 +48,12 @@ impl Disk {
         matches!(self, Disk::CutBlock { log_bytes: Some(_), .. })
     }
 
+    /// True if its WAL is on another disk.
+    #[must_use]
+    pub fn has_wal_apart(self) -> bool {
+        matches!(self, Disk::CutBlock { wal_bytes: Some(_), .. })
+    }
+
     /// `"plain"`, or `{ cut = "block", size = "2GB", sector = 512, lying = false, fs = "xfs" }`.
     pub(crate) fn parse(value: &Value, problems: &Problems) -> Disk {
         if let Is::Text(_) = value.is {
@@ -54,7 +63,7 @@ impl Disk {
         let Some(fields) = Fields::of("a disk", value, problems) else { return Disk::Plain };
         fields.required("cut");
         let way = fields.choice("cut", WAYS);
-        let size_bytes = size(&fields);
+        let size_bytes = size("size", SIZE_MIN, &fields).unwrap_or(SIZE_DEFAULT);
         let disk = match way {
             None => Disk::Plain,
             Some(Way::Filesystem) => Disk::CutFilesystem { size_bytes },
@@ -64,6 +73,7 @@ impl Disk {
                 lying: fields.boolean("lying").unwrap_or(false),
                 file_system: fields.choice("fs", FILE_SYSTEMS).unwrap_or(FileSystem::Ext4),
                 log_bytes: log(&fields),
+                wal_bytes: size("wal", WAL_MIN, &fields),
             },
         };
         fields.finish();
@@ -71,17 +81,17 @@ impl Disk {
     }
 }
 
-fn size(fields: &Fields<'_>) -> u64 {
-    let Some(value) = fields.value("size") else { return SIZE_DEFAULT };
+fn size(key: &'static str, min: u64, fields: &Fields<'_>) -> Option<u64> {
+    let value = fields.value(key)?;
     let bytes = match &value.is {
-        Is::Text(text) => bytes(text).filter(|bytes| *bytes >= SIZE_MIN),
+        Is::Text(text) => bytes(text).filter(|bytes| *bytes >= min),
         _ => None,
     };
     if bytes.is_none() {
-        let hint = "write \"512MB\" or \"2GB\"; a cluster needs 256MB at least";
-        fields.problems.hinted(&value.span, "size: not the size of a disk", hint);
+        let hint = format!("write \"512MB\" or \"2GB\"; it needs {}MB at least", min >> 20);
+        fields.problems.hinted(&value.span, format!("{key}: not the size of a disk"), hint);
     }
-    bytes.unwrap_or(SIZE_DEFAULT)
+    bytes
 }
 
 /// PostgreSQL's units: powers of 1024.
@@ -121,13 +131,16 @@ enum Way {
     Block,
 }
 
-const FILE_SYSTEMS: &[(&str, FileSystem)] = &[("ext4", FileSystem::Ext4), ("xfs", FileSystem::Xfs)];
+const FILE_SYSTEMS: &[(&str, FileSystem)] =
+    &[("ext4", FileSystem::Ext4), ("xfs", FileSystem::Xfs), ("btrfs", FileSystem::Btrfs)];
 
 const WAYS: &[(&str, Way)] = &[("filesystem", Way::Filesystem), ("block", Way::Block)];
 
 /// A small cluster with its WAL.
 const SIZE_DEFAULT: u64 = 2 << 30;
 const SIZE_MIN: u64 = 256 << 20;
+/// Some segments, and the journal of a file system.
+const WAL_MIN: u64 = 128 << 20;
 /// Bounds of the unit that disks write whole: 512 bytes on old disks, a page of PostgreSQL's.
 const SECTOR_MIN: u32 = 512;
 const SECTOR_MAX: u32 = 8192;

@@ -121,6 +121,8 @@ pub enum FileSystem {
     Ext4,
     /// That of Red Hat's distributions.
     Xfs,
+    /// It writes nothing in place.
+    Btrfs,
 }
 
 impl FileSystem {
@@ -130,6 +132,7 @@ impl FileSystem {
         match self {
             FileSystem::Ext4 => "ext4",
             FileSystem::Xfs => "xfs",
+            FileSystem::Btrfs => "btrfs",
         }
     }
 }

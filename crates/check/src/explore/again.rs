@@ -4,16 +4,16 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crash::{BLOCK_BYTES, Cursor, Flushes, Log, Map, State};
+use crash::{BLOCK_BYTES, Cursor, Flushes, Map, State};
 use fault::disk::write_image;
 use record::ledger::Ledger;
 use site::Site;
 use spec::{Check, Disk};
 
 use crate::error::Error;
-use crate::explore::kept::{BASE, DIRECTORY, LOG, Listed, STATES};
+use crate::explore::kept::{DIRECTORY, FILES, Listed, STATES};
 use crate::explore::place::Untouched;
-use crate::explore::{Explored, file_error, read_log};
+use crate::explore::{Explored, Role, file_error, read_logs};
 use crate::outcome::Before;
 
 /// A state of a kept exploration that is looked at again.
@@ -49,14 +49,23 @@ pub fn again(
     let name = check.and_then(|explore| explore.node.clone());
     let name = name.unwrap_or_else(|| before.point.data.node.clone());
     let disk = before.point.topology.node(&name).map_or(Disk::Plain, |node| node.disk);
-    let Disk::CutBlock { size_bytes, lying, .. } = disk else { return Err(no_state()) };
+    let Disk::CutBlock { size_bytes, lying, wal_bytes, .. } = disk else {
+        return Err(no_state());
+    };
     let server =
         site.server_mut(&name).ok_or_else(|| Error::Site(site::Error::NoServer(name.clone())))?;
     server.kill9()?;
     let place = server.disk_directory()?;
-    let base = place.join("base");
-    unpack(&directory.join(BASE), &place.join("base.contents"), &base, size_bytes)?;
-    let (log, contents) = read_log(&directory.join(LOG), place.join("writes.contents"))?;
+    let (mut bases, mut logs) = (Vec::new(), Vec::new());
+    for (size_bytes, [base, log]) in [size_bytes].into_iter().chain(wal_bytes).zip(FILES) {
+        let image = place.join(base).with_extension("image");
+        unpack(&directory.join(base), &place.join("base.contents"), &image, size_bytes)?;
+        bases.push(image);
+        logs.push(directory.join(log));
+    }
+    let contents = place.join("writes.contents");
+    let logs: Vec<&Path> = logs.iter().map(|path| path.as_path()).collect();
+    let log = read_logs(&logs, &contents)?;
     if state.cut > log.entries.len() {
         return Err(no_state());
     }
@@ -68,9 +77,10 @@ pub fn again(
         map: &Map::default(),
         flushes: if lying { Flushes::Lying } else { Flushes::Honest },
         contents: &contents,
-        base: &base,
+        bases: &bases,
         untouched: Untouched::default(),
         complaints: check.and_then(|explore| explore.complaints.as_deref()),
+        role: Role::of(before, &name),
         ledger: &ledger,
         origin_ns: listed.origin_ns,
     };
@@ -79,20 +89,25 @@ pub fn again(
     let now = replica.look(&explored, &patch, &ledger, &explored.untouched)?.to_string();
     if let Some(image) = image {
         let path = place.join("image.patch");
-        patch.write(&path).map_err(file_error("writing", &path))?;
-        write_image(&base, &path, image).map_err(file_error("making the image", image))?;
+        let mut wal = image.as_os_str().to_owned();
+        wal.push(".wal");
+        for ((disk, base), image) in bases.iter().enumerate().zip([image, Path::new(&wal)]) {
+            let written = patch.of_disk(disk).write(&path);
+            written.map_err(file_error("writing", &path))?;
+            write_image(base, &path, image).map_err(file_error("making the image", image))?;
+        }
     }
     Ok(Again { now, then: then.clone() })
 }
 
 /// Makes an image from the log of its blocks.
 fn unpack(packed: &Path, contents: &Path, image: &Path, size_bytes: u64) -> Result<(), Error> {
-    let (log, contents): (Log, _) = read_log(packed, contents.to_owned())?;
+    let log = read_logs(&[packed], contents)?;
     let make = || {
         let _ = fs::remove_file(image);
         let made = File::options().write(true).create_new(true).open(image)?;
         made.set_len(size_bytes)?;
-        let contents = File::open(&contents)?;
+        let contents = File::open(contents)?;
         let mut block = [0; BLOCK_BYTES as usize];
         for piece in log.entries.iter().flat_map(crash::Entry::pieces) {
             contents.read_exact_at(&mut block, log.contents[piece.content as usize].position)?;

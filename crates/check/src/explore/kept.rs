@@ -16,16 +16,17 @@ use crate::explore::{Explored, Seen, file_error};
 /// Keeps it beside the ledger.
 pub(super) fn keep(
     explored: &Explored<'_>,
-    recorded: &Recorded,
+    recorded: &[Recorded],
     seen: &[Seen],
     witnesses: &[Witness],
 ) -> Result<(), Error> {
     let directory = explored.before.ledger.join(DIRECTORY);
     fs::create_dir_all(&directory).map_err(file_error("making", &directory))?;
-    let base = directory.join(BASE);
-    pack(explored.base, &base).map_err(file_error("packing the image into", &base))?;
-    let log = directory.join(LOG);
-    fs::copy(&recorded.log, &log).map_err(file_error("copying the log to", &log))?;
+    for ((recorded, image), [base, log]) in recorded.iter().zip(explored.bases).zip(FILES) {
+        let (base, log) = (directory.join(base), directory.join(log));
+        pack(image, &base).map_err(file_error("packing the image into", &base))?;
+        fs::copy(&recorded.log, &log).map_err(file_error("copying the log to", &log))?;
+    }
     let list = directory.join(STATES);
     let mut text = format!("origin_ns {}\n", explored.origin_ns);
     for one in seen {
@@ -73,6 +74,9 @@ fn pack(image: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 pub(super) const DIRECTORY: &str = "states";
-pub(super) const BASE: &str = "base.log";
-pub(super) const LOG: &str = "writes.log";
+
+/// The image and the log of each disk: that of the data, and that of the WAL if it has one of its own.
+pub(super) const FILES: [[&str; 2]; 2] =
+    [["base.log", "writes.log"], ["base-wal.log", "writes-wal.log"]];
+
 pub(super) const STATES: &str = "states.txt";

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::SystemTime;
 
-use crash::{BLOCK_BYTES, Extent, FileKind, Log, Map, MappedFile};
+use crash::{BLOCK_BYTES, DISK_BLOCKS, Extent, FileKind, Log, Map, MappedFile};
 use fault::disk::{DiskFile, Recorded};
 use site::SiteNode;
 
@@ -63,33 +63,40 @@ pub(super) fn untouched(recorded: &Recorded, log: &Log, base: &Path) -> std::io:
     Ok(Untouched { paths: there.difference(&touched).cloned().collect(), since_s })
 }
 
-/// Maps where each file lay when the log began and when it ended.
-pub(super) fn map(recorded: &Recorded, relations: &Relations) -> Map {
-    let journal = recorded.journal.iter().map(|(first, last)| *first..=*last).collect();
-    let (files, extents, old_blocks) = Default::default();
-    let mut map = Map { files, extents, journal, old_blocks };
-    let [before, after] = &recorded.files;
-    let all = before.iter().map(|file| (file, true)).chain(after.iter().map(|file| (file, false)));
-    for (file, is_before) in all {
-        let path = file.path.strip_prefix("data").unwrap_or(&file.path);
-        let path = path.to_string_lossy().into_owned();
-        let mapped = mapped(path, relations);
-        for (logical, physical, length) in &file.extents {
-            let file = map.files.len();
-            map.extents.push(Extent {
-                physical: *physical,
-                logical: *logical,
-                length: *length,
-                file,
-            });
-            if is_before {
-                let blocks = physical / BLOCK_BYTES..(physical + length).div_ceil(BLOCK_BYTES);
-                map.old_blocks.extend(blocks);
-            }
+/// Maps where each file lay when the log of each disk began and when it ended.
+pub(super) fn map(recorded: &[Recorded], relations: &Relations) -> Map {
+    let mut map = Map::default();
+    for (disk, recorded) in recorded.iter().enumerate() {
+        let first = disk as u64 * DISK_BLOCKS;
+        let ranges = recorded.journal.iter();
+        map.journal.extend(ranges.map(|(from, to)| first + from..=first + to));
+        let [before, after] = &recorded.files;
+        let before = before.iter().map(|file| (file, true));
+        for (file, is_before) in before.chain(after.iter().map(|file| (file, false))) {
+            add(&mut map, file, first, is_before, relations);
         }
-        map.files.push(mapped);
     }
     map
+}
+
+/// Adds a file of the disk that begins with the block `first`.
+fn add(map: &mut Map, file: &DiskFile, first: u64, is_before: bool, relations: &Relations) {
+    let number = map.files.len();
+    for (logical, physical, length) in &file.extents {
+        let (logical, length) = (*logical, *length);
+        let physical = physical + first * BLOCK_BYTES;
+        map.extents.push(Extent { physical, logical, length, file: number });
+        if is_before {
+            let blocks = physical / BLOCK_BYTES..(physical + length).div_ceil(BLOCK_BYTES);
+            map.old_blocks.extend(blocks);
+        }
+    }
+    // Of the disk of the data, or of that of the WAL.
+    let path = match file.path.strip_prefix("wal") {
+        Ok(rest) => Path::new("pg_wal").join(rest),
+        Err(_) => file.path.strip_prefix("data").unwrap_or(&file.path).to_owned(),
+    };
+    map.files.push(mapped(path.to_string_lossy().into_owned(), relations));
 }
 
 fn mapped(path: String, relations: &Relations) -> MappedFile {

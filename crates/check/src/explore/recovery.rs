@@ -1,5 +1,7 @@
 //! A second cut, while a server recovers from the first one.
 
+use std::path::Path;
+
 use crash::{Cursor, Flushes, Kind, Request};
 use fault::disk::Patch;
 use record::ledger::Ledger;
@@ -8,7 +10,7 @@ use crate::error::Error;
 use crate::explore::fate::Fate;
 use crate::explore::place::Untouched;
 use crate::explore::replica::Replica;
-use crate::explore::{Explored, read_log};
+use crate::explore::{Explored, read_logs};
 
 /// Recovers from a state, and looks at states of that recovery's own log.
 pub(super) fn second_cuts(
@@ -26,7 +28,10 @@ pub(super) fn second_cuts(
     replica.server()?.kill9()?;
     let recorded = replica.server()?.end_record()?;
     let directory = replica.server()?.disk_directory()?;
-    let (log, contents) = read_log(&recorded.log, directory.join("recovery.contents"))?;
+    let contents = directory.join("recovery.contents");
+    let paths: Vec<&Path> = recorded.iter().map(|one| one.log.as_path()).collect();
+    let mut log = read_logs(&paths, &contents)?;
+    log.begin_at(recorded.iter().map(|one| one.began_ns).max().unwrap_or(0));
     // Which file each write is of is not asked: what counts is that the states differ.
     let kinds = log.entries.iter().map(|entry| match entry.is_flush() {
         true => Vec::new(),

@@ -1,6 +1,6 @@
 //! A server on a disk that holds one state after the other.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use fault::disk::Patch;
 use lab::{Node, Server};
@@ -12,14 +12,14 @@ use crate::explore::damage::damage;
 use crate::explore::fate::Fate;
 use crate::explore::place::Untouched;
 use crate::explore::spent::{Phase, Spent};
-use crate::explore::{Explored, file_error};
+use crate::explore::{Explored, Role, file_error};
 use crate::ledger;
 
 /// A server on a disk that holds one state after the other.
 pub(super) struct Replica {
     pub(super) node: SiteNode,
-    /// Path of the state.
-    patch: PathBuf,
+    /// Path of the state of each disk.
+    patches: Vec<PathBuf>,
     settings: lab::Settings,
     /// Time spent on states.
     pub(super) spent: Spent,
@@ -31,29 +31,33 @@ impl Replica {
         of: &SiteNode,
         server: &Node,
         worker: usize,
-        base: &Path,
+        bases: &[PathBuf],
+        is_standby: bool,
     ) -> Result<Replica, Error> {
         let name = format!("{}-state{worker}", server.name());
-        let node = server.replica(&name, base.to_owned())?;
+        let node = server.replica(&name, bases)?;
         let mut settings = server.settings().clone();
         settings.extend([
             // Nothing else looks at the rows, and nothing in the background changes them.
             ("autovacuum", "off"),
             ("synchronous_standby_names", ""),
             ("log_checkpoints", "off"),
-            ("max_connections", "20"),
             // Neither processes nor files that no check needs.
             ("max_parallel_workers", "0"),
             ("max_logical_replication_workers", "0"),
             ("wal_init_zero", "off"),
             ("wal_recycle", "off"),
         ]);
-        let patch = node.state_path()?;
+        if !is_standby {
+            // A standby refuses to start with less room than its primary had.
+            settings.set("max_connections", "20");
+        }
+        let patches = node.state_paths()?;
         let conninfo =
             server::keyword_form(&node.endpoint().to_string()).map_err(site::Error::from)?;
         let server = Server::Node(Box::new(node));
         let node = SiteNode { name: of.name.clone(), server, conninfo, schema: None };
-        Ok(Replica { node, patch, settings, spent: Spent::default() })
+        Ok(Replica { node, patches, settings, spent: Spent::default() })
     }
 
     pub(super) fn server(&mut self) -> Result<&mut Node, Error> {
@@ -68,25 +72,38 @@ impl Replica {
         if !is_durable {
             settings.set("fsync", "off");
         }
-        let path = self.patch.clone();
         let mut spent = self.spent;
         let node = self.server()?;
         spent.time(Phase::Off, || node.load_state())?;
         node.configure(settings)?;
-        let written = spent.time(Phase::State, || patch.write(&path));
+        let written = spent.time(Phase::State, || {
+            let disks = self.patches.iter().enumerate();
+            let mut each = disks.map(|(disk, path)| (patch.of_disk(disk).write(path), path));
+            each.try_for_each(|(written, path)| written.map_err(file_error("writing", path)))
+        });
         self.spent = spent;
-        written.map_err(file_error("writing", &path))
+        written
     }
 
+    /// Recovers; a standby is promoted then.
     pub(super) fn start(&mut self) -> Result<Result<(), Fate>, Error> {
         let mut spent = self.spent;
         let node = self.server()?;
-        let started = spent.time(Phase::Recovery, || start_after_cut(node));
+        let started = spent.time(Phase::Recovery, || {
+            let started = start_after_cut(node)?;
+            let promoted = match started.is_ok() && node.is_standby() {
+                true => node.promote(),
+                false => Ok(()),
+            };
+            Ok::<_, Error>((started, promoted))
+        });
         self.spent = spent;
-        Ok(started?.map_err(|NotStarted { why, is_all_lost, .. }| match is_all_lost {
-            true => Fate::NotMounted(why),
-            false => Fate::NotStarted(why),
-        }))
+        Ok(match started? {
+            (Err(NotStarted { why, is_all_lost: true, .. }), _) => Err(Fate::NotMounted(why)),
+            (Err(NotStarted { why, .. }), _) => Err(Fate::NotStarted(why)),
+            (Ok(()), Err(error)) => Err(Fate::NotStarted(error.to_string())),
+            (Ok(()), Ok(())) => Ok(()),
+        })
     }
 
     /// Brings a state up and looks through it, but for relations that are as they were before the log.
@@ -111,7 +128,11 @@ impl Replica {
         untouched: &Untouched,
     ) -> Result<Fate, Error> {
         let compare = || ledger::of_node(explored.site, &self.node, ledger, explored.before);
-        let found = self.spent.time(Phase::Ledger, compare);
+        // The rows of a cluster are on all its servers, and the state is that of one.
+        let found = match explored.site.is_sharded() {
+            true => Ok(Default::default()),
+            false => self.spent.time(Phase::Ledger, compare),
+        };
         let (findings, notes, is_unreadable) = match found {
             Ok(found) => found,
             // A row that cannot be read is what a cut may have done.
@@ -121,12 +142,13 @@ impl Replica {
             let why = notes.first().map(|note| note.text.clone()).unwrap_or_default();
             return Ok(Fate::Damaged(why));
         }
-        if findings.lost > 0 {
+        // What an asynchronous standby had not got was not promised by it.
+        if findings.lost > 0 && explored.role != Role::Asynchronous {
             let first = findings.examples.iter().find(|one| one.anomaly == Anomaly::Lost);
             let first = first.map(ToString::to_string).unwrap_or_default();
             return Ok(Fate::Lost(findings.lost, first));
         }
-        if let Some(example) = findings.examples.first() {
+        if let Some(example) = findings.examples.iter().find(|one| one.anomaly != Anomaly::Lost) {
             return Ok(Fate::Damaged(example.to_string()));
         }
         let damage = damage(&self.node, untouched, explored.complaints, &mut self.spent);

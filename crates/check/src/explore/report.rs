@@ -17,7 +17,7 @@ use crate::outcome::Outcome;
 pub(super) fn figures(
     explored: &Explored<'_>,
     node: &str,
-    recorded: &Recorded,
+    recorded: &[Recorded],
     seen: &[Seen],
     took: Duration,
     outcome: &mut Outcome,
@@ -41,7 +41,7 @@ pub(super) fn figures(
         (&metrics::EXPLORE_RATE, states / took.as_secs_f64().max(1e-9)),
         (&metrics::EXPLORE_WRITES, explored.log.writes() as f64),
         (&metrics::EXPLORE_FLUSHES, explored.log.flushes() as f64),
-        (&metrics::EXPLORE_LOG_BYTES, recorded.bytes as f64),
+        (&metrics::EXPLORE_LOG_BYTES, recorded.iter().map(|one| one.bytes).sum::<u64>() as f64),
     ] {
         outcome.set(metric, node, value);
         outcome.set(metric, "", value);

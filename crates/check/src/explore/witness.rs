@@ -75,10 +75,7 @@ impl Explored<'_> {
         }
         let pending = self.flushes.pending(self.log, state.cut);
         let is_whole = |write: &usize| !state.lost.iter().any(|lost| lost.write == *write);
-        let kept: Vec<usize> = pending
-            .filter(is_whole)
-            .filter(|number| !self.log.entries[*number].is_flush())
-            .collect();
+        let kept: Vec<usize> = pending.into_iter().filter(is_whole).collect();
         for write in kept.iter().take(LINES_MAX) {
             let sectors = 0..self.log.entries[*write].sectors();
             let what = self.map.words(self.log, *write, &sectors);

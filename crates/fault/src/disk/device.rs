@@ -41,6 +41,8 @@ struct DeviceState {
     cache: Cache,
     power: Power,
     failing: Option<Failing>,
+    /// The first request of a kind that takes longer, and by how much.
+    slow: Option<(What, u64, Duration)>,
     /// The request at which its power is to be cut, and the seed.
     cut_at: Option<(What, u64, u64)>,
     counts: Status,
@@ -71,6 +73,7 @@ impl Device {
             cache: Cache::default(),
             power: Power::On,
             failing: None,
+            slow: None,
             cut_at: None,
             counts: Status::default(),
             log,
@@ -92,7 +95,10 @@ impl Device {
             Order::Cut { seed } => state.cut(seed)?,
             Order::CutAt { what, from, seed } => state.cut_at = Some((what, from, seed)),
             Order::Fail(failing) => state.failing = Some(failing),
-            Order::Heal => state.failing = None,
+            Order::Slow { what, from, delay_us } => {
+                state.slow = Some((what, from, Duration::from_micros(delay_us)));
+            }
+            Order::Heal => (state.failing, state.slow) = (None, None),
             Order::Record { max_bytes } => state.record(max_bytes)?,
             Order::Close => state.close(),
             Order::Load => state.load()?,
@@ -151,7 +157,7 @@ impl DeviceState {
         if offset + data.len() as u64 > self.size_bytes || !self.cache.write(offset, data) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = &mut self.recorder {
             recorder.write(offset, data);
         }
         Ok(())
@@ -161,7 +167,7 @@ impl DeviceState {
         self.expect_power()?;
         self.counts.flushes += 1;
         self.fail(What::Flush, self.counts.flushes)?;
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = &mut self.recorder {
             recorder.flush();
         }
         if self.is_lying { Ok(()) } else { self.make_durable() }
@@ -207,6 +213,7 @@ impl DeviceState {
         self.close();
         (self.cache, self.counts) = (Cache::default(), Status::default());
         (self.power, self.failing, self.cut_at) = (Power::On, None, None);
+        self.slow = None;
         self.medium.load()
     }
 
@@ -230,6 +237,23 @@ impl DeviceState {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Device {
+    /// Waits as long as a slow disk does before the next request of that kind. It serves one request at a
+    /// time, so that what comes meanwhile waits as well; orders do not.
+    fn take_time(&self, what: What) {
+        let delay = {
+            let state = self.state();
+            let next = 1 + match what {
+                What::Write => state.counts.writes,
+                What::Flush => state.counts.flushes,
+            };
+            let is_slow = |slow: &(What, u64, Duration)| slow.0 == what && next >= slow.1;
+            state.slow.filter(is_slow).map(|(.., delay)| delay)
+        };
+        delay.into_iter().for_each(std::thread::sleep);
     }
 }
 
@@ -284,6 +308,7 @@ impl Filesystem for Device {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        self.take_time(What::Write);
         match self.state().write(offset, data) {
             Ok(()) => reply.written(data.len() as u32),
             Err(error) => reply.error(Errno::from(error)),
@@ -292,6 +317,7 @@ impl Filesystem for Device {
 
     /// Handles a flush by the loop device.
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.take_time(What::Flush);
         match self.state().flush() {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(Errno::from(error)),

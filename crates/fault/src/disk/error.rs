@@ -62,8 +62,8 @@ pub enum Error {
     FileSystemLost { image: PathBuf, source: io::Error },
     /// A log that is larger than it may be.
     #[error(
-        "the log of the disk's writes does not fit: it needs {} MiB and may have {} MiB",
-        .needs_bytes.div_ceil(1 << 20), .max_bytes >> 20
+        "the log of the disk's writes does not fit: it needs {} and may have {}",
+        size(.needs_bytes), size(.max_bytes)
     )]
     LogFull {
         /// The bytes that it would have taken.
@@ -85,6 +85,14 @@ impl Error {
     /// Says what to do next, where that is known.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::LogFull { needs_bytes, .. } => {
+                // A second run of the load does not write exactly as much.
+                let enough = (needs_bytes + needs_bytes / 4).div_ceil(1 << 20);
+                return Some(format!(
+                    "give the disk log = \"{enough}MB\", or lower the window, the clients or the rate of \
+                     the load"
+                ));
+            }
             Self::NotRoot => "run it with sudo; everything else of a study runs without",
             Self::NoNamespace => "run it outside the container, or give that CAP_SYS_ADMIN",
             Self::NoDevice { device: FUSE, .. } => {
@@ -99,11 +107,9 @@ impl Error {
             }
             Self::UnknownFileSystem { .. } => "load its kernel module",
             Self::NoProgram { program: "mkfs.xfs" } => "apt-get install xfsprogs",
+            Self::NoProgram { program: "mkfs.btrfs" } => "apt-get install btrfs-progs",
             Self::NoProgram { .. } => "apt-get install e2fsprogs",
             Self::NoSpace { .. } => "give the disk a smaller size, or free some space",
-            Self::LogFull { .. } => {
-                "give the disk a larger log, or lower the window or the rate of the load"
-            }
             Self::Step { source, .. } if source.kind() == io::ErrorKind::Unsupported => {
                 "counting what a cut loses needs Linux 6.5 or later (cachestat)"
             }
@@ -113,6 +119,14 @@ impl Error {
             | Self::Step { .. } => return None,
         };
         Some(hint.to_owned())
+    }
+}
+
+/// In PostgreSQL's units, rounded up, so that a log of a few kilobytes is not 0.
+fn size(bytes: &u64) -> String {
+    match *bytes {
+        bytes if bytes < 10 << 20 => format!("{}kB", bytes.div_ceil(1 << 10)),
+        bytes => format!("{}MB", bytes.div_ceil(1 << 20)),
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crash::{BLOCK_BYTES, Overlay, SECTOR_BYTES};
+use crash::{BLOCK_BYTES, DISK_BLOCKS, Overlay, SECTOR_BYTES};
 
 /// The medium that holds a disk's durable content.
 #[derive(Debug)]
@@ -50,6 +50,15 @@ impl Patch {
                 *sector = source | file;
             }
         }
+    }
+
+    /// What it changes of one of the disks whose log it is of.
+    #[must_use]
+    pub fn of_disk(&self, disk: usize) -> Patch {
+        let first = disk as u64 * DISK_BLOCKS;
+        let own = self.blocks.range(first..first + DISK_BLOCKS);
+        let blocks = own.map(|(block, sources)| (block - first, *sources)).collect();
+        Patch { contents: self.contents.clone(), blocks }
     }
 
     /// Bytes that it changes.

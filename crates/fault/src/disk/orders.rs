@@ -19,7 +19,9 @@ pub(crate) enum Order {
     CutAt { what: What, from: u64, seed: u64 },
     /// Fail from now on.
     Fail(Failing),
-    /// Fail no more.
+    /// Take so much longer for each of these requests from now on, from this one.
+    Slow { what: What, from: u64, delay_us: u64 },
+    /// Fail no more, and be as fast as before.
     Heal,
     /// Make all that was written durable, and keep a log of so many bytes from now on.
     Record { max_bytes: u64 },
@@ -124,6 +126,9 @@ impl fmt::Display for Order {
                 };
                 write!(f, "fail {what} {from} {error}")
             }
+            Self::Slow { what, from, delay_us } => {
+                write!(f, "slow {} {from} {delay_us}", what.word())
+            }
             Self::Heal => f.write_str("heal"),
             Self::Record { max_bytes } => write!(f, "record {max_bytes}"),
             Self::Close => f.write_str("close"),
@@ -153,6 +158,9 @@ impl FromStr for Order {
                     _ => return Err(Malformed),
                 },
             }),
+            ["slow", what, from, delay_us] => {
+                Self::Slow { what: what.parse()?, from: number(from)?, delay_us: number(delay_us)? }
+            }
             ["heal"] => Self::Heal,
             ["record", max_bytes] => Self::Record { max_bytes: number(max_bytes)? },
             ["close"] => Self::Close,
@@ -204,6 +212,7 @@ mod tests {
             Order::CutAt { what: What::Flush, from: 3, seed: 4 },
             Order::Fail(failing),
             Order::Fail(Failing { what: What::Write, error: DiskError::Broken, ..failing }),
+            Order::Slow { what: What::Write, from: 5, delay_us: 2000 },
             Order::Heal,
             Order::Record { max_bytes: 9 },
             Order::Close,

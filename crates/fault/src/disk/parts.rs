@@ -126,7 +126,7 @@ pub(crate) fn make_file_system(
         FileSystem::Ext4 => format!(
             "-q -F -b 4096 -m 0 -E lazy_itable_init=0,lazy_journal_init=0,root_owner={uid}:{gid}"
         ),
-        FileSystem::Xfs => "-q -f".to_owned(),
+        FileSystem::Xfs | FileSystem::Btrfs => "-q -f".to_owned(),
     };
     let command = Command::new(&program)
         .args(options.split(' '))
@@ -228,6 +228,7 @@ fn mkfs(kind: FileSystem) -> Result<PathBuf, Error> {
     file_system_program(match kind {
         FileSystem::Ext4 => "mkfs.ext4",
         FileSystem::Xfs => "mkfs.xfs",
+        FileSystem::Btrfs => "mkfs.btrfs",
     })
 }
 

@@ -1,10 +1,11 @@
-//! The log of a disk: requests are handed to a thread that packs them and writes them to a file.
+//! The log of a disk: requests are handed in batches to a thread that packs them and writes them to a
+//! file. One at a time they would wake that thread thousands of times a second.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use crash::Encoder;
@@ -13,71 +14,115 @@ use rustix::time::{ClockId, clock_gettime};
 /// Keeps the requests of a disk. When it is dropped, the log is whole.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    requests: Option<SyncSender<Request>>,
+    batch: Batch,
+    batches: Option<SyncSender<Batch>>,
+    /// Batches whose room can be used again.
+    emptied: Receiver<Batch>,
     thread: Option<JoinHandle<()>>,
     /// Bytes of the log, those that had no room included.
     pub(crate) bytes: Arc<AtomicU64>,
 }
 
+/// Requests that go to the thread together.
+#[derive(Debug, Default)]
+struct Batch {
+    requests: Vec<Request>,
+    /// The data of the writes, one after the other.
+    data: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy)]
 enum Request {
-    Write { at_ns: u64, offset: u64, data: Vec<u8> },
+    Write { at_ns: u64, offset: u64, length: usize },
     Flush { at_ns: u64 },
 }
 
 impl Recorder {
     /// Writes to `file`, `max_bytes` at most; what is more is only counted.
     pub(crate) fn new(file: File, max_bytes: u64) -> Recorder {
-        let (requests, taken) = sync_channel::<Request>(QUEUE);
+        let (batches, taken) = sync_channel::<Batch>(QUEUE);
+        let (empty, emptied) = channel();
         let bytes = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&bytes);
-        let thread = thread::spawn(move || {
-            let (mut encoder, mut out) = (Encoder::default(), Vec::new());
-            let mut file = io::BufWriter::with_capacity(1 << 20, file);
-            encoder.begin(&mut out);
-            loop {
-                let total = counted.fetch_add(out.len() as u64, Ordering::Relaxed);
-                // A disk without room is one whose log did not fit.
-                if total + out.len() as u64 <= max_bytes && file.write_all(&out).is_err() {
-                    counted.fetch_add(max_bytes, Ordering::Relaxed);
-                }
-                out.clear();
-                match taken.recv() {
-                    Ok(Request::Write { at_ns, offset, data }) => {
-                        encoder.write(at_ns, offset, &data, &mut out);
-                    }
-                    Ok(Request::Flush { at_ns }) => encoder.flush(at_ns, &mut out),
-                    Err(_) => break,
-                }
-            }
-            if file.flush().is_err() {
-                counted.fetch_add(max_bytes, Ordering::Relaxed);
-            }
-        });
-        Recorder { requests: Some(requests), thread: Some(thread), bytes }
+        let thread = thread::spawn(move || pack(file, max_bytes, &taken, &empty, &counted));
+        let (batch, thread) = (Batch::default(), Some(thread));
+        Recorder { batch, batches: Some(batches), emptied, thread, bytes }
     }
 
-    pub(crate) fn write(&self, offset: u64, data: &[u8]) {
-        self.send(Request::Write { at_ns: now_ns(), offset, data: data.to_vec() });
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
+        let length = data.len();
+        self.batch.requests.push(Request::Write { at_ns: now_ns(), offset, length });
+        self.batch.data.extend_from_slice(data);
+        self.send_if(self.batch.data.len() >= BATCH_BYTES);
     }
 
-    pub(crate) fn flush(&self) {
-        self.send(Request::Flush { at_ns: now_ns() });
+    pub(crate) fn flush(&mut self) {
+        self.batch.requests.push(Request::Flush { at_ns: now_ns() });
+        self.send_if(self.batch.requests.len() >= BATCH_REQUESTS);
     }
 
+    /// Bytes of what has been packed so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    fn send(&self, request: Request) {
-        // The thread only ends with this.
-        let _ = self.requests.as_ref().map(|requests| requests.send(request));
+    fn send_if(&mut self, is_full: bool) {
+        if is_full {
+            let next = self.emptied.try_recv().unwrap_or_default();
+            let batch = std::mem::replace(&mut self.batch, next);
+            // The thread only ends with this.
+            let _ = self.batches.as_ref().map(|batches| batches.send(batch));
+        }
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        drop(self.requests.take());
+        self.send_if(true);
+        drop(self.batches.take());
         let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn pack(
+    file: File,
+    max_bytes: u64,
+    batches: &Receiver<Batch>,
+    empty: &Sender<Batch>,
+    bytes: &AtomicU64,
+) {
+    let (mut encoder, mut out) = (Encoder::default(), Vec::new());
+    let mut file = io::BufWriter::with_capacity(1 << 20, file);
+    let mut keep = |out: &mut Vec<u8>| {
+        let total = bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
+        // A disk without room is one whose log did not fit.
+        if total + out.len() as u64 <= max_bytes && file.write_all(out).is_err() {
+            bytes.fetch_add(max_bytes, Ordering::Relaxed);
+        }
+        out.clear();
+    };
+    encoder.begin(&mut out);
+    keep(&mut out);
+    for mut batch in batches {
+        let mut data = batch.data.as_slice();
+        for request in &batch.requests {
+            match *request {
+                Request::Write { at_ns, offset, length } => {
+                    let (own, rest) = data.split_at(length);
+                    encoder.write(at_ns, offset, own, &mut out);
+                    data = rest;
+                }
+                Request::Flush { at_ns } => encoder.flush(at_ns, &mut out),
+            }
+            keep(&mut out);
+        }
+        batch.requests.clear();
+        batch.data.clear();
+        // The recorder may be gone.
+        let _ = empty.send(batch);
+    }
+    if file.flush().is_err() {
+        bytes.fetch_add(max_bytes, Ordering::Relaxed);
     }
 }
 
@@ -88,5 +133,9 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Requests that may wait; then the disk waits for its log.
-const QUEUE: usize = 1024;
+/// A batch is full with so many bytes of data or so many requests.
+const BATCH_BYTES: usize = 256 << 10;
+const BATCH_REQUESTS: usize = 1024;
+
+/// Batches that may wait; then the disk waits for its log.
+const QUEUE: usize = 64;

@@ -8,6 +8,7 @@ use terms::FileSystem;
 
 use super::error::{Error, step};
 use super::orders::{Order, Status};
+use super::recorder::now_ns;
 use super::serve::LOG;
 use super::{Disk, Method, parts};
 
@@ -20,6 +21,8 @@ pub struct Recorded {
     pub base: Option<PathBuf>,
     /// Bytes of the log.
     pub bytes: u64,
+    /// The moment from which everything is in it, of the machine's monotonic clock in nanoseconds.
+    pub began_ns: u64,
     /// The files on it before the log began and after it ended.
     pub files: [Vec<DiskFile>; 2],
     /// The first and the last block of each part of the file system's journal.
@@ -51,6 +54,7 @@ impl Disk {
         let (image, base) = (self.image(), self.base());
         parts::copy_sparse(&image, &base).map_err(step("copying", &image))?;
         self.tell(Order::Record { max_bytes })?;
+        self.record_began_ns = now_ns();
         self.files_before = self.files(init)?;
         Ok(())
     }
@@ -64,7 +68,11 @@ impl Disk {
     /// Begins the log that it was to keep from when it is switched on.
     pub(super) fn begin_record(&mut self) -> Result<(), Error> {
         match self.record_next.take() {
-            Some(max_bytes) => self.tell(Order::Record { max_bytes }).map(drop),
+            Some(max_bytes) => {
+                self.tell(Order::Record { max_bytes })?;
+                self.record_began_ns = now_ns();
+                Ok(())
+            }
             None => Ok(()),
         }
     }
@@ -87,11 +95,15 @@ impl Disk {
             _ => Vec::new(),
         };
         let files = [std::mem::take(&mut self.files_before), self.files(init)?];
-        Ok(Recorded { log: self.directory.join(LOG), base, bytes, files, journal })
+        let (log, began_ns) = (self.directory.join(LOG), self.record_began_ns);
+        Ok(Recorded { log, base, bytes, began_ns, files, journal })
     }
 
-    /// The places of its files now.
+    /// The places of its files now; none where the file system tells other addresses than the disk's.
     fn files(&self, init: &Init) -> Result<Vec<DiskFile>, Error> {
+        if self.config.file_system == FileSystem::Btrfs {
+            return Ok(Vec::new());
+        }
         let root = self.outside(init)?;
         let find = || {
             let mut found = Vec::new();

@@ -58,7 +58,7 @@ pub fn serve(arguments: &[OsString]) -> io::Result<()> {
     };
     let log = directory.join(LOG);
     let device = Device::new(medium, sector, honesty == OsStr::new(LYING), log)?;
-    let disks = directory.parent().unwrap_or(Path::new("/"));
+    let disks = Path::new(socket).parent().unwrap_or(Path::new("/"));
     os::file_system::leave_mounts_below(disks)?;
     let mut config = Config::default();
     config.mount_options = vec![

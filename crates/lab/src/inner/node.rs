@@ -13,6 +13,7 @@ mod settings_file;
 mod standby;
 mod state;
 mod swallow;
+mod wal;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,7 +55,9 @@ pub(crate) struct Node {
     port: Port,
     /// The disk that its data lie on, unless it is the lab's directory.
     disk: Option<Disk>,
-    /// True if the power of its disk was cut since it was formatted.
+    /// The disk that its WAL lies on, unless that is with its data.
+    wal_disk: Option<Disk>,
+    /// True if the power of its disks was cut since it was formatted.
     is_cut: bool,
     /// The server that it streams from, if it is a standby.
     upstream: Option<Upstream>,
@@ -78,10 +81,22 @@ impl Node {
             program.network = Some(Network::make(&program.shared, name)?);
         }
         let disk = disk::of(&config, &program, port.number);
+        let wal_disk = disk::of_wal(&config, &program, port.number);
         program.file_system = disk.as_ref().map(Disk::mount_point);
         let (lines, upstream) = (String::new(), None);
         let (is_cut, is_restored, log_bytes) = (false, false, 0);
-        Ok(Self { program, config, lines, port, disk, is_cut, upstream, is_restored, log_bytes })
+        Ok(Self {
+            program,
+            config,
+            lines,
+            port,
+            disk,
+            wal_disk,
+            is_cut,
+            upstream,
+            is_restored,
+            log_bytes,
+        })
     }
 
     pub(crate) fn init(&mut self) -> Result<(), Error> {
@@ -304,6 +319,7 @@ impl Runs for Node {
         }
         self.remove_leftovers()?;
         self.write_settings()?;
+        self.split_wal()?;
         self.sync()?;
         self.log_bytes = self.log().metadata().map_or(0, |log| log.len());
         let log = self.start_log();

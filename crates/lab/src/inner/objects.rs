@@ -150,10 +150,10 @@ impl Objects {
             Verb::FailDisk { at, fault } => self.node_mut(number, |node| node.fail_disk(at, fault)),
             Verb::Sync => self.node_mut(number, Node::sync),
             Verb::RecordWrites(bytes) => self.node_mut(number, |node| node.record_writes(bytes)),
-            Verb::EndRecord => self.node_mut(number, |node| node.end_record().map(Box::new)),
+            Verb::EndRecord => self.node_mut(number, Node::end_record),
             Verb::LoadState => self.node_mut(number, Node::load_state),
             Verb::PowerOff => self.node_mut(number, Node::power_off),
-            Verb::StatePath => self.node(number, Node::state_path),
+            Verb::StatePaths => self.node(number, Node::state_paths),
             Verb::DiskDirectory => self.node(number, Node::disk_directory),
             Verb::DataBytes => self.node(number, Node::data_bytes),
             Verb::RunClient(run) => self.node(number, |node| node.run_client(&run)),
@@ -182,10 +182,11 @@ impl Objects {
     }
 
     fn make_node(&self, number: u32, name: &str, mut config: NodeConfig) -> Result<Answer, Error> {
-        if let Some(Method::Block { program, .. } | Method::State { program, .. }) =
-            config.disk.as_mut().map(|disk| &mut disk.method)
-        {
-            self.be_own(&mut program.path);
+        for disk in config.disk.iter_mut().chain(&mut config.wal_disk) {
+            if let Method::Block { program, .. } | Method::State { program, .. } = &mut disk.method
+            {
+                self.be_own(&mut program.path);
+            }
         }
         let node = Node::new(Arc::clone(self.lab()?.shared()), name, config)?;
         let is_far = self.program.is_some();

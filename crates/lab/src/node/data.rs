@@ -158,33 +158,33 @@ impl Node {
         }
     }
 
-    /// Ends that log.
+    /// Ends that log: of its data's disk, and of its WAL's if that has one of its own.
     ///
     /// # Errors
     /// [`Error::Disk`], as where the log was too small.
-    pub fn end_record(&mut self) -> Result<Recorded, Error> {
-        Ok(*self.ask::<Box<Recorded>>(Verb::EndRecord)?)
+    pub fn end_record(&mut self) -> Result<Vec<Recorded>, Error> {
+        self.ask(Verb::EndRecord)
     }
 
     /// A node of the same lab whose disk holds states that a power cut could have left of this one's,
-    /// by the image `base`. It has the same settings and no flush of it is swallowed.
+    /// by the images of these. It has the same settings and no flush of it is swallowed.
     ///
     /// # Errors
     /// [`Error::State`] where this one has no block disk; a name that is taken.
-    pub fn replica(&self, name: &str, base: PathBuf) -> Result<Node, Error> {
-        let Some(DiskConfig { size_bytes, file_system, method: Method::Block { program, .. } }) =
-            self.config.disk.clone()
-        else {
-            return Err(self.state("exploring", "has no block disk"));
-        };
+    pub fn replica(&self, name: &str, bases: &[PathBuf]) -> Result<Node, Error> {
         let mut config = self.config.clone();
-        let method = Method::State { base, program };
-        config.disk = Some(DiskConfig { size_bytes, file_system, method });
+        let disks = config.disk.iter_mut().chain(&mut config.wal_disk);
+        for (DiskConfig { method, .. }, base) in disks.zip(bases) {
+            let Method::Block { program, .. } = method else {
+                return Err(self.state("exploring", "has no block disk"));
+            };
+            *method = Method::State { base: base.clone(), program: program.clone() };
+        }
         (config.swallow_fsync, config.is_archived) = (None, false);
         Lab(Arc::clone(&self.object.lab)).node(name, config)
     }
 
-    /// Kills it and has it start from the state in the file of [`Node::state_path`] next.
+    /// Kills it and has it start from the state in the files of [`Node::state_paths`] next.
     pub fn load_state(&mut self) -> Result<(), Error> {
         self.ask(Verb::LoadState)
     }
@@ -194,12 +194,12 @@ impl Node {
         self.ask(Verb::PowerOff)
     }
 
-    /// Path of the state that its disk is switched on with.
+    /// Path of the state that each of its disks is switched on with, as [`Node::end_record`] orders them.
     ///
     /// # Errors
     /// [`Error::State`] if it has no disk of its own.
-    pub fn state_path(&self) -> Result<PathBuf, Error> {
-        self.ask(Verb::StatePath)
+    pub fn state_paths(&self) -> Result<Vec<PathBuf>, Error> {
+        self.ask(Verb::StatePaths)
     }
 
     /// The directory of its disk's files, which is root's.

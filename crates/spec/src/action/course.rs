@@ -86,6 +86,12 @@ impl TopologyState {
                 Err(format!("{name} has no block disk: give it disk = {{ cut = \"block\" }}"))
             }
             (
+                Action::FailDisk { .. } | Action::PowerCut { at: Some(_), .. },
+                Some(Node { disk, .. }),
+            ) if disk.has_wal_apart() => Err(format!(
+                "{name} has two disks, and a request is counted on one: leave out wal at its disk"
+            )),
+            (
                 Action::Sql { .. } | Action::Checkpoint { .. } | Action::KillBackend { .. },
                 Some(_),
             ) if self.down.contains(&name) => Err(format!("{name} is down by then")),

@@ -22,6 +22,8 @@ metrics! {
     CUT_CHECKPOINT_MISSING = row("cut_checkpoint_missing", "", Lower, Node, Total, START,
         "1 if the server did not start after the power cut because it could not locate a valid \
          checkpoint record, 0 if not"),
+    CUT_PANICKED = row("cut_panicked", "", Higher, Node, Total, by(By::Check, "the server's log"),
+        "1 if the server ended with a PANIC when its disk failed (fail_disk), 0 if it ended without"),
     RECOVERY_S = row("recovery_s", "s", Lower, Node, Total, START,
         "from the start after the power cut until the server accepted connections"),
     CRASH_RECOVERY_S = row("crash_recovery_s", "s", Lower, Node, Total, by(By::Check, "connections to the server"),

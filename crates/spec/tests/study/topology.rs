@@ -8,7 +8,7 @@ question = "?"
 [settings]
 work_mem = "1MB"
 [topologies.C]
-nodes.primary = { sync = "ANY 1", disk = { cut = "block", size = "1GB", sector = 4096, fs = "xfs" } }
+nodes.primary = { sync = "ANY 1", disk = { cut = "block", wal = "256MB", size = "1GB", sector = 4096, fs = "xfs" } }
 nodes.standby1 = { of = "primary", sync = 2 }
 nodes.standby2 = { of = "primary", sync = 1 }
 nodes.distant = { of = "standby1" }
@@ -65,6 +65,7 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
         lying: false,
         file_system: spec::FileSystem::Xfs,
         log_bytes: None,
+        wal_bytes: Some(256 << 20),
     };
     assert_eq!(node("primary").disk, disk);
     assert_eq!(

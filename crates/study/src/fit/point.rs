@@ -249,7 +249,11 @@ fn link_misfit(point: &Point) -> Option<Misfit> {
 /// The resources that this machine lacks for the disks of a point, root's privileges left out: other
 /// parts need them too.
 fn power_misfits(point: &Point, free_bytes: u64) -> Vec<Misfit> {
-    let disks = point.topology.nodes.iter().filter_map(|node| site::disk(node.disk, Path::new("")));
+    let no_program = Path::new("");
+    let disks = point.topology.nodes.iter().flat_map(|node| {
+        [site::disk(node.disk, no_program), site::wal_disk(node.disk, no_program)]
+    });
+    let disks = disks.flatten();
     let lacks = disks.filter_map(|config| {
         let (needs_bytes, directory) = (config.size_bytes, std::env::temp_dir());
         let no_space = fault::disk::Error::NoSpace { directory, needs_bytes, free_bytes };

@@ -47,6 +47,9 @@ impl Powerless {
                 if let Some(is) = one.taken.in_checkpoint {
                     set(&metrics::CUT_IN_CHECKPOINT, truth(is));
                 }
+                if let Some(has) = one.taken.has_panicked {
+                    set(&metrics::CUT_PANICKED, truth(has));
+                }
                 match &one.started {
                     Ok(took) if !took.is_zero() => set(&metrics::RECOVERY_S, took.as_secs_f64()),
                     _ => {}

@@ -32,7 +32,7 @@ fn state_of_cut(log: &Log, contents: &File, seed: u64, sector_bytes: usize) -> S
     let pending = Flushes::Honest.pending(log, cut);
     let mut cache = Cache::default();
     let each = |write: usize| log.entries[write].pieces().iter();
-    for piece in pending.clone().flat_map(each) {
+    for piece in pending.iter().copied().flat_map(each) {
         let content = log.contents[piece.content as usize];
         let mut data = vec![0; usize::from(piece.sectors) * 512];
         contents.read_exact_at(&mut data, content.position).unwrap();

@@ -29,6 +29,7 @@ impl Snapshot {
 impl Node {
     pub(crate) fn snapshot(&self) -> Result<Snapshot, Error> {
         self.program.expect_stopped("copying")?;
+        self.gather_wal()?;
         let directory = self.program.shared.new_snapshot_directory();
         let bytes = copy_tree(&self.data_here()?, &directory, self.program.shared.user)?;
         Ok(Snapshot { directory, bytes })
@@ -37,6 +38,7 @@ impl Node {
     /// The place where other processes of this host can read the data of the stopped node.
     pub(crate) fn stopped_data(&self) -> Result<PathBuf, Error> {
         self.program.expect_stopped("cloning")?;
+        self.gather_wal()?;
         self.data_here()
     }
 

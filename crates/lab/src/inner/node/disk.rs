@@ -9,7 +9,7 @@ use terms::{DiskFault, DiskRequest};
 
 use crate::error::Error;
 use crate::files::failed;
-use crate::inner::node::Node;
+use crate::inner::node::{Node, wal};
 use crate::inner::program::Program;
 use crate::node_config::NodeConfig;
 
@@ -22,14 +22,41 @@ pub(super) fn of(config: &NodeConfig, program: &Program, port: u16) -> Option<Di
     Some(Disk::new(config, &disks.join(&program.name), &socket, program.owner))
 }
 
+/// The disk that a node is to have for its WAL, in the directory of that for its data.
+pub(super) fn of_wal(config: &NodeConfig, program: &Program, port: u16) -> Option<Disk> {
+    let config = config.wal_disk.clone()?;
+    let disks = program.shared.disks();
+    let directory = disks.join(&program.name).join(wal::DISK);
+    Some(Disk::new(config, &directory, &disks.join(format!(".{port}.wal")), program.owner))
+}
+
 impl Node {
     pub(crate) fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
         let doing = "cutting the power of";
-        let cut = self.with_disk(doing, |disk, init| disk.cut(init, seed, at))?;
-        let cut = cut.ok_or_else(|| self.program.state(doing, "has no disk of its own"))?;
+        // All lose it in one moment: that of the first one's request, where there is one.
+        let mut cuttings = self.with_disks(doing, |disk, init| disk.begin_cut(init))?.into_iter();
+        let mut begun = Vec::new();
+        let (mut at, mut seed) = (at, seed);
+        self.with_disks(doing, |disk, _| {
+            if let Some(mut cutting) = cuttings.next() {
+                disk.cut_device(&mut cutting, seed, at.take())?;
+                begun.push(cutting);
+                seed = seed.rotate_left(17);
+            }
+            Ok(())
+        })?;
+        let mut begun = begun.into_iter();
+        let cuts = self.with_disks(doing, |disk, init| match begun.next() {
+            Some(cutting) => disk.end_cut(init, cutting),
+            None => Ok(Cut::default()),
+        })?;
+        if cuts.is_empty() {
+            return Err(self.program.state(doing, "has no disk of its own"));
+        }
+        let cut = cuts.into_iter().fold(Cut::default(), Cut::and);
         self.program.kill9()?;
         self.is_cut = true;
-        self.with_disk(doing, Disk::power_off)?;
+        self.with_disks(doing, Disk::power_off)?;
         match self.give_power(doing) {
             // The next start says so.
             Err(Error::DataLost { .. }) | Ok(()) => Ok(cut),
@@ -37,8 +64,15 @@ impl Node {
         }
     }
 
+    /// The first disk is that of the data.
     pub(crate) fn fail_disk(&mut self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
-        self.with_disk("failing requests of", |disk, _| disk.fail_from(at, fault)).map(drop)
+        let doing = "failing requests of";
+        let mut is_first = true;
+        self.with_disks(doing, |disk, _| match std::mem::take(&mut is_first) {
+            true => disk.fail_from(at, fault),
+            false => Ok(()),
+        })
+        .map(drop)
     }
 
     /// Switches its disk on, if it is off since a cut.
@@ -50,7 +84,7 @@ impl Node {
         if !self.is_cut {
             return Ok(());
         }
-        match self.with_disk(doing, Disk::power_on) {
+        match self.with_disks(doing, Disk::power_on) {
             Err(Error::Disk { source: source @ disk::Error::FileSystemLost { .. }, .. }) => {
                 self.lost(source.to_string())
             }
@@ -65,7 +99,7 @@ impl Node {
     }
 
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
-        self.with_disk("syncing", |disk, init| disk.sync(init)).map(drop)
+        self.with_disks("syncing", |disk, init| disk.sync(init)).map(drop)
     }
 
     /// Its data directory as this process can open it.
@@ -86,25 +120,29 @@ impl Node {
         self.program.owner.access(|| bytes_below(&data)).map_err(failed("measuring", &data))
     }
 
-    /// Gives its disk an empty file system.
+    /// Gives its disks empty file systems.
     pub(super) fn format_disk(&mut self) -> Result<(), Error> {
         self.is_cut = false;
-        self.with_disk("formatting", Disk::format).map(drop)
+        self.with_disks("formatting", Disk::format).map(drop)
     }
 
-    /// Does something with its disk, if it has one.
-    pub(super) fn with_disk<T>(
+    /// Does something with each of its disks: that of its data and that of its WAL, if it has them.
+    pub(super) fn with_disks<T>(
         &mut self,
         doing: &'static str,
-        act: impl FnOnce(&mut Disk, &Init) -> Result<T, disk::Error>,
-    ) -> Result<Option<T>, Error> {
-        let Some(disk) = &mut self.disk else { return Ok(None) };
+        mut act: impl FnMut(&mut Disk, &Init) -> Result<T, disk::Error>,
+    ) -> Result<Vec<T>, Error> {
+        let disks: Vec<&mut Disk> = self.disk.iter_mut().chain(&mut self.wal_disk).collect();
+        if disks.is_empty() {
+            return Ok(Vec::new());
+        }
         let init = self.program.init(doing)?;
-        act(disk, init).map(Some).map_err(|source| of_node(&self.program.name, source))
+        let done = disks.into_iter().map(|disk| act(disk, init));
+        done.collect::<Result<_, _>>().map_err(|source| of_node(&self.program.name, source))
     }
 }
 
-fn of_node(node: &str, source: disk::Error) -> Error {
+pub(super) fn of_node(node: &str, source: disk::Error) -> Error {
     Error::Disk { node: node.to_owned(), source }
 }
 

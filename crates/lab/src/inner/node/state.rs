@@ -11,7 +11,7 @@ use crate::inner::program::Runs;
 
 impl Node {
     pub(crate) fn record_writes(&mut self, bytes: Option<u64>) -> Result<(), Error> {
-        self.with_disk("recording the writes of", |disk, init| match bytes {
+        self.with_disks("recording the writes of", |disk, init| match bytes {
             Some(bytes) => {
                 disk.record_next(bytes);
                 Ok(())
@@ -21,10 +21,10 @@ impl Node {
         .map(drop)
     }
 
-    pub(crate) fn end_record(&mut self) -> Result<Recorded, Error> {
+    pub(crate) fn end_record(&mut self) -> Result<Vec<Recorded>, Error> {
         let doing = "ending the log of";
-        let recorded = self.with_disk(doing, Disk::end_record)?;
-        recorded.ok_or_else(|| self.program.state(doing, NO_DISK))
+        self.expect_disk(doing)?;
+        self.with_disks(doing, Disk::end_record)
     }
 
     pub(crate) fn load_state(&mut self) -> Result<(), Error> {
@@ -35,7 +35,7 @@ impl Node {
         if !folder.is_dir() {
             make_directory(folder, self.program.owner)?;
         }
-        self.with_disk("changing the state of", Disk::load_state)?;
+        self.with_disks("changing the state of", Disk::load_state)?;
         // Its next start switches the disk on.
         self.is_cut = true;
         Ok(())
@@ -43,17 +43,20 @@ impl Node {
 
     pub(crate) fn power_off(&mut self) -> Result<(), Error> {
         self.program.kill9()?;
-        self.with_disk("switching off", Disk::power_off).map(drop)
+        self.with_disks("switching off", Disk::power_off).map(drop)
     }
 
-    pub(crate) fn state_path(&self) -> Result<PathBuf, Error> {
-        let disk = self.disk.as_ref().map(Disk::patch_path);
-        disk.ok_or_else(|| self.program.state("exploring", NO_DISK))
+    pub(crate) fn state_paths(&self) -> Result<Vec<PathBuf>, Error> {
+        self.expect_disk("exploring")?;
+        Ok(self.disk.iter().chain(&self.wal_disk).map(Disk::patch_path).collect())
     }
 
     pub(crate) fn disk_directory(&self) -> Result<PathBuf, Error> {
-        let disk = self.disk.as_ref().map(|disk| disk.directory().to_owned());
-        disk.ok_or_else(|| self.program.state("exploring", NO_DISK))
+        self.expect_disk("exploring").map(|disk| disk.directory().to_owned())
+    }
+
+    fn expect_disk(&self, doing: &'static str) -> Result<&Disk, Error> {
+        self.disk.as_ref().ok_or_else(|| self.program.state(doing, NO_DISK))
     }
 }
 

@@ -53,9 +53,8 @@ mod tests {
     /// What Debian's libeatmydata 130 defines, but for its own start.
     #[test]
     fn all_calls_of_libeatmydata_are_answered() {
-        let calls = [
-            "fsync", "fdatasync", "msync", "open", "open64", "sync", "sync_file_range", "syncfs",
-        ];
+        let calls =
+            ["fsync", "fdatasync", "msync", "open", "open64", "sync", "sync_file_range", "syncfs"];
         for call in calls {
             assert!(SOURCE.contains(&format!("\n{call}(")), "{call}");
         }
