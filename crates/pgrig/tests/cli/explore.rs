@@ -13,11 +13,24 @@ settings = { shared_buffers = "16MB", autovacuum = "off" }
 data = { script = "init.sql", reset = "clone" }
 [topologies.safe.nodes.primary]
 disk = { cut = "block", size = "512MB", log = "256MB" }
+[topologies.whole.nodes.primary]
+disk = { cut = "block", size = "512MB", sector = 4096 }
+[topologies.apart.nodes.primary]
+disk = { cut = "block", size = "512MB", log = "256MB", wal = "128MB" }
+[topologies.pair.nodes]
+primary = {}
+standby = { of = "primary", sync = 1, disk = { cut = "block", size = "512MB", log = "256MB" } }
 [topologies.none.nodes.primary]
 disk = { cut = "block", size = "512MB", log = "256MB" }
 swallow_fsync = "all"
 [variants.safe]
 topology = "safe"
+[variants.whole]
+topology = "whole"
+[variants.apart]
+topology = "apart"
+[variants.pair]
+topology = "pair"
 [variants.none]
 topology = "none"
 [workloads.writes]
@@ -26,10 +39,15 @@ clients = 4
 ledger = { insert = "writes_log" }
 [scenarios.explore]
 run = ["writes"]
+variants = ["safe", "apart", "none"]
 checks = ["ledger", { explore = "primary", states = 4, second_cuts = 1 }]
+[scenarios.promoted]
+run = ["writes"]
+variants = ["pair"]
+checks = ["ledger", { explore = "standby", states = 3, second_cuts = 1 }]
 [scenarios.fails]
 run = ["writes"]
-variants = ["safe"]
+variants = ["whole"]
 timeline = [{ at = "200ms", fail_disk = "primary", flush = 5, error = "EIO" }]
 on_loss = "reconnect"
 checks = ["ledger", "amcheck"]
@@ -39,15 +57,26 @@ variants = ["safe"]
 timeline = [{ at = "200ms", power_cut = "primary", write = 9 }]
 on_loss = "reconnect"
 checks = ["ledger", "amcheck"]
+[scenarios.cut_both]
+run = ["writes"]
+variants = ["apart"]
+timeline = [{ at = "200ms", power_cut = "primary" }]
+on_loss = "reconnect"
+checks = ["ledger", "amcheck"]
 [[claims]]
-says = "no state fails"
-every = "explore_failed == 0"
-trials = "safe/explore"
+says = "no state fails: of a server, of one with its WAL on another disk, of a standby that is promoted"
+every = "explore_failed == 0 and explore_states >= 4 and explore_second > 0"
+trials = "safe/explore|apart/explore|pair/promoted"
 kind = "invariant"
 [[claims]]
 says = "a disk that fails or is cut at a request costs nothing acknowledged"
 every = "cut_survived == 1"
-trials = "safe/fails|safe/cut"
+trials = "whole/fails|safe/cut|apart/cut_both"
+kind = "invariant"
+[[claims]]
+says = "a server whose disk fails says PANIC"
+every = "cut_panicked == 1"
+trials = "whole/fails"
 kind = "invariant"
 [[claims]]
 says = "control: without flushes some state fails"
@@ -71,7 +100,10 @@ fn every_crash_is_looked_at_and_a_state_that_fails_is_looked_at_again() {
     desk.write("crashes/study.toml", STUDY);
     desk.write("crashes/init.sql", INIT);
     desk.write("crashes/writes.sql", WRITES);
-    desk.pgrig(&["run", "crashes", "--gate", "--seed", "7"]).ended(0);
+    let run = desk.pgrig(&["run", "crashes", "--gate", "--seed", "7"]).ended(0);
+    // The summary adds up what was explored.
+    assert!(run.out.contains("explored apart/explore: "), "{}", run.out);
+    assert!(run.out.contains(" of 1 load, 0 failed (0 did not start"), "{}", run.out);
     let failed = || {
         let trials = std::fs::read_dir(desk.path("runs")).unwrap().next().unwrap().unwrap().path();
         let trials = std::fs::read_dir(trials.join("trials")).unwrap();

@@ -84,11 +84,14 @@ impl Ground for Standing<'_> {
 }
 
 impl Standing<'_> {
-    /// Restarts its servers, warms what the study says and limits their I/O.
+    /// Restarts its servers, warms what the study says and limits their I/O. Disks that keep a log begin a
+    /// new one.
     fn renew(&mut self) -> Result<(), compare::Error> {
         let restarted = self.site.restart().map_err(|error| error.to_string());
         let ready = restarted.and_then(|()| ready::again(self.point, self.site));
-        let why = match ready.and_then(|()| ready::limits(self.point, self.site)) {
+        let flushed = ready
+            .and_then(|()| site::flush_disks(self.site).map_err(|error| error.to_string()));
+        let why = match flushed.and_then(|()| ready::limits(self.point, self.site)) {
             Ok(()) => return Ok(()),
             Err(why) => why,
         };
