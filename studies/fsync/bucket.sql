@@ -1,5 +1,6 @@
--- One bucket of a cluster; {bucket} is its schema. A random key, because a sequence does not move along with
--- its rows.
+-- One bucket of a cluster; {bucket} is its schema. Its keys, and what clients write of themselves: with a random
+-- key, because a sequence does not move along with its rows.
+CREATE TABLE {bucket}.keys (key bigint PRIMARY KEY);
 CREATE TABLE {bucket}.writes_log (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     key bigint NOT NULL,

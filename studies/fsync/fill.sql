@@ -1,2 +1,1 @@
-INSERT INTO {bucket}.writes_log (key, client, seq, chain)
-    SELECT key, -1, 0, 0 FROM {keys} AS keys;
+INSERT INTO {bucket}.keys SELECT key FROM {keys} AS keys;

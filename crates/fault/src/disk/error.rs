@@ -140,3 +140,19 @@ pub(crate) fn step(
 
 /// The device of file systems in user space.
 pub(crate) const FUSE: &str = "/dev/fuse";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_does_not_fit_says_what_would() {
+        let check = |needs_bytes, max_bytes, says: &str, hint: &str| {
+            let error = Error::LogFull { needs_bytes, max_bytes };
+            assert!(error.to_string().ends_with(says), "{error}");
+            assert!(error.hint().unwrap().contains(hint), "{:?}", error.hint());
+        };
+        check(300_000, 10_000, "it needs 293kB and may have 10kB", "log = \"1MB\" or");
+        check(80 << 20, 64 << 20, "it needs 80MB and may have 64MB", "log = \"100MB\" or");
+    }
+}
