@@ -89,8 +89,8 @@ impl Standing<'_> {
     fn renew(&mut self) -> Result<(), compare::Error> {
         let restarted = self.site.restart().map_err(|error| error.to_string());
         let ready = restarted.and_then(|()| ready::again(self.point, self.site));
-        let flushed = ready
-            .and_then(|()| site::flush_disks(self.site).map_err(|error| error.to_string()));
+        let flushed =
+            ready.and_then(|()| site::flush_disks(self.site).map_err(|error| error.to_string()));
         let why = match flushed.and_then(|()| ready::limits(self.point, self.site)) {
             Ok(()) => return Ok(()),
             Err(why) => why,
