@@ -6,6 +6,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::proc_files;
+
 /// One row of the process table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
@@ -60,7 +62,7 @@ pub fn all() -> io::Result<Vec<Process>> {
 
 /// The process `pid`, if there is one.
 pub fn of(pid: i32) -> Option<Process> {
-    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    parse_stat(&proc_files::read(&format!("{pid}/stat")).ok()?)
 }
 
 /// `root` and everything descended from it, parents before children.

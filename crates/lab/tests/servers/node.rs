@@ -218,7 +218,7 @@ fn a_wrong_option_of_initdb_shows_what_it_said() {
 
 #[test]
 fn initdb_runs_once_for_the_same_options() {
-    let lab = open();
+    let lab = Lab::open(LabConfig { templates: None, ..LabConfig::new(installation()) }).unwrap();
     let templates = || fs::read_dir(lab.directory().join("templates")).unwrap();
     let count = || templates().filter(|e| e.as_ref().unwrap().path().is_dir()).count();
     let _first = node(&lab, "first", &[]);

@@ -66,6 +66,8 @@ fn a_goal_may_hold_nowhere_or_everywhere() {
         let ended = (0..5).map(|_| search()).find(|ended| ended.code != 0).expect("an end");
         assert_eq!(ended.code, 2, "{goal}: {ended:?}");
         let last = ended.err.lines().last().unwrap_or_default();
+        // On a busy machine it says so as well.
+        let last = last.split("; but in the last window ").next().unwrap_or_default();
         assert!(last.starts_with(begins) && last.ends_with(ends), "{goal}: {last:?}");
         assert!(!ended.out.contains("pgrig: found"), "{goal}: {ended:?}");
     };

@@ -49,7 +49,7 @@ fn what_it_does_not_put_up_with_is_said_before_anything_is_done() {
     drop(first);
 
     // The state of another cluster.
-    let other = Rig::new("", 0);
+    let other = Rig::unrelated("");
     let state = rig.state().display().to_string();
     let (code, said) = Guard::start(other.command(&["--state", &state])).wait();
     assert_eq!(code, Some(1), "{said}");

@@ -24,8 +24,16 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new(sync: &str, standbys: usize) -> Rig {
-        let installation = lab::find::find(None).expect("the tests need an installed PostgreSQL");
-        let lab = Lab::open(LabConfig::new(installation)).unwrap();
+        Rig::of(testing::servers::lab(), sync, standbys)
+    }
+
+    /// A cluster that shares nothing with another one, not even its system identifier.
+    pub(crate) fn unrelated(sync: &str) -> Rig {
+        let config = LabConfig::new(testing::servers::installation());
+        Rig::of(Lab::open(LabConfig { templates: None, ..config }).unwrap(), sync, 0)
+    }
+
+    fn of(lab: Lab, sync: &str, standbys: usize) -> Rig {
         let mut settings = Settings::new();
         for (name, value) in [("shared_buffers", "16MB"), ("max_connections", "30")] {
             settings.set(name, value);
