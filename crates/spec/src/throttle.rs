@@ -26,8 +26,8 @@ impl Throttle {
         let throttle = Throttle {
             read_iops: fields.integer("read_iops", 1..=IOPS_MAX),
             write_iops: fields.integer("write_iops", 1..=IOPS_MAX),
-            read_bytes: bytes(&fields, "read_bytes"),
-            write_bytes: bytes(&fields, "write_bytes"),
+            read_bytes: bytes(&fields, "read_bytes", "bytes a second"),
+            write_bytes: bytes(&fields, "write_bytes", "bytes a second"),
         };
         if throttle == Throttle::default() {
             let hint = "give read_iops, write_iops, read_bytes or write_bytes";
@@ -38,14 +38,15 @@ impl Throttle {
     }
 }
 
-fn bytes(fields: &Fields<'_>, key: &'static str) -> Option<u64> {
+/// A number of bytes, called so in the message where it is none.
+pub(crate) fn bytes(fields: &Fields<'_>, key: &'static str, unit: &str) -> Option<u64> {
     let value = fields.value(key)?;
     let bytes = match &value.is {
         Is::Text(text) => disk::bytes(text).filter(|bytes| *bytes > 0),
         _ => None,
     };
     if bytes.is_none() {
-        let message = format!("{key}: not a number of bytes a second");
+        let message = format!("{key}: not a number of {unit}");
         fields.problems.hinted(&value.span, message, "write \"4MB\"");
     }
     bytes

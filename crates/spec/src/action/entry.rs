@@ -5,16 +5,15 @@ use std::cell::RefCell;
 use terms::{Direction, DiskFault, DiskRequest, StopMode};
 
 use super::{Action, Chosen, ProcessVerb, RejoinBy};
-use crate::disk;
 use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::link::{self, Link};
 use crate::machine::{Machine, Process};
 use crate::node::{Node, NodeKind};
-use crate::throttle::Throttle;
+use crate::throttle::{self, Throttle};
 use crate::timeline::sql_text;
 use crate::topology::Topology;
-use crate::value::{Is, Value};
+use crate::value::Value;
 use crate::whom::Whom;
 
 impl Action {
@@ -187,20 +186,9 @@ impl Entry<'_> {
     }
 
     fn kill_backend(&self) -> Option<Action> {
-        let memory = self.fields.value("memory").map(|value| {
-            let bytes = match &value.is {
-                Is::Text(text) => disk::bytes(text).filter(|bytes| *bytes > 0),
-                _ => None,
-            };
-            if bytes.is_none() {
-                let message = "memory: not a number of bytes";
-                self.fields.problems.hinted(&value.span, message, "write \"256MB\"");
-            }
-            bytes
-        });
-        let (node, memory_bytes) = match memory {
-            // Its limit is one on the processes that the rig has started.
-            Some(bytes) => (self.own_server()?, Some(bytes?)),
+        // Memory is limited of processes that the rig has started.
+        let (node, memory_bytes) = match self.fields.value("memory") {
+            Some(_) => (self.own_server()?, Some(throttle::bytes(self.fields, "memory", "bytes")?)),
             None => (self.server()?, None),
         };
         Some(Action::KillBackend { node, memory_bytes })
