@@ -120,6 +120,8 @@ pub(crate) enum Verb {
     PowerCut { seed: u64, at: Option<DiskRequest> },
     /// Have its disk fail from that request on.
     FailDisk { at: DiskRequest, fault: DiskFault },
+    /// Have its block disk take longer from that request on; nothing heals it.
+    SlowDisk(Option<(DiskRequest, Duration)>),
     /// Flush its disk.
     Sync,
     /// Keep a log of what its disk is asked for: from now on, if the disk was made for that, or, with the

@@ -82,7 +82,8 @@ impl Site {
         let (stations, managed) = Stations::make(&plan.topology, place.labs, number, &nodes)?;
         nodes.extend(managed);
         let connections = plan.connections(study);
-        let (fronts, links, throttles, snapshots, rows_built) = Default::default();
+        let (fronts, links, snapshots, rows_built) = Default::default();
+        let (throttles, slow_disks) = Default::default();
         let state = DataState::AsBuilt;
         let mut site = Site {
             plan,
@@ -91,6 +92,7 @@ impl Site {
             stations,
             links,
             throttles,
+            slow_disks,
             connections,
             snapshots,
             state,

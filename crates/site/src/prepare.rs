@@ -166,6 +166,21 @@ impl Site {
         Ok(())
     }
 
+    /// Makes disks as fast as before that an action has slowed down.
+    ///
+    /// # Errors
+    /// What the lab says of a disk.
+    pub fn heal_disks(&mut self) -> Result<(), Error> {
+        for name in std::mem::take(&mut self.slow_disks) {
+            let Some(node) = self.server_mut(&name) else { continue };
+            // A disk whose power was cut since begins anew.
+            if node.is_running()? {
+                node.slow_disk(None)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Makes the point's links in place of what another point had. `rig` is the rig's own program,
     /// of which a relay is a command.
     fn make_links(&mut self, point: &Point, labs: Option<&Labs>, rig: &Path) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! A site: the servers of a topology with their data, and what has which name in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lab::{Endpoint, Node, Part, Server, Snapshot};
 
@@ -28,6 +28,8 @@ pub struct Site {
     pub links: Vec<SiteLink>,
     /// The limits on the I/O of its servers in the trial under way.
     pub throttles: Throttles,
+    /// The servers whose disks an action of the trial under way has slowed down.
+    pub slow_disks: BTreeSet<String>,
     /// Connections for which every server of it must have room at some point.
     pub(crate) connections: u32,
     /// Copies of each node's data as they were built, where trials begin with them.
@@ -47,7 +49,8 @@ pub(crate) enum DataState {
 impl Site {
     /// The one server of a target.
     pub(crate) fn outside(plan: SitePlan, node: SiteNode) -> Site {
-        let (fronts, stations, links, throttles, snapshots, rows_built) = Default::default();
+        let (fronts, stations, links, snapshots, rows_built) = Default::default();
+        let (throttles, slow_disks) = Default::default();
         let (nodes, connections, state) = (vec![node], 0, DataState::Used);
         Site {
             plan,
@@ -56,6 +59,7 @@ impl Site {
             stations,
             links,
             throttles,
+            slow_disks,
             connections,
             snapshots,
             state,

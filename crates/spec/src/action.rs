@@ -6,6 +6,7 @@ use crate::throttle::Throttle;
 
 mod course;
 mod entry;
+mod rebalance;
 
 pub(crate) use course::TopologyState;
 pub(crate) use entry::{VERBS, server};
@@ -131,6 +132,15 @@ pub enum Action {
         /// The request of its block disk at which that happens; none for at once.
         at: Option<DiskRequest>,
     },
+    /// Has a server's block disk take longer for each request of a kind, from one on.
+    SlowDisk {
+        /// The server.
+        node: String,
+        /// The first such request.
+        at: DiskRequest,
+        /// How much longer, in microseconds.
+        by_us: u64,
+    },
     /// Has a server's block disk fail from a request on; when the server has ended, its power is cut.
     FailDisk {
         /// The server.
@@ -188,6 +198,7 @@ macro_rules! target {
             | Action::CutOff { node, .. }
             | Action::Reconnect { node }
             | Action::PowerCut { node, .. }
+            | Action::SlowDisk { node, .. }
             | Action::FailDisk { node, .. } => node,
             Action::Cut { link, .. }
             | Action::Delay { link, .. }
@@ -222,6 +233,7 @@ impl Action {
             Action::Rejoin { .. } => "rejoin",
             Action::Throttle { .. } => "throttle",
             Action::PowerCut { .. } => "power_cut",
+            Action::SlowDisk { .. } => "slow_disk",
             Action::FailDisk { .. } => "fail_disk",
             Action::Cut { .. } | Action::CutOff { .. } => "cut",
             Action::Delay { .. } => "delay",

@@ -130,5 +130,5 @@ builtin = [{ name = "select-only", weight = 2 }]
 [scenarios.load]
 run = ["orders", "made"]
 checks = [{ sql = "SELECT 1", as = "one", expect = "1" }]
-timeline = [{ at = "100ms", fail_disk = "primary", error = "EIO" }]
+timeline = [{ at = "50ms", slow_disk = "primary", flush = 2, by = "1ms" }, { at = "100ms", fail_disk = "primary", error = "EIO" }]
 "#;

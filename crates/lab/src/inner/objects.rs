@@ -148,6 +148,7 @@ impl Objects {
             Verb::Restore => self.node_mut(number, Node::restore),
             Verb::PowerCut { seed, at } => self.node_mut(number, |node| node.power_cut(seed, at)),
             Verb::FailDisk { at, fault } => self.node_mut(number, |node| node.fail_disk(at, fault)),
+            Verb::SlowDisk(slow) => self.node_mut(number, |node| node.slow_disk(slow)),
             Verb::Sync => self.node_mut(number, Node::sync),
             Verb::RecordWrites(bytes) => self.node_mut(number, |node| node.record_writes(bytes)),
             Verb::EndRecord => self.node_mut(number, Node::end_record),

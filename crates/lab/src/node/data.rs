@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fault::disk::{Cut, DiskConfig, Method, Recorded};
 use os::user::User;
@@ -138,6 +139,15 @@ impl Node {
     /// Has its block disk fail from that request on, until its power is cut.
     pub fn fail_disk(&mut self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
         self.ask(Verb::FailDisk { at, fault })
+    }
+
+    /// Has its block disk take so much longer for each request of a kind from that one on; with nothing, it
+    /// is as fast as before.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
+    pub fn slow_disk(&mut self, slow: Option<(DiskRequest, Duration)>) -> Result<(), Error> {
+        self.ask(Verb::SlowDisk(slow))
     }
 
     /// Makes sure that what it has written so far survives a cut; on the lab's own disk there is

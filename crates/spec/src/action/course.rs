@@ -47,7 +47,7 @@ impl TopologyState {
                 was(&mut self.down);
                 self.promoted.retain(|known| *known != name);
             }
-            Action::Throttle { .. } => self.throttled.push(name.clone()),
+            Action::Throttle { .. } | Action::SlowDisk { .. } => self.throttled.push(name.clone()),
             Action::Pause { .. } => self.paused.push(name.clone()),
             Action::Continue { .. } => {
                 if !was(&mut self.paused) {
@@ -80,7 +80,9 @@ impl TopologyState {
                 Err(format!("the disk of {name} cannot be cut: give it disk = {{ cut = … }}"))
             }
             (
-                Action::FailDisk { .. } | Action::PowerCut { at: Some(_), .. },
+                Action::FailDisk { .. }
+                | Action::SlowDisk { .. }
+                | Action::PowerCut { at: Some(_), .. },
                 Some(Node { disk, .. }),
             ) if !matches!(disk, Disk::CutBlock { .. }) => {
                 Err(format!("{name} has no block disk: give it disk = {{ cut = \"block\" }}"))

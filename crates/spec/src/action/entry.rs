@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use terms::{Direction, DiskFault, DiskRequest, StopMode};
 
-use super::{Action, Chosen, ProcessVerb, RejoinBy};
+use super::{Action, Chosen, ProcessVerb, RejoinBy, rebalance};
 use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::link::{self, Link};
@@ -253,6 +253,13 @@ impl Entry<'_> {
         own_server(self.fields, self.verb, self.topology)
     }
 
+    fn slow_disk(&self) -> Option<Action> {
+        let at = self.request().unwrap_or(DiskRequest::Flush(1));
+        let by = self.fields.required("by");
+        let by = by.and_then(|value| link::delay_us("by", value, self.fields.problems));
+        Some(Action::SlowDisk { node: self.own_server()?, at, by_us: by? })
+    }
+
     fn fail_disk(&self) -> Option<Action> {
         let at = self.request().unwrap_or(DiskRequest::Write(1));
         let fault = self.fields.choice("error", DISK_FAULTS).unwrap_or(DiskFault::Broken);
@@ -312,7 +319,7 @@ pub(crate) const VERBS: &[Verb] = &[
     verb(
         "unthrottle",
         "{ at = \"5s\", unthrottle = NODE }",
-        "ends the limit on a server's I/O",
+        "ends the limit on a server's I/O, and what made its disk slow",
         |entry| Some(Action::Unthrottle { node: entry.server()? }),
     ),
     verb(
@@ -343,7 +350,7 @@ pub(crate) const VERBS: &[Verb] = &[
         "rebalance",
         "{ at = \"5s\", rebalance = NODE, to = [\"shard1\"] }",
         "moves the rows of a PL/Proxy cluster",
-        |entry| rebalance(entry.fields, entry.topology),
+        |entry| rebalance::parse(entry.fields, entry.topology),
     ),
     verb(
         "rejoin",
@@ -365,6 +372,12 @@ pub(crate) const VERBS: &[Verb] = &[
         "{ at = \"5s\", power_cut = NODE }",
         "takes the power from a server's disk and all processes on it; with write = 100 or flush = 10, at that request",
         |entry| Some(Action::PowerCut { node: entry.node()?, at: entry.request() }),
+    ),
+    verb(
+        "slow_disk",
+        "{ at = \"5s\", slow_disk = NODE, flush = 10, by = \"20ms\" }",
+        "has a server's block disk take so much longer for every such request from that one on, until unthrottle",
+        |entry| entry.slow_disk(),
     ),
     verb(
         "fail_disk",
@@ -394,26 +407,6 @@ pub(crate) const VERBS: &[Verb] = &[
         |entry| entry.heal(),
     ),
 ];
-
-/// A cluster's proxy, and the servers that shall hold its data.
-fn rebalance(fields: &Fields<'_>, topology: &Topology) -> Option<Action> {
-    let node = node(fields, "rebalance", topology)?;
-    if !matches!(node.kind, NodeKind::Plproxy(_)) {
-        let message = format!("{} is no PL/Proxy server", node.name);
-        fields.problems.add(span_of(fields, "rebalance"), message);
-        return None;
-    }
-    if let NodeKind::Plproxy(proxy) = &node.kind
-        && proxy.partitions.is_some()
-    {
-        let message = format!("{} has partitions of its own, which stay where they are", node.name);
-        fields.problems.add(span_of(fields, "rebalance"), message);
-    }
-    fields.required("to")?;
-    let names: Vec<String> = fields.texts("to").into_iter().map(|(name, _)| name).collect();
-    let to = topology.all_called(&names, span_of(fields, "to"), fields.problems);
-    Some(Action::Rebalance { node: node.name.clone(), to })
-}
 
 /// A node that the topology has.
 pub(crate) fn node<'t>(
@@ -472,7 +465,7 @@ fn link_named<'t>(
     found
 }
 
-fn span_of<'t>(fields: &'t Fields<'_>, key: &'static str) -> &'t std::ops::Range<usize> {
+pub(super) fn span_of<'t>(fields: &'t Fields<'_>, key: &'static str) -> &'t std::ops::Range<usize> {
     fields.value(key).map_or(fields.span(), |value: &Value| &value.span)
 }
 

@@ -59,7 +59,7 @@ fn everything_that_is_wrong_is_pointed_at() {
          `\"primery\"` unknown node \"primery\" (did you mean \"primary\"?)\n\
          `{}` an action has no at\n\
          `{}` an action without a verb \
-         (one of sql, checkpoint, stop, kill, kill_backend, unthrottle, pause, continue, start, run, rebalance, rejoin, throttle, promote, power_cut, fail_disk, cut, \
+         (one of sql, checkpoint, stop, kill, kill_backend, unthrottle, pause, continue, start, run, rebalance, rejoin, throttle, promote, power_cut, slow_disk, fail_disk, cut, \
          delay, reset, heal)",
     );
     check(

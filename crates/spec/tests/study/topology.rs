@@ -294,6 +294,10 @@ checks = ["ledger"]
 run = ["writes"]
 timeline = [{ at = "1s", power_cut = "primary", write = 7 }]
 checks = ["ledger"]
+[scenarios.slow]
+run = ["writes"]
+timeline = [{ at = "1s", slow_disk = "primary", flush = 2, by = "20ms" }, { at = "2s", unthrottle = "primary" }]
+checks = ["ledger"]
 "#;
 
 #[test]
@@ -312,7 +316,9 @@ fn a_disk_keeps_a_log_fails_and_loses_its_power_at_a_request() {
     let node = "primary".to_owned();
     let (at, fault) = (DiskRequest::Flush(3), DiskFault::Full);
     assert_eq!(action(1), Action::FailDisk { node: node.clone(), at, fault });
-    assert_eq!(action(2), Action::PowerCut { node, at: Some(DiskRequest::Write(7)) });
+    assert_eq!(action(2), Action::PowerCut { node: node.clone(), at: Some(DiskRequest::Write(7)) });
+    let at = DiskRequest::Flush(2);
+    assert_eq!(action(3), Action::SlowDisk { node, at, by_us: 20_000 });
     let check = |from: &str, to: &str, expected: &str| {
         assert!(CRASHES.contains(from), "{from}");
         assert_eq!(problems(&CRASHES.replacen(from, to, 1)).trim_end(), expected);

@@ -164,10 +164,21 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
             let recovered = server(site, name)?.kill_backend(*memory_bytes, RECOVERY_TIMEOUT)?;
             return Ok(Proof::Recovered(recovered));
         }
-        Action::Unthrottle { .. } => match site.throttles.lift(name) {
-            true => Ok("its I/O is not limited any more".to_owned()),
-            false => Err(ActError::NotLimited),
-        },
+        Action::Unthrottle { .. } => {
+            let (was_limited, was_slow) = (site.throttles.lift(name), site.slow_disks.remove(name));
+            if was_slow {
+                server(site, name)?.slow_disk(None)?;
+            }
+            match was_limited || was_slow {
+                true => Ok("its I/O is not limited any more".to_owned()),
+                false => Err(ActError::NotLimited),
+            }
+        }
+        Action::SlowDisk { at, by_us, .. } => {
+            server(site, name)?.slow_disk(Some((*at, Duration::from_micros(*by_us))))?;
+            site.slow_disks.insert(name.to_owned());
+            Ok("its disk is slow".to_owned())
+        }
         Action::Kill { .. } => some_processes(part(site, name)?.kill9()?, "killed"),
         Action::Pause { .. } => some_processes(part(site, name)?.pause()?, "paused"),
         Action::Continue { .. } => {

@@ -26,6 +26,7 @@ pub(crate) fn check(
 ) -> Result<check::Outcome, Broke> {
     let point = order.point;
     order.go_on()?;
+    site.heal_disks().map_err(|error| Broke::after(&error))?;
     let recovered = site::recover(site, &metered.cuts).map_err(|error| Broke::after(&error))?;
     let faults: Vec<Moment> = metered.faults().collect();
     let lost = recovered.iter().filter(|one| one.has_lost_all());

@@ -1,6 +1,7 @@
 //! A node's disk of its own, whose power can be cut.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fs, io};
 
 use fault::disk::{self, Cut, Disk};
@@ -73,6 +74,21 @@ impl Node {
             false => Ok(()),
         })
         .map(drop)
+    }
+
+    /// Slows the disk of its data down, or heals it.
+    pub(crate) fn slow_disk(&mut self, slow: Option<(DiskRequest, Duration)>) -> Result<(), Error> {
+        let mut is_first = true;
+        let slowed =
+            self.with_disks("slowing", |disk, _| match (slow, std::mem::take(&mut is_first)) {
+                (Some((at, by)), true) => disk.slow_from(at, by),
+                (None, true) => disk.heal(),
+                (_, false) => Ok(()),
+            })?;
+        match slowed.is_empty() {
+            true => Err(self.program.state("slowing", "has no disk of its own")),
+            false => Ok(()),
+        }
     }
 
     /// Switches its disk on, if it is off since a cut.
