@@ -182,8 +182,8 @@ fn sides_with_a_rate_are_told_apart_by_their_latency() {
     }
 }
 
-/// A comparison in which nothing depends on the figures.
-const SHORT: [&str; 6] = ["-c", "1", "--max-time", "16s", "-M", "prepared"];
+/// A comparison in which nothing depends on the figures. The pilots take 12 s of it.
+const SHORT: [&str; 6] = ["-c", "1", "--max-time", "24s", "-M", "prepared"];
 
 #[test]
 fn an_interrupted_comparison_keeps_what_it_has() {
@@ -367,7 +367,7 @@ fn servers_of_the_users_are_compared_and_left_as_they_were() {
     let Host::Unix(socket) = a.endpoint().host else { panic!("a Unix socket") };
     let other = Endpoint { host: Host::Unix(socket.join(".")), ..a.endpoint() }.to_string();
     let ways = ["compare", "--a-conninfo", &places[0], "--b-conninfo", &other, "--no-init"];
-    let said = desk.pgrig(&[&ways[..], &SHORT, &["-f", "theirs.sql"]].concat()).ended(0);
+    let said = desk.pgrig(&[&ways[..], &longer, &["-f", "theirs.sql"]].concat()).ended(0);
     assert!(said.out.contains("Both sides were sessions of one server"), "{}", said.out);
 
     // A row of theirs that one side lacks is found, in partitions as well.
@@ -390,7 +390,7 @@ fn one_cpu_is_a_doubt() {
     let output = std::process::Command::new("taskset")
         .args(["-c", "0", env!("CARGO_BIN_EXE_pgrig")])
         .args(ITSELF)
-        .args(["--max-time", "16s"])
+        .args(["--max-time", "24s"])
         .current_dir(desk.path(""))
         .output()
         .expect("taskset of util-linux");
