@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test setup-bench test test-fast check bench extension site dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-states soak-isolation soak-failover soak-kills attack clean
+.PHONY: demo build setup setup-test setup-bench test test-fast check bench extension site dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-states soak-isolation soak-failover soak-kills tail attack clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -33,6 +33,10 @@ extension:
 test-fast:
 	@cargo test --workspace --locked --lib --bins --test architecture --test virtual_time --test language --test study \
 	    --test records --test html --test text --test verdicts --test histories
+
+# Planted causes of slow transactions, each twenty times (PGRIG_TAIL_RUNS): the right one must be named first.
+tail:
+	@cargo test --locked -p pgrig --test tail -- --ignored --nocapture
 
 # The pages as a site with search, into target/site/book.
 site:

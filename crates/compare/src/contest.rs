@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use load::{Control, Limit, Plan, Urgency, WarmUp, Workload};
 use record::comparison::{
-    Background, Floor, Instances, Look, Metric, Profile, Ratio, Renewal, Wait,
+    Background, Floor, Instances, Look, Metric, Profile, Ratio, Renewal, Tails, Wait,
 };
 use record::{Conditions, Series};
 use server::Client;
@@ -76,6 +76,8 @@ pub struct Contest<'a> {
     pub deciding: f64,
     /// Sample where the servers' CPU time goes, during the first segment.
     pub has_profile: bool,
+    /// Sample both servers, and attribute slow transactions to their causes.
+    pub has_tail: bool,
     /// Measure for so long at most, the pilot included.
     pub max_time: Duration,
     /// Interrupts it.
@@ -99,6 +101,8 @@ pub struct Contested {
     pub background: [Background; 2],
     /// The clients' waits.
     pub waits: Vec<Wait>,
+    /// The slow transactions of both sides by cause, where that was asked for.
+    pub tails: Tails,
     /// The series from which the ratios of throughput and latency are computed.
     pub series: Vec<Series>,
     /// The observed conditions of machine and generator.

@@ -19,6 +19,7 @@ use crate::observation::{self, Octet, Segment};
 use crate::pilot::Shape;
 use crate::profile::{self, Profiler};
 use crate::schedule;
+use crate::tails::TailWatch;
 use crate::tidy::{self, Tidied};
 use crate::waits::{self, Watch};
 
@@ -275,7 +276,10 @@ impl<'c, 'a> Course<'c, 'a> {
         let sides = self.contest.arena.sides();
         let mut meter = Meter::new(sides);
         let watch = Watch::new(sides, plan.seed);
-        let outcome = load::run(&plan, &own, Instant::now(), &mut |event| {
+        let origin = Instant::now();
+        let workloads = &self.contest.workloads;
+        let tails = plan.slowest.then(|| TailWatch::begin(sides, workloads, origin));
+        let outcome = load::run(&plan, &own, origin, &mut |event| {
             if self.contest.control.urgency() != Urgency::None && stop.is_none() {
                 stop = Some(Stop::Interrupted);
                 own.interrupt();
@@ -325,6 +329,9 @@ impl<'c, 'a> Course<'c, 'a> {
             side: "A or B".to_owned(),
             source: Box::new(source),
         })?;
+        if let Some(tails) = tails {
+            tails.end(&outcome, of_a, warm_blocks, &mut self.found.tails);
+        }
         if let Some(profiler) = profiler {
             match profiler.end() {
                 Ok(profile) => self.found.profile = Some(profile),
@@ -375,6 +382,7 @@ impl<'c, 'a> Course<'c, 'a> {
             seed,
             limit: Limit::Time { warm_up: WarmUp::Fixed(0), window_ms },
             blocks: Some(Blocks { length_ms, rest_ms, sides, order }),
+            slowest: self.contest.has_tail,
             ..self.contest.plan(workloads.concat(), length_ms)
         }
     }

@@ -46,6 +46,7 @@ mod same;
 mod schedule;
 mod settings;
 mod side;
+mod tails;
 mod tidy;
 mod turns;
 mod waits;

@@ -67,6 +67,7 @@ pub fn measure(
         },
         deciding: CONFIDENCE,
         has_profile: common.has_profile,
+        has_tail: common.has_tail,
         max_time: common.max_time,
         control,
     };
@@ -118,6 +119,7 @@ pub fn measure(
     found.figures = figures.map(|figure| figure.under(&conditions)).collect();
     found.instances = instances;
     (found.waits, found.doubts, found.looks) = (waits, doubts, looks);
+    found.tails = contested.tails;
     found.doubts.extend(crashes);
     if found.stop != Stop::Died {
         found.plans = plans::compare(contest.arena.sides(), &contest.workloads, common.seed);
@@ -163,6 +165,7 @@ fn blank(subject: Subject, rate: Option<f64>, common: &Common) -> Comparison {
         instances: Instances::default(),
         background: Default::default(),
         waits: Vec::new(),
+        tails: Default::default(),
         plans: Vec::new(),
         profile: None,
         conditions: Default::default(),

@@ -83,11 +83,13 @@ fn look(
     counts
 }
 
-/// Sessions of other databases and pgrig's own are not the clients'.
+/// Sessions of other databases and pgrig's own are not the clients'. The wait event tells whether one is
+/// at work: while it sends an answer it is idle by its state.
 const ACTIVITY: &str = "
     SELECT coalesce(wait_event_type || ':' || wait_event, 'CPU'), count(*)
     FROM pg_stat_activity
-    WHERE state = 'active' AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+    WHERE state IS NOT NULL AND wait_event IS DISTINCT FROM 'ClientRead'
+      AND backend_type IN ('client backend', 'parallel worker') AND pid <> pg_backend_pid()
       AND datname = current_database()
     GROUP BY 1";
 

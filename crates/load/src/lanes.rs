@@ -11,6 +11,7 @@ use os::limits::OpenFiles;
 use rustix::event::{EventfdFlags, eventfd};
 use script::Prng;
 use stats::Latency;
+use tail::Slowest;
 use wire::conninfo::Conninfo;
 
 use crate::{
@@ -245,6 +246,7 @@ impl Lanes {
                 OnLoss::Reconnect => Some(Standstills::default()),
             },
             longest_ns: 0,
+            slowest: plan.slowest.then(Slowest::default),
             open: Open::default(),
             statements: statements(program),
             scripts: match &program.scripts[..] {
@@ -325,6 +327,7 @@ fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
         aborted: totals.aborted,
         first_errors: totals.first_errors,
         longest_ns: totals.longest_ns,
+        slowest: totals.slowest.unwrap_or_default(),
         open: totals.open,
         statements: totals.statements.into_iter().map(lane_statements).collect(),
         scripts: totals.scripts,

@@ -274,6 +274,7 @@ mod tests {
         for (number, (at_ms, ending, retries)) in done.iter().enumerate() {
             let done = Finished {
                 workload: 0,
+                backend: 0,
                 script: 0,
                 ending: *ending,
                 scheduled: (at_ms - 5) * MS,

@@ -8,6 +8,7 @@ use record::{
 };
 use serde::{Deserialize, Serialize};
 use stats::Latency;
+use tail::Slowest;
 
 use crate::Standstill;
 
@@ -45,6 +46,8 @@ pub struct Outcome {
     pub messages_dropped: u64,
     /// A log of transactions could not be written to its end.
     pub log_is_cut: bool,
+    /// One entry a workload: the slowest transactions of the window, where they were asked for.
+    pub slowest: Vec<Slowest>,
 }
 
 /// One script's share of a workload: what ended in the window; without a warm-up, as pgbench counts,

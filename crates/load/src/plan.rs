@@ -30,6 +30,9 @@ pub struct Plan {
     pub drain_ms: Option<u64>,
     /// Length of an interval, in milliseconds: how often a lane hands over what it counted.
     pub interval_ms: u64,
+    /// Keep the slowest transactions of the window, each with its backend.
+    #[serde(default)]
+    pub slowest: bool,
     /// Workloads in turn instead of at once.
     #[serde(default)]
     pub blocks: Option<Blocks>,
@@ -65,6 +68,7 @@ impl Plan {
             limit,
             drain_ms: None,
             interval_ms: 1_000,
+            slowest: false,
             blocks: None,
             statements: false,
             log: None,

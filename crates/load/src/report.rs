@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use record::{Interval, Phase, SocketIo, histogram_text};
 use serde::{Deserialize, Serialize};
 use stats::Latency;
+use tail::Slowest;
 use wire::startup::ConnectionLimit;
 
 use crate::{
@@ -170,6 +171,9 @@ pub(crate) struct LaneWorkload {
     /// The first error of each kind.
     pub(crate) first_errors: FirstErrors,
     pub(crate) longest_ns: u64,
+    /// The slowest transactions, where they were asked for.
+    #[serde(default)]
+    pub(crate) slowest: Slowest,
     /// Stretches in which nothing succeeded: from and to, in nanoseconds since the run began.
     pub(crate) standstills: Vec<(u64, u64)>,
     pub(crate) open: Open,

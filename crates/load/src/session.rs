@@ -35,6 +35,8 @@ use reply::Reply;
 pub(crate) struct Session {
     /// pgbench's client number, over all lanes and generators.
     pub(crate) id: u32,
+    /// Process id of its server session, as the server told it; 0 if it told none.
+    pub(crate) backend: i32,
     /// Index of its workload.
     pub(crate) workload: usize,
     pub(crate) state: SessionState,
@@ -144,6 +146,7 @@ impl Session {
         }
         Session {
             id,
+            backend: 0,
             workload,
             state: SessionState::Idle,
             variables,

@@ -8,6 +8,7 @@ use record::{
 };
 use script::{Names, Script};
 use stats::Latency;
+use tail::Slowest;
 
 use crate::{
     CommandPlace, End, GeneratorOutcome, Limit, Outcome, Plan, ScriptOutcome, Workload,
@@ -34,6 +35,7 @@ pub(crate) fn sum_up(
     let disconnecting = phase(lanes.iter().map(|lane| (&lane.disconnecting, lane.disconnect_span)));
     let messages_dropped = lanes.iter().map(|lane| lane.messages_dropped).sum();
     let log_is_cut = lanes.iter().any(|lane| lane.log_is_cut);
+    let mut slowest = Vec::new();
     let mut by_workload: Vec<Vec<LaneWorkload>> = plan.workloads.iter().map(|_| vec![]).collect();
     for lane in lanes {
         for (shares, share) in by_workload.iter_mut().zip(lane.workloads) {
@@ -42,7 +44,10 @@ pub(crate) fn sum_up(
     }
     let (mut workloads, mut scripts) = (Vec::new(), Vec::new());
     let (mut standstills, mut first_errors) = (Vec::new(), Vec::new());
-    for (index, (workload, shares)) in plan.workloads.iter().zip(by_workload).enumerate() {
+    for (index, (workload, mut shares)) in plan.workloads.iter().zip(by_workload).enumerate() {
+        let mut own = Slowest::default();
+        shares.iter_mut().for_each(|share| own.merge(std::mem::take(&mut share.slowest)));
+        slowest.push(own);
         standstills.push(standstill::common(shares.iter().map(|share| &share.standstills[..])));
         first_errors.push(first_places(&shares));
         let own = || intervals.iter().filter(|interval| interval.workload == index);
@@ -85,6 +90,7 @@ pub(crate) fn sum_up(
         end: End::Completed,
         messages_dropped,
         log_is_cut,
+        slowest,
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use record::{Counts, Interval, Moment, histogram_text};
 use serde::{Deserialize, Serialize};
 use stats::Latency;
+use tail::{Slow, Slowest};
 
 use crate::grid::{DRAIN, Grid};
 use crate::standstill::Standstills;
@@ -52,6 +53,8 @@ pub(crate) struct Totals {
     pub(crate) standstills: Option<Standstills>,
     /// Longest latency inside the window, in nanoseconds.
     pub(crate) longest_ns: u64,
+    /// The slowest transactions of the window; none where they were not asked for.
+    pub(crate) slowest: Option<Slowest>,
     /// The transactions that had not ended at the close.
     pub(crate) open: Open,
     /// Per script, per command; empty where it was not asked for.
@@ -117,6 +120,8 @@ impl Ending {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finished {
     pub(crate) workload: usize,
+    /// Process id of its server session.
+    pub(crate) backend: i32,
     pub(crate) script: usize,
     pub(crate) ending: Ending,
     /// The moment at which it should have started.
@@ -210,6 +215,17 @@ impl Tally {
         }
         if latency > totals.longest_ns && grid.in_window(done.ended) {
             totals.longest_ns = latency;
+        }
+        if let Some(slowest) = &mut totals.slowest
+            && latency > slowest.floor_ns()
+            && grid.in_window(done.ended)
+        {
+            slowest.take(Slow {
+                backend: done.backend,
+                scheduled: done.scheduled,
+                began: done.began,
+                ended: done.ended,
+            });
         }
     }
 

@@ -323,6 +323,8 @@ pub struct OurOptions {
     pub check: bool,
     /// `--serve`
     pub serve: bool,
+    /// `--tail`
+    pub tail: bool,
     /// `--reconnect`
     pub on_loss: OnLoss,
     /// `--metrics`
@@ -382,6 +384,7 @@ impl Default for OurOptions {
             baseline: false,
             check: false,
             serve: false,
+            tail: false,
             on_loss: OnLoss::Abort,
             metrics: None,
             influx: None,

@@ -23,6 +23,8 @@ pub struct Page<'a> {
     pub began: SystemTime,
     /// Results of the measurement.
     pub outcome: &'a Outcome,
+    /// Slow transactions by cause, where that was asked for.
+    pub tail: Option<&'a tail::Tail>,
     /// The windows of a search, where it was one.
     pub curve: Option<&'a Curve>,
     /// Result of the search, in words; empty if it was none.

@@ -14,6 +14,7 @@ mod plan;
 mod progress;
 mod results;
 mod tables;
+mod tail;
 mod vacuum;
 
 use std::time::Instant;
@@ -96,6 +97,10 @@ pub(crate) fn run(
         }
         false => None,
     };
+    let sampling = match options.ours.tail {
+        true => Some(tail::Sampling::begin(&conninfo, clock.origin)?),
+        false => None,
+    };
     let (found, outcome);
     let (options, outcome, search) = match &options.ours.find {
         None => {
@@ -108,8 +113,15 @@ pub(crate) fn run(
         }
     };
     hosts.into_iter().for_each(host::end);
-    let results =
-        Results { options, tables: &tables, outcome, search, baseline: baseline.as_ref() };
+    let tail = sampling.map(|sampling| sampling.end(outcome, plan::is_open(options)));
+    let results = Results {
+        options,
+        tables: &tables,
+        outcome,
+        search,
+        baseline: baseline.as_ref(),
+        tail: tail.as_ref(),
+    };
     let (block, lines) = (results.words().block(), ours::lines(&results));
     // pgbench leaves at once then and says nothing of what it has counted.
     if !matches!(outcome.end, End::ExitedOnAbort(_)) {
@@ -126,6 +138,7 @@ pub(crate) fn run(
             scale: tables.scale,
             began: clock.wall,
             outcome,
+            tail: tail.as_ref().and_then(|found| found.tail.as_ref()),
             curve: search.map(|search| &search.curve),
             found: search.map_or("", |search| &search.words),
         })

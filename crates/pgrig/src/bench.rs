@@ -159,6 +159,7 @@ fn page(page: &Page<'_>) -> String {
         words: page.words.to_owned(),
         what: page.what.to_owned(),
         started_at: began.unwrap_or_default(),
+        tail: page.tail.cloned(),
         window: outcome.window,
         connecting: outcome.connecting.clone(),
         disconnecting: outcome.disconnecting.clone(),

@@ -34,6 +34,7 @@ pub(crate) fn print(found: &Comparison) {
         terminal::result(format_args!("  {name:<40}{a:>12}{b:>12}   {ratio}   {said}"));
     }
     waits(found);
+    tails(found);
     plans(found);
     terminal::result("");
     let (clients, blocks, rest) = (found.clients, found.blocks(), found.rest_ms);
@@ -83,6 +84,15 @@ fn waits(found: &Comparison) {
         let (a, b) = (wait.a * 100.0, wait.b * 100.0);
         let name = format!("time in {}, %", wait.event);
         terminal::result(format_args!("  {name:<40}{a:>12.1}{b:>12.1}"));
+    }
+}
+
+fn tails(found: &Comparison) {
+    for (side, tail) in [("A", &found.tails.a), ("B", &found.tails.b)] {
+        let Some(tail) = tail else { continue };
+        terminal::result(format_args!("  tail of {side}: {}", tail.basis()));
+        terminal::result(format_args!("    by cause: {}", tail.causes_line()));
+        terminal::result(format_args!("    by wait event: {}", tail.waits_line()));
     }
 }
 

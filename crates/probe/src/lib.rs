@@ -9,11 +9,13 @@
 //! Reading order: `probes` is the sampler and its thread, `node` one server in it, `session` the
 //! connection and its limits, `versions` what each PostgreSQL is asked,
 //! `looks` how often its sessions are looked at; `pooler` one PgBouncer,
+//! `activity` samples what every backend waits for, many times a second, for the tail of the latency;
 //! `remote` is a sampler on another host; `link` one link; `machine` and `group` read `/proc`; `log` reads the server's log.
 //!
 //! Limits: Linux; PostgreSQL 13 and later. What can not be read becomes a note and fails nothing.
 //! A backend that lives shorter than a second shows in CPU and counters, hardly among the sessions.
 
+mod activity;
 mod book;
 mod clock;
 mod error;
@@ -37,6 +39,7 @@ mod snapshot;
 mod standbys;
 mod versions;
 
+pub use activity::{ActivitySampler, SampledActivity};
 pub use error::ProbeError;
 pub use group::{ServerUse, Used, cpu_time_ns};
 pub use link::Tap;

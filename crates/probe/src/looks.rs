@@ -5,24 +5,27 @@
 
 use std::{
     collections::BTreeMap,
+    hash::{BuildHasher, RandomState},
     time::{Duration, Instant},
 };
 
 use spec::metrics;
+use stats::Prng;
 
 use crate::reading::Reading;
 
-/// Time between two looks at a server that answers quickly: ten a second and one to spare, since a
-/// look can be late.
-const PERIOD: Duration = Duration::from_millis(90);
+/// Mean time between two looks at a server that answers quickly. The moments are random: looks at equal
+/// distances would see the same part of whatever the server does as often.
+const PERIOD: Duration = Duration::from_millis(45);
 
 /// A look may keep its server busy for one part in so many: a server with thousands of sessions,
-/// which takes 10 ms to list them, is looked at twice a second.
+/// which takes 10 ms to list them, is looked at twice a second on average.
 const SHARE: u32 = 50;
 
 /// The looks of one server since its last sample.
 #[derive(Debug)]
 pub(crate) struct Looks {
+    prng: Prng,
     next: Instant,
     /// The shortest round trip so far: what a look costs without the wait for a CPU.
     fastest: Duration,
@@ -34,7 +37,8 @@ pub(crate) struct Looks {
 impl Looks {
     pub(crate) fn from(now: Instant) -> Looks {
         let (taken, sums) = (0, BTreeMap::new());
-        Looks { next: now + PERIOD, fastest: Duration::MAX, since: now, taken, sums }
+        let prng = Prng::new(RandomState::new().hash_one(0));
+        Looks { prng, next: now + PERIOD, fastest: Duration::MAX, since: now, taken, sums }
     }
 
     /// Time of the next look.
@@ -52,11 +56,12 @@ impl Looks {
         }
     }
 
-    /// Looks again a period after the last look began, or after `ended` where that has passed.
+    /// Looks again a while after the last look began, or after `ended` where that has passed.
     pub(crate) fn put_off(&mut self, began: Instant, ended: Instant) {
         let paced = if self.fastest == Duration::MAX { PERIOD } else { self.fastest * SHARE };
+        let gap = PERIOD.max(paced).mul_f64(0.5 + self.prng.unit());
         // From when it was due: a look that came late does not make all later ones late.
-        self.next = (self.next.min(began) + PERIOD.max(paced)).max(ended);
+        self.next = (self.next.min(began) + gap).max(ended);
     }
 
     /// The means since the last call, and how many looks a second they rest on. Events that were
@@ -86,11 +91,15 @@ mod tests {
     fn a_second_of_looks_becomes_means_and_a_rate() {
         let start = Instant::now();
         let mut looks = Looks::from(start);
+        let mut gaps = Vec::new();
         for n in 0..10 {
-            assert_eq!(looks.next(), start + PERIOD * (n + 1));
+            let due = looks.next();
             let seen = if n < 4 { vec![("Lock:tuple".to_owned(), 2.0)] } else { Vec::new() };
-            looks.take(looks.next(), looks.next() + MS, seen);
+            looks.take(due, due + MS / 2, seen);
+            gaps.push(looks.next() - due);
         }
+        assert!(gaps.iter().all(|gap| (PERIOD / 2..=PERIOD * 3 / 2).contains(gap)), "{gaps:?}");
+        assert!(gaps.iter().any(|gap| *gap != gaps[0]), "random moments: {gaps:?}");
         let readings = looks.drain(start + Duration::from_secs(1));
         let values: Vec<_> = readings.iter().map(|r| (r.label.as_str(), r.value)).collect();
         assert_eq!(values, [("Lock:tuple", 0.8), ("", 10.0)]);
@@ -102,9 +111,10 @@ mod tests {
         let start = Instant::now();
         let mut looks = Looks::from(start);
         looks.take(start, start + MS * 10, Vec::new());
-        assert_eq!(looks.next(), start + MS * 500);
+        let apart = looks.next() - start;
+        assert!((MS * 250..=MS * 750).contains(&apart), "{apart:?}");
         // What had to wait for a CPU did not become more costly.
-        looks.take(start, start + MS * 700, Vec::new());
-        assert_eq!(looks.next(), start + MS * 700);
+        looks.take(start, start + MS * 900, Vec::new());
+        assert_eq!(looks.next(), start + MS * 900);
     }
 }

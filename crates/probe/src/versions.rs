@@ -100,13 +100,17 @@ fn activity() -> Part {
     Part { view: "pg_stat_activity", sql }
 }
 
-/// Active sessions of the watched database by what they wait for. One that waits for its client's
-/// next message works on nothing, whatever its state says.
+/// Sessions of the watched database that are at work, with their parallel workers, by what they wait
+/// for. The wait event tells, not the state: one that waits for its client's next message works on
+/// nothing, and one that sends an answer or reads a statement is on a CPU while it is idle by its
+/// state. A session that this role may not look at has no state.
 pub(crate) fn waits() -> String {
     format!(
         "SELECT /* {APPLICATION} */ coalesce(s.wait_event_type || ':' || s.wait_event, 'CPU'), \
-         count(*)::float8 FROM pg_stat_activity s WHERE {CLIENTS} AND s.state = 'active' \
-         AND s.wait_event IS DISTINCT FROM 'ClientRead' GROUP BY 1"
+         count(*)::float8 FROM pg_stat_activity s \
+         WHERE s.datname = $1 AND s.backend_type IN ('client backend', 'parallel worker') \
+         AND s.application_name <> '{APPLICATION}' AND s.pid <> pg_backend_pid() \
+         AND s.state IS NOT NULL AND s.wait_event IS DISTINCT FROM 'ClientRead' GROUP BY 1"
     )
 }
 

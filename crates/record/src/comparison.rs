@@ -15,6 +15,7 @@ mod instances;
 mod metric;
 mod ratio;
 mod sides;
+mod tails;
 
 use std::collections::BTreeMap;
 
@@ -27,6 +28,7 @@ pub use files::{COMPARISON, is_comparison, make_directory};
 pub use instances::{Floor, Instances, Renewal, SPREAD_ASSUMED};
 pub use metric::Metric;
 pub use ratio::Ratio;
+pub use tails::Tails;
 
 /// The version of `comparison.json` that this pgrig writes and reads.
 pub const FORMAT: u32 = 2;
@@ -107,6 +109,9 @@ pub struct Comparison {
     pub background: [Background; 2],
     /// Wait events of the clients, the largest difference first.
     pub waits: Vec<Wait>,
+    /// The slow transactions of both sides by cause, where that was asked for.
+    #[serde(default, skip_serializing_if = "Tails::is_empty")]
+    pub tails: Tails,
     /// Statements whose plans differ or cost most.
     pub plans: Vec<PlanPair>,
     /// Profile of the servers' CPU time, if one was asked for.

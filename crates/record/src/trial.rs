@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use spec::Metric;
 use stats::Latency;
+use tail::Tail;
 
 use crate::{Counts, Ending, HostUse, Moment, Note, NoteKind, PlannedTrial, Witness};
 
@@ -56,6 +57,9 @@ pub struct Trial {
     /// not known, because something had not ended when the window closed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub at_least: BTreeMap<String, BTreeSet<String>>,
+    /// Its slow transactions by cause, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<Tail>,
     /// Anomalies in its clients' history: the smallest witness of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub witnesses: Vec<Witness>,
@@ -84,6 +88,7 @@ impl PlannedTrial {
             workloads: Vec::new(),
             generator: Generator::default(),
             hosts: Vec::new(),
+            tail: None,
             witnesses: Vec::new(),
             metrics: BTreeMap::new(),
             at_least: BTreeMap::new(),

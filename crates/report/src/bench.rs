@@ -16,7 +16,7 @@ use crate::page::rendered;
 use crate::search::Search;
 use crate::timeline::{self, Timeline, timeline};
 use crate::view::Table;
-use crate::{data, latency_tables, number};
+use crate::{data, latency_tables, number, tail_tables};
 
 /// Cells of the time axis: more than a screen has room for is not drawn.
 const CELLS_MAX: usize = 1200;
@@ -48,6 +48,8 @@ pub struct Bench {
     pub samples: Vec<Sample>,
     /// Events.
     pub marks: Vec<Mark>,
+    /// Slow transactions by cause.
+    pub tail: Option<tail::Tail>,
     /// Server and machine.
     pub facts: Vec<Fact>,
     /// Latency over load, where the run belongs to a search.
@@ -69,7 +71,8 @@ impl Bench {
         };
         timeline::rank_waits(course.iter_mut());
         let trials = [evidence.trial];
-        let (latency_tables, percentiles) = latency_tables::latency(&[self.group()], &trials);
+        let (mut latency_tables, percentiles) = latency_tables::latency(&[self.group()], &trials);
+        latency_tables.extend(tail_tables::tables(&[("", self.tail.as_ref())]));
         let charts = course.iter().map(|course| self.chart(&trials[0], course));
         let figures = Json::Object(vec![
             ("trials", Json::List(charts.collect())),

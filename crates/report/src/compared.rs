@@ -10,6 +10,7 @@ use crate::json::Json;
 use crate::number;
 use crate::page::ComparedPage;
 use crate::page::rendered;
+use crate::tail_tables;
 use crate::view::{Answer, Cell, Outcome, Table};
 
 /// Looks that a chart draws at most: more than a screen has room for.
@@ -33,6 +34,7 @@ pub fn compared(found: &Comparison) -> String {
         curves: (0..curves.len()).collect(),
         figures: figures(&found.figures, SIDES, &note(found)),
         waits: (!found.waits.is_empty()).then(|| waits(&found.waits, SIDES)),
+        tails: tail_tables::tables(&[("A", found.tails.a.as_ref()), ("B", found.tails.b.as_ref())]),
         flame: found.profile.as_ref().and_then(flame::graph),
         is_running: found.stop == Stop::Running,
         plans: found.plans.iter().map(plan).collect(),

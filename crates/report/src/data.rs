@@ -53,6 +53,7 @@ fn panel(panel: &Panel) -> Json {
         ("title", Json::text(&panel.title)),
         ("unit", Json::text(&panel.unit)),
         ("style", Json::text(style)),
+        ("step", Json::Number(panel.step_s)),
         ("series", Json::list(&panel.series, series)),
     ])
 }

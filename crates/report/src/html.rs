@@ -8,7 +8,7 @@ use crate::report::Report;
 use crate::view::Table;
 use crate::{
     claims, comparison, data, environment, glance, latency_tables, pairs, picture, proof, tables,
-    trust, witnesses,
+    tail_tables, trust, witnesses,
 };
 
 /// Anchor and title of each section, in the order of the page.
@@ -41,6 +41,7 @@ impl Report<'_> {
         let (charts, positions) = self.charts();
         let (pairs, curves) = pairs::pairs(study, &self.pairs, comparisons.data.len());
         let curves = comparisons.data.into_iter().chain(curves).collect();
+        latency_tables.extend(tail_tables::of_groups(&self.groups, trials));
         latency_tables.iter_mut().skip(LATENCY_TABLES_MAX).for_each(|table| table.folded = true);
         let has_percentiles = !percentiles.is_empty();
         let data = Json::Object(vec![

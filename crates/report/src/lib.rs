@@ -33,6 +33,7 @@ mod picture;
 mod proof;
 mod search;
 mod tables;
+mod tail_tables;
 mod timeline;
 mod trust;
 mod why;

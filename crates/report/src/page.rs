@@ -179,6 +179,8 @@ pub(crate) struct ComparedPage {
     pub(crate) figures: Table,
     /// Wait events of the clients.
     pub(crate) waits: Option<Table>,
+    /// Slow transactions by cause.
+    pub(crate) tails: Vec<Table>,
     /// Flame graph of the CPU time, as SVG.
     pub(crate) flame: Option<String>,
     /// True if more is to come.

@@ -43,6 +43,9 @@ pub(crate) struct Panel {
     /// Unit of the y axis.
     pub(crate) unit: String,
     pub(crate) style: Style,
+    /// Width of one of its cells, seconds: readings of a second are drawn as what they are, however
+    /// fine the grid of the other panels is.
+    pub(crate) step_s: f64,
     pub(crate) series: Vec<Series>,
 }
 
@@ -147,6 +150,13 @@ impl Grid {
     /// Seconds since the load began; negative before.
     fn seconds(&self, at: Moment) -> f64 {
         (at.0 as f64 - self.zero.0 as f64) / 1e9
+    }
+
+    /// The same time in cells of a second at least, for what is read once a second.
+    fn of_seconds(&self) -> Grid {
+        let step_s = self.step_s.max(1.0);
+        let cells = (self.cells as f64 * self.step_s / step_s).ceil() as usize;
+        Grid { step_s, cells, ..*self }
     }
 
     /// The cell that a moment falls into.

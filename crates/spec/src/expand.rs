@@ -231,6 +231,7 @@ fn point(
         ),
         checks: check::checks(&fields, &built.topology, tables.folder),
         must_be_steady: fields.boolean("steady").unwrap_or(true),
+        has_tail: fields.boolean("tail").unwrap_or(false),
         needs: needs(&fields),
         unfit: fields.choice("unfit", UNFIT).unwrap_or(Unfit::Skip),
         rounds: plan.rounds,

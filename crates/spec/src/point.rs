@@ -47,6 +47,8 @@ pub struct Point {
     /// True if it counts only where its throughput was steady; not where unsteadiness is what it is
     /// about.
     pub must_be_steady: bool,
+    /// Slow transactions are attributed to their causes: the server that has the data is sampled.
+    pub has_tail: bool,
     /// Permissions that the machine must give besides those that its nodes ask for.
     pub needs: Vec<Requirement>,
     /// The treatment of the point where the machine or the variant cannot run it.

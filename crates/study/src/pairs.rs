@@ -148,6 +148,7 @@ impl PairsOrder<'_> {
             // Verdicts are corrected for several claims when they are made.
             deciding: CONFIDENCE,
             has_profile: false,
+            has_tail: false,
             max_time: Duration::from_millis(pairs.max_ms),
             control: self.control,
         };

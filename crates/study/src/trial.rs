@@ -21,6 +21,7 @@ pub(crate) mod result;
 pub(crate) mod samplers;
 pub(crate) mod stage;
 pub(crate) mod steadiness;
+pub(crate) mod tail;
 pub(crate) mod watch;
 pub(crate) mod watchdog;
 pub(crate) mod watchers;
@@ -173,13 +174,14 @@ fn attempt(
         patiently(other_limit, "the preparation", || prepare(order, site))?;
     order.begins(&blank.trial).map_err(Broke::Record)?;
     seen.has_begun = true;
-    let (loaded, metered, readings, watched) = patiently(load_limit, "the load", || {
+    let (loaded, metered, readings, sampled, watched) = patiently(load_limit, "the load", || {
         let samplers = Samplers::start(point, site, order.fleet, order.origin)
             .map_err(|error| Broke::by(&error))?;
         let watchers = Watchers::start(site, order.origin);
         let (loaded, metered) = load(order, site, &samplers, observe);
         // They are stopped whatever became of the load: they hold connections.
-        Ok((loaded, metered, samplers.stop(order.fleet), watchers.stop()))
+        let (readings, sampled) = samplers.stop(order.fleet);
+        Ok((loaded, metered, readings, sampled, watchers.stop()))
     })?;
     let nodes = point.topology.nodes.iter().filter(|node| node.is_postgres());
     let nodes = nodes.map(|node| node.name.as_str());
@@ -202,7 +204,17 @@ fn attempt(
         found.add(watched.outcome(window, metered.marks.first().map(|mark| mark.at)));
     }
     let data_host = site.data_node().host().map(str::to_owned);
-    Ok(Loaded { outcome, readings, metered, warmed, crossings, messages, found, data_host })
+    Ok(Loaded {
+        outcome,
+        readings,
+        sampled,
+        metered,
+        warmed,
+        crossings,
+        messages,
+        found,
+        data_host,
+    })
 }
 
 /// A check that fails after an action that failed is due to that action.

@@ -37,6 +37,7 @@ impl Diary {
 impl Session {
     /// The server process that serves this connection.
     pub(crate) fn hears_backend(&mut self, backend: i32) {
+        self.backend = backend;
         if let Some(diary) = self.diary() {
             (diary.backend, diary.is_told) = (backend, false);
         }

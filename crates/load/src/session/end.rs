@@ -42,6 +42,7 @@ impl Session {
             .is_some_and(|limit| now.saturating_sub(self.scheduled) > limit);
         let done = Finished {
             workload: self.workload,
+            backend: self.backend,
             script: self.script,
             ending,
             scheduled: self.scheduled,

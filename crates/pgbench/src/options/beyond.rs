@@ -253,6 +253,17 @@ pub(super) static BEYOND: &[Row] = &[
             Ok(())
         },
     ),
+    Row::flag(
+        "tail",
+        &[(Beyond, "sample what every backend waits for, and say what the slowest transactions waited for")],
+        |given| set(&mut given.ours.tail),
+    )
+    .fits(|given| {
+        given.find.is_some().then_some(
+            "a search runs many windows and cannot be used with --tail: run it at the rate found",
+        )
+    })
+    .not_compared("use pgrig compare --tail"),
     Row::value(
         "warmup",
         "auto|SECONDS",

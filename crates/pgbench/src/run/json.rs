@@ -17,6 +17,7 @@
 //! | `steady` | whether throughput was steady in it, from when on, and how much it was |
 //! | `rate_not_reached` | of a rate that the clients fell behind: `asked`, `reached`, `backlog`; else null |
 //! | `baseline` | with `--baseline`, the same load on a server that does nothing |
+//! | `tail` | with `--tail`, slow transactions by cause and by wait event |
 //! | `standstills` | with `--reconnect`, when no transaction succeeded |
 //! | `search` | of `--find-rate` and `--find-clients`: what was found, and every window |
 //! | `latency`, `service`, `lag` | from the intended start; from the send; behind schedule |
@@ -28,7 +29,7 @@
 //! | `intervals` | every interval, warm-up included |
 
 use load::{End, GeneratorOutcome, HostOutcome, OnLoss};
-use record::{Counts, Interval, Phase};
+use record::{Counts, Generator, Interval, Phase};
 use serde_json::{Value, json};
 use stats::{Latency, SteadyState, Unsteady};
 
@@ -88,6 +89,7 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
             "transactions_per_second": baseline.rate,
             "latency": latency(&baseline.latency),
         })),
+        "tail": results.tail.and_then(|found| found.tail.as_ref()),
         "standstills": outcome.standstills[0]
             .iter()
             .map(|one| json!({"from_ns": one.from.0, "to_ns": one.to.0}))
@@ -105,22 +107,26 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
         "statements": workload.statements.iter().map(statement).collect::<Value>(),
         "connecting": phase(&outcome.connecting),
         "disconnecting": phase(&outcome.disconnecting),
-        "generator": {
-            "processes": outcome.generator.processes,
-            "lanes": outcome.generator.lanes,
-            "cpu_ns": outcome.generator.cpu_ns,
-            "busy_share_max": outcome.generator.busy_share_max,
-            "lag_p99_ns": outcome.generator.lag_p99_ns,
-            "lag_max_ns": outcome.generator.lag_max_ns,
-            "lag_share": outcome.generator.lag_share,
-            "run_delay_share": outcome.generator.run_delay_share,
-            "io": outcome.generator.io,
-            "limit": limit(&outcome.generator),
-        },
+        "generator": generator(&outcome.generator),
         "hosts": outcome.hosts.iter().zip(&outcome.generators).map(host).collect::<Value>(),
         "intervals": outcome.intervals.iter().map(interval).collect::<Value>(),
     });
     format!("{document:#}\n")
+}
+
+fn generator(generator: &Generator) -> Value {
+    json!({
+        "processes": generator.processes,
+        "lanes": generator.lanes,
+        "cpu_ns": generator.cpu_ns,
+        "busy_share_max": generator.busy_share_max,
+        "lag_p99_ns": generator.lag_p99_ns,
+        "lag_max_ns": generator.lag_max_ns,
+        "lag_share": generator.lag_share,
+        "run_delay_share": generator.run_delay_share,
+        "io": generator.io,
+        "limit": limit(generator),
+    })
 }
 
 fn options(results: &Results<'_>) -> Value {

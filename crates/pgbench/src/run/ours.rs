@@ -13,6 +13,7 @@ use super::figure::{grouped, short_ms};
 use super::hosts;
 use super::plan::is_open;
 use super::results::Results;
+use super::tail;
 
 pub(super) fn lines(results: &Results<'_>) -> String {
     let mut text = String::new();
@@ -46,6 +47,9 @@ pub(super) fn lines(results: &Results<'_>) -> String {
     if let Some(baseline) = results.baseline {
         line("baseline", against(baseline, results));
     }
+    if let Some(found) = results.tail {
+        tail_lines(found, &mut line);
+    }
     if results.options.clients > 1 && !results.options.connect_each {
         line("connecting", connecting(results));
     }
@@ -63,6 +67,21 @@ pub(super) fn lines(results: &Results<'_>) -> String {
         line("not like for like", "results are not described (--no-describe)".to_owned());
     }
     text
+}
+
+/// Slow transactions by cause and by wait event.
+fn tail_lines(found: &tail::Found, line: &mut impl FnMut(&str, String)) {
+    match &found.tail {
+        None => line("tail", "no transaction was slow".to_owned()),
+        Some(tail) => {
+            line("tail", tail.basis());
+            line("tail by cause", tail.causes_line());
+            line("tail by wait event", tail.waits_line());
+        }
+    }
+    for note in &found.notes {
+        line("tail", note.clone());
+    }
 }
 
 /// The percentiles that are printed.

@@ -77,6 +77,7 @@ pub(super) fn plan(
         // pgbench waits for every answer.
         drain_ms: None,
         interval_ms: options.ours.interval_ms,
+        slowest: options.ours.tail,
         blocks: None,
         statements: options.per_command,
         ledger: None,

@@ -12,6 +12,7 @@ use crate::words::{CommandWords, ScriptWords, Words};
 use super::baseline::Baseline;
 use super::find::Found;
 use super::tables::Tables;
+use super::tail;
 
 /// Everything that there is to tell about a run.
 pub(super) struct Results<'a> {
@@ -20,6 +21,8 @@ pub(super) struct Results<'a> {
     pub(super) outcome: &'a Outcome,
     /// The rig's performance against a server that does nothing.
     pub(super) baseline: Option<&'a Baseline>,
+    /// Slow transactions by cause.
+    pub(super) tail: Option<&'a tail::Found>,
     /// The search that this is the last run of.
     pub(super) search: Option<&'a Found>,
 }

@@ -82,6 +82,9 @@ pub(crate) struct CompareArguments {
     /// Where the record goes: a new or empty directory [default: runs/DATE-compare-N]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Sample what every backend waits for, and say what the slowest transactions of each side waited for
+    #[arg(long)]
+    pub(crate) tail: bool,
     /// Sample both servers with perf and draw a differential flame graph in the report
     #[arg(long)]
     pub(crate) profile: bool,

@@ -183,6 +183,7 @@ fn common(arguments: &CompareArguments) -> Result<Common, Complaint> {
         threshold: arguments.threshold.unwrap_or(THRESHOLD),
         by_threshold: arguments.threshold.is_some(),
         has_profile: arguments.profile,
+        has_tail: arguments.tail,
         until: None,
         confidence: CONFIDENCE,
         max_time: arguments.max_time,

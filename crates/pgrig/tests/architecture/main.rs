@@ -205,7 +205,7 @@ fn pure_rooms_have_no_clock_socket_thread_file_or_environment() {
 }
 
 /// Rooms that compute from their arguments alone.
-const PURE: [&str; 7] = ["wire", "script", "stats", "history", "crash", "spec", "verdict"];
+const PURE: [&str; 8] = ["wire", "script", "stats", "history", "crash", "tail", "spec", "verdict"];
 
 /// What a function of its arguments has no use for.
 const IMPURE: [&str; 9] = [

@@ -99,6 +99,36 @@ fn what_sessions_wait_for_is_seen_and_ends() {
 }
 
 #[test]
+fn as_many_sessions_are_seen_as_are_at_work() {
+    let bench = Bench::start(&[]);
+    let burns = "DO $$ DECLARE until timestamptz := clock_timestamp() + '3.5 s'; \
+                 BEGIN WHILE clock_timestamp() < until LOOP END LOOP; END $$";
+    // A leader and its workers, whose query holds them for long enough on any machine.
+    let in_parallel = "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; \
+                       SET jit = off; SET min_parallel_table_scan_size = 0; \
+                       SET min_parallel_index_scan_size = 0; SET statement_timeout = '3.5s'; \
+                       SELECT sum(sqrt(a.aid + b.aid)) FROM pgbench_accounts a, pgbench_accounts b";
+    let statements = ["SELECT pg_sleep(3.5)", "SELECT pg_sleep(3.5)", burns, in_parallel];
+    let running = Probes::start(bench.config(), Instant::now()).unwrap();
+    thread::scope(|scope| {
+        for statement in statements {
+            let mut client = bench.node.connect().unwrap();
+            // The parallel one ends at its time limit.
+            scope.spawn(move || client.batch_execute(statement).unwrap_or_default());
+        }
+    });
+    let readings = running.stop();
+    let most = |label: &str| {
+        let samples = of(&readings, "primary", "waiting_sessions").into_iter();
+        let own = samples.filter(|sample| sample.label == label).map(|sample| sample.value);
+        own.fold(0.0, f64::max)
+    };
+    // Whole seconds of one state: means of numbers that do not change.
+    assert!((most("Timeout:PgSleep") - 2.0).abs() < 1e-9, "{}", most("Timeout:PgSleep"));
+    assert!((3.6..=4.1).contains(&most("CPU")), "{}: one, a leader and two workers", most("CPU"));
+}
+
+#[test]
 fn a_standby_is_seen_with_its_lag() {
     let bench = Bench::start(&[]);
     let directory = tempfile::tempdir().unwrap();

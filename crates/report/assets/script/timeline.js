@@ -13,14 +13,14 @@ function timelineOf(data, host) {
     if (trial === state.trial) return;
     state.trial = trial;
     state.charts.forEach(destroyChart);
-    const { range, x } = gridOf(trial);
+    const { range } = gridOf(trial);
     reset.disabled = true;
     state.charts = trial.panels.map((panel, position) =>
       makeChart(panels, {
         title: panel.title,
         unit: panel.unit,
         series: panel.series,
-        x,
+        x: gridOf({ ...trial, ...cellsOf(panel, trial) }).x,
         range,
         xKind: "time",
         xLabel:
@@ -60,6 +60,11 @@ function timelineOf(data, host) {
 function gridOf({ from, step, n }) {
   const x = Array.from({ length: n }, (_, cell) => from + step * (cell + 0.5));
   return { x, range: [from, from + step * n] };
+}
+
+// Panels of what is read once a second have wider cells than others.
+function cellsOf({ step, series }, trial) {
+  return { step: step || trial.step, n: series[0].values.length };
 }
 
 function heightOf(trial, position) {

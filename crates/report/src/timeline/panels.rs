@@ -101,7 +101,7 @@ fn titled(what: &str, of: &str) -> String {
 }
 
 fn panel(title: impl Into<String>, unit: &str, style: Style) -> Panel {
-    Panel { title: title.into(), unit: unit.to_owned(), style, series: Vec::new() }
+    Panel { title: title.into(), unit: unit.to_owned(), style, step_s: 0.0, series: Vec::new() }
 }
 
 fn throughput(intervals: &[Stretch], lane: &[(usize, &str)], of: &str, grid: &Grid) -> Panel {
@@ -226,12 +226,14 @@ fn backlog(intervals: &[Stretch], workloads: &[(usize, &str)], grid: &Grid) -> P
 
 /// One panel a node, with every wait event that it had; [`rank_waits`] does the rest.
 fn waits(samples: &Samples, grid: &Grid) -> Vec<Panel> {
+    let grid = grid.of_seconds();
     let readings = grid.readings(samples, &metrics::WAITING_SESSIONS);
     let mut nodes: BTreeMap<&str, Panel> = BTreeMap::new();
     for key in readings.keys() {
         let (node, event) = (key.0.as_str(), key.1.clone());
         let unit = looks(samples, node);
-        let new = || panel(format!("{WAITS}, {node}"), &unit, Style::Bars);
+        let step_s = grid.step_s;
+        let new = || Panel { step_s, ..panel(format!("{WAITS}, {node}"), &unit, Style::Bars) };
         let values = readings.series(key, grid.cells);
         let series = Series { label: event, colour: GREY, dashed: false, values };
         nodes.entry(node).or_insert_with(new).series.push(series);

@@ -197,6 +197,7 @@ pub(crate) fn bench() -> report::Bench {
         value: "15.10".to_owned(),
     };
     report::Bench {
+        tail: None,
         command: "pgrig bench -f read-write.sql -c 8 -T 25 <bank>".to_owned(),
         words:
             "pgbench (18.0, pgrig 0.1.0)\ntransaction type: read-write.sql\nscaling factor: 50\n\

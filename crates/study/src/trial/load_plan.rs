@@ -25,6 +25,7 @@ pub(crate) fn plan(
         drain_ms: Some(drain_ms(point)),
         interval_ms: interval_ms(point),
         statements: true,
+        slowest: point.has_tail,
         // A script that is wrong fails in every transaction: nothing is measured by going on.
         exit_on_abort: !point.workloads.iter().any(|workload| may_fail(point, workload)),
         ..Plan::new(workloads(point, conninfos, schema), limit)

@@ -17,11 +17,14 @@ use crate::trial::figures::{self, Evidence, Figures};
 use crate::trial::host_use::{clock_doubts, host_uses};
 use crate::trial::meter::Metered;
 use crate::trial::order::Order;
+use crate::trial::tail::Sampled;
 
 /// Everything that was measured.
 pub(crate) struct Loaded {
     pub(crate) outcome: Outcome,
     pub(crate) readings: Readings,
+    /// What the server that has the data was seen to wait for, where that was asked for.
+    pub(crate) sampled: Option<Sampled>,
     pub(crate) metered: Metered,
     pub(crate) warmed: Warmed,
     /// What the links let pass before the load.
@@ -61,7 +64,7 @@ pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
 /// Makes a trial of what was measured.
 pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     let Loaded { outcome, mut readings, mut metered, warmed, crossings, .. } = loaded;
-    let Loaded { messages, found, data_host, .. } = loaded;
+    let Loaded { messages, found, data_host, sampled, .. } = loaded;
     let trial = &mut finished.trial;
     let window = outcome.window;
     let mut figures = match window {
@@ -103,6 +106,9 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     finished.marks.append(&mut readings.marks);
     finished.marks.sort_by_key(|mark| mark.at);
     finished.samples = readings.samples;
+    trial.tail = sampled
+        .zip(window)
+        .and_then(|(sampled, window)| sampled.tail(order.point, &outcome, window));
     finished.intervals = outcome.intervals;
     trial.connecting = outcome.connecting;
     trial.disconnecting = outcome.disconnecting;

@@ -11,11 +11,13 @@ use spec::Point;
 
 use crate::clock;
 use crate::fleet::Fleet;
+use crate::trial::tail::{Sampled, TailSampler};
 
 /// The samplers of a trial.
 #[derive(Debug)]
 pub(crate) struct Samplers {
     here: Running,
+    tail: Option<TailSampler>,
     there: Vec<RemoteProbe>,
     /// The host of each node and service that is on one.
     hosts: BTreeMap<String, String>,
@@ -45,7 +47,9 @@ impl Samplers {
             let of_host = |node: &str| hosts.get(node).is_some_and(|on| on == name);
             there.push(RemoteProbe::start(host, config(point, site, of_host), origin_ns)?);
         }
-        Ok(Samplers { here: Probes::start(here, origin)?, there, hosts, origin })
+        let here = Probes::start(here, origin)?;
+        let tail = TailSampler::start(point, site, origin);
+        Ok(Samplers { here, tail, there, hosts, origin })
     }
 
     /// Tells that the processes of a node or service descend from another process from now on.
@@ -81,15 +85,19 @@ impl Samplers {
     }
 
     /// Ends them; everything that they have read, on the run's clock.
-    pub(crate) fn stop(self, fleet: Option<&Fleet>) -> Readings {
+    pub(crate) fn stop(self, fleet: Option<&Fleet>) -> (Readings, Option<Sampled>) {
         let origin_ns = origin_ns(self.origin);
+        let (sampled, stopped) = self.tail.map(TailSampler::stop).unzip();
         let mut all = self.here.stop();
+        if let Some(stopped) = stopped {
+            stopped.tell(&mut all);
+        }
         for sampler in self.there {
             let host = fleet.and_then(|fleet| fleet.host(sampler.host()));
             let course = host.and_then(|host| host.clock().course()).unwrap_or_default();
             all.add(sampler.stop(&course, origin_ns));
         }
-        all
+        (all, sampled.flatten())
     }
 
     fn of(&self, name: &str) -> Option<&RemoteProbe> {

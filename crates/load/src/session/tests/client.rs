@@ -78,6 +78,7 @@ impl Client {
             first_errors: crate::tally::FirstErrors::new(),
             standstills: None,
             longest_ns: 0,
+            slowest: None,
             open: Open::default(),
             statements: program.scripts.iter().map(commands).collect(),
             scripts: Vec::new(),

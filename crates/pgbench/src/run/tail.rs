@@ -1,0 +1,50 @@
+//! `--tail`: slow transactions by cause.
+
+use std::time::Instant;
+
+use load::Outcome;
+use probe::{ActivitySampler, SampledActivity};
+use tail::{Load, Tail};
+use wire::conninfo::Conninfo;
+
+use crate::complaint::Complaint;
+
+/// The sampling of a server while it is loaded.
+pub(super) struct Sampling(ActivitySampler);
+
+/// What the sampling found.
+pub(super) struct Found {
+    pub(super) tail: Option<Tail>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Sampling {
+    /// Begins to sample the server.
+    pub(super) fn begin(conninfo: &Conninfo, origin: Instant) -> Result<Sampling, Complaint> {
+        let started = ActivitySampler::start(conninfo, None, origin);
+        started.map(Sampling).map_err(|error| {
+            Complaint::error(format_args!("could not sample the server for --tail: {error}"))
+        })
+    }
+
+    /// Ends the sampling, and attributes the slow transactions of the load.
+    pub(super) fn end(self, outcome: &Outcome, is_open: bool) -> Found {
+        let SampledActivity { activity, notes, .. } = self.0.stop();
+        let workload = &outcome.workloads[0];
+        // A client of a closed loop always has a transaction under way.
+        let clients = f64::from(workload.clients);
+        let in_interval = |at: u64| {
+            let index = outcome.intervals.partition_point(|one| one.start.0 + one.length_ns <= at);
+            outcome.intervals.get(index).map_or(clients, |one| {
+                one.service.sum_ns() as f64 / (one.length_ns as f64).max(1.0)
+            })
+        };
+        let load = Load {
+            slowest: &outcome.slowest[0],
+            count: workload.latency.count(),
+            latency_ns: &|quantile| workload.latency.quantile_ns(quantile).unwrap_or(0),
+            under_way: &|at| if is_open { in_interval(at).min(clients) } else { clients },
+        };
+        Found { tail: tail::attribute(&load, &activity), notes }
+    }
+}

@@ -1,0 +1,52 @@
+//! `pgrig bench --tail` against servers whose slow transactions have a planted cause.
+//!
+//! One cause is tested always. The others, each repeated, are a bench: `make tail`, or
+//! `cargo test --test tail -- --ignored --nocapture`; `PGRIG_TAIL_RUNS` says how often (20).
+
+mod plant;
+
+use plant::{Plant, World};
+
+/// Runs of the bench of which the planted cause must be named first.
+const RIGHT_MIN: f64 = 0.95;
+
+#[test]
+fn a_lock_that_another_session_holds_is_named_first() {
+    if plant::is_impossible() {
+        return;
+    }
+    let world = World::start(Plant::Lock);
+    let found = world.bench(5);
+    assert_eq!(found.first(), "lock", "{found:#?}");
+    assert!(found.detail().contains("nightly report"), "{found:#?}");
+    assert!(found.words.contains("pgrig: tail by cause      lock held by "), "{}", found.words);
+    // The shares are those of all slow transactions, and what they rest on is told.
+    assert!((found.sum() - found.seconds()).abs() < 1e-6 * found.seconds(), "{found:#?}");
+    assert!(found.words.contains(" samples in them, "), "{}", found.words);
+}
+
+#[test]
+#[ignore = "minutes: each planted cause, twenty times"]
+fn planted_causes_are_named_first() {
+    let runs: u32 = std::env::var("PGRIG_TAIL_RUNS").map_or(20, |runs| runs.parse().unwrap());
+    let only = std::env::var("PGRIG_TAIL_ONLY").ok();
+    let mut missed = Vec::new();
+    for plant in Plant::ALL {
+        if only.as_deref().is_some_and(|only| only != plant.expected()) {
+            continue;
+        }
+        let world = World::start(plant);
+        let mut right = 0;
+        for run in 1..=runs {
+            let found = world.bench(8);
+            let is_right = found.first() == plant.expected();
+            right += u32::from(is_right);
+            println!("{plant:?} {run}: {}", found.line("pgrig: tail"));
+        }
+        println!("{plant:?}: {right} of {runs}");
+        if f64::from(right) < RIGHT_MIN * f64::from(runs) {
+            missed.push(format!("{plant:?}: {right} of {runs}"));
+        }
+    }
+    assert!(missed.is_empty(), "{missed:?}");
+}

@@ -1,0 +1,118 @@
+//! Comparison of shared memory with the view, before it is trusted and as long as it is read.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    thread,
+    time::Duration,
+};
+
+use super::memory::{self, Backends};
+use super::view::{Process, View};
+
+/// Names of events by their number in shared memory, each with the looks that saw the pair.
+pub(crate) type Names = HashMap<u32, HashMap<String, u32>>;
+
+/// Comparisons of shared memory with the view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Agreement {
+    pub(crate) same: u32,
+    pub(crate) other: u32,
+}
+
+impl Agreement {
+    /// True if what is read may be believed: an event that came and went between two readings is one
+    /// in many.
+    pub(crate) fn is_good(self) -> bool {
+        let all = self.same + self.other;
+        all >= 20 && f64::from(self.other) <= 0.05 * f64::from(all)
+    }
+}
+
+/// The name that most looks saw for an event that is known by its number.
+pub(crate) fn own_name(event: &str, names: &Names) -> Option<String> {
+    let (_, number) = event.split_once(":0x")?;
+    let seen = names.get(&u32::from_str_radix(number, 16).ok()?)?;
+    let most = seen.iter().max_by_key(|(name, looks)| (**looks, name.as_str()))?;
+    Some(most.0.clone())
+}
+
+/// Shared memory of a server, once for the thread that asks the view and once for the one that reads
+/// on, if it agrees with the view.
+pub(crate) fn trusted(postmaster: u32, view: &mut View) -> Result<(Backends, Backends), String> {
+    let known = |processes: Vec<Process>| -> BTreeMap<i32, String> {
+        processes.into_iter().map(|process| (process.backend, process.event)).collect()
+    };
+    let look = |view: &mut View| view.look().map_err(|error| error.to_string());
+    let mut found = Err("there was no time to find it".to_owned());
+    // A process may do something else between the view's answer and the reading.
+    for _ in 0..FIND_ATTEMPTS {
+        let known = known(look(view)?);
+        found = Backends::find(postmaster, &known).map_err(|error| error.to_string());
+        if found.is_ok() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    let mut backends = found?;
+    let mut agreement = Agreement::default();
+    for _ in 0..CHECKS {
+        let (before, processes, after) = around(&mut backends, view)?;
+        compare(&before, &processes, &after, &mut agreement, &mut Names::new());
+        thread::sleep(Duration::from_millis(3));
+    }
+    if !agreement.is_good() {
+        return Err(format!(
+            "of {} wait events in shared memory, {} were others than the view's",
+            agreement.same + agreement.other,
+            agreement.other
+        ));
+    }
+    let second = backends.again().map_err(|error| error.to_string())?;
+    Ok((backends, second))
+}
+
+const FIND_ATTEMPTS: u32 = 10;
+const CHECKS: u32 = 8;
+
+/// Wait events in shared memory, by process.
+pub(crate) type Waits = HashMap<i32, u32>;
+
+/// The view's answer, and shared memory right before and after it.
+pub(crate) fn around(
+    backends: &mut Backends,
+    view: &mut View,
+) -> Result<(Waits, Vec<Process>, Waits), String> {
+    let mut read = || -> Result<Waits, String> {
+        let seen = backends.read_all().map_err(|error| error.to_string())?;
+        Ok(seen.iter().map(|seen| (seen.pid, seen.wait)).collect())
+    };
+    let before = read()?;
+    let processes = view.look().map_err(|error| error.to_string())?;
+    Ok((before, processes, read()?))
+}
+
+/// Compares what did not change between two readings with what the view told between them.
+pub(crate) fn compare(
+    before: &Waits,
+    processes: &[Process],
+    after: &Waits,
+    agreement: &mut Agreement,
+    names: &mut Names,
+) {
+    for Process { backend, event, .. } in processes {
+        let Some(wait) = before.get(backend).filter(|wait| after.get(backend) == Some(wait)) else {
+            continue;
+        };
+        match memory::class(event) {
+            None => {}
+            Some(class) if wait >> 24 == class => {
+                agreement.same += 1;
+                if !event.is_empty() {
+                    let seen = names.entry(*wait).or_default();
+                    *seen.entry(event.clone()).or_default() += 1;
+                }
+            }
+            Some(_) => agreement.other += 1,
+        }
+    }
+}

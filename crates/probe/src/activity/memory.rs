@@ -1,0 +1,285 @@
+//! Wait events out of a server's shared memory.
+//!
+//! Every version of PostgreSQL keeps the state of a backend in an array of `PGPROC`, to which the
+//! exported variable `ProcGlobal` leads; where in a `PGPROC` the process id and the wait event stand
+//! differs. The places are therefore searched for: the stride at which the process ids of
+//! `pg_stat_activity` stand, and the word whose upper byte is the type of the wait event that the view
+//! tells of each of them. What was found is held against the view before it is trusted, and as long
+//! as it is used. The numbers of events are learned from the view as well.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use os::process_memory::ProcessMemory;
+
+/// The array of backends in a server's memory.
+#[derive(Debug)]
+pub(crate) struct Backends {
+    memory: ProcessMemory,
+    postmaster: u32,
+    layout: Layout,
+    /// All slots that can be in use.
+    all: usize,
+    /// Slots that are read mostly: those of clients come first.
+    first: usize,
+    /// One more slot that is read.
+    watched: Option<usize>,
+    bytes: Vec<u8>,
+}
+
+/// The places of what is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    first: u64,
+    stride: usize,
+    pid: usize,
+    wait: usize,
+}
+
+/// A backend in shared memory: its process id, and its wait event as a number; 0 is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    slot: usize,
+    pub(crate) pid: i32,
+    pub(crate) wait: u32,
+}
+
+/// Memory that is searched.
+const SEARCHED_BYTES: usize = 8 << 20;
+
+/// Sizes that a `PGPROC` may have. The upper bound is below twice the lower one, so that no stride is
+/// a multiple of another.
+const STRIDES: std::ops::Range<usize> = 600..1_200;
+
+/// Processes that must be known for the places to be certain.
+const KNOWN_MIN: usize = 4;
+
+impl Backends {
+    /// Finds the array in the memory of a postmaster. `known` are processes of the server with their
+    /// wait events as the view tells them now; empty for none.
+    ///
+    /// # Errors
+    /// That the memory may not be read, or that the places are not certain.
+    pub(crate) fn find(postmaster: u32, known: &BTreeMap<i32, String>) -> io::Result<Backends> {
+        let memory = ProcessMemory::open(postmaster)?;
+        let header = memory.pointer(memory.symbol("ProcGlobal")?)?;
+        // `allProcs` is the first member in every version.
+        let first = memory.pointer(header)?;
+        let mut bytes = vec![0; SEARCHED_BYTES];
+        let count = memory.read(first, &mut bytes)?;
+        bytes.truncate(count);
+        let layout = layout(first, &bytes, known)
+            .ok_or_else(|| io::Error::other("the places of its backends were not found"))?;
+        let mut found = Backends {
+            memory,
+            postmaster,
+            layout,
+            all: count / layout.stride,
+            first: 0,
+            watched: None,
+            bytes,
+        };
+        // The slots of the checkpointer and its like are the last ones.
+        let last = found
+            .read_all()?
+            .iter()
+            .filter(|seen| known.contains_key(&seen.pid))
+            .next_back()
+            .copied();
+        found.all = last.map_or(found.all, |last| last.slot + 1);
+        found.first = found.all;
+        Ok(found)
+    }
+
+    /// The same places, for another thread.
+    ///
+    /// # Errors
+    /// That the memory may not be read any more.
+    pub(crate) fn again(&self) -> io::Result<Backends> {
+        let memory = ProcessMemory::open(self.postmaster)?;
+        let Backends { postmaster, layout, all, first, watched, .. } = *self;
+        Ok(Backends { memory, postmaster, layout, all, first, watched, bytes: Vec::new() })
+    }
+
+    /// Reads all backends now.
+    pub(crate) fn read_all(&mut self) -> io::Result<Vec<Seen>> {
+        self.slots(0, self.all)
+    }
+
+    /// Reads the slots of clients, and the watched one.
+    pub(crate) fn read(&mut self) -> io::Result<Vec<Seen>> {
+        let mut seen = self.slots(0, self.first)?;
+        if let Some(slot) = self.watched.filter(|slot| *slot >= self.first) {
+            seen.extend(self.slots(slot, 1)?);
+        }
+        Ok(seen)
+    }
+
+    /// Decides by all backends which slots are read from now on: those up to the last client's and some
+    /// more, since the next session takes the next slot; and that of the watched process.
+    pub(crate) fn narrow(&mut self, all: &[Seen], is_client: impl Fn(i32) -> bool, watched: i32) {
+        let last = all.iter().filter(|seen| is_client(seen.pid)).map(|seen| seen.slot).max();
+        self.first = last.map_or(0, |last| last + SPARE).clamp(SPARE, self.all.max(SPARE));
+        self.watched = all.iter().find(|seen| seen.pid == watched).map(|seen| seen.slot);
+    }
+
+    fn slots(&mut self, from: usize, count: usize) -> io::Result<Vec<Seen>> {
+        let Layout { first, stride, pid, wait } = self.layout;
+        self.bytes.resize(count * stride, 0);
+        let read = self.memory.read(first + (from * stride) as u64, &mut self.bytes)?;
+        let slots = self.bytes[..read].chunks_exact(stride).zip(from..);
+        let seen = slots.map(|(bytes, slot)| Seen {
+            slot,
+            pid: word(bytes, pid) as i32,
+            wait: word(bytes, wait),
+        });
+        Ok(seen.filter(|seen| seen.pid != 0).collect())
+    }
+}
+
+/// Free slots that are read as well.
+const SPARE: usize = 4;
+
+fn word(slot: &[u8], at: usize) -> u32 {
+    slot.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_ne_bytes)
+}
+
+/// The upper byte of the number of a wait event of this type; none for types that only extensions or
+/// later versions have.
+pub(crate) fn class(event: &str) -> Option<u32> {
+    let class = match event.split(':').next()? {
+        "" => 0,
+        "LWLock" => 1,
+        "Lock" => 3,
+        "BufferPin" | "Buffer" => 4,
+        "Activity" => 5,
+        "Client" => 6,
+        "Extension" => 7,
+        "IPC" => 8,
+        "Timeout" => 9,
+        "IO" => 10,
+        _ => return None,
+    };
+    Some(class)
+}
+
+/// A name for the number of an event whose own name is not known yet.
+pub(crate) fn placeholder(wait: u32) -> String {
+    let class = match wait >> 24 {
+        1 => "LWLock",
+        3 => "Lock",
+        4 => "BufferPin",
+        5 => "Activity",
+        6 => "Client",
+        7 => "Extension",
+        8 => "IPC",
+        9 => "Timeout",
+        10 => "IO",
+        _ => "Other",
+    };
+    format!("{class}:{wait:#010x}")
+}
+
+/// Searches memory for the places.
+fn layout(first: u64, bytes: &[u8], known: &BTreeMap<i32, String>) -> Option<Layout> {
+    if known.len() < KNOWN_MIN {
+        return None;
+    }
+    let mut places: HashMap<i32, Vec<usize>> = HashMap::new();
+    for (index, word) in bytes.chunks_exact(4).enumerate() {
+        let value = i32::from_ne_bytes(word.try_into().ok()?);
+        if value > 0 && known.contains_key(&value) {
+            places.entry(value).or_default().push(index * 4);
+        }
+    }
+    if places.len() < known.len() {
+        return None;
+    }
+    for stride in STRIDES.step_by(8) {
+        for pid in (0..stride).step_by(4) {
+            let slot = |process: &i32| {
+                let at = places[process].iter().find(|at| *at % stride == pid)?;
+                bytes.get(at - pid..at - pid + stride)
+            };
+            let slots: Option<Vec<(&[u8], &str)>> = known
+                .iter()
+                .map(|(process, event)| Some((slot(process)?, event.as_str())))
+                .collect();
+            let Some(slots) = slots else { continue };
+            let waits: Vec<usize> =
+                (0..stride).step_by(4).filter(|at| tells(*at, &slots)).collect();
+            if let [wait] = waits[..] {
+                return Some(Layout { first, stride, pid, wait });
+            }
+        }
+    }
+    None
+}
+
+/// True if the word at this place has the type of each process's wait event. Processes that wait for
+/// different events of one type have different numbers.
+fn tells(at: usize, slots: &[(&[u8], &str)]) -> bool {
+    let mut numbers: HashMap<u32, &str> = HashMap::new();
+    let fits = slots.iter().all(|(slot, event)| {
+        let number = word(slot, at);
+        class(event).is_none_or(|class| number >> 24 == class)
+            && *numbers.entry(number).or_insert(event) == *event
+    });
+    fits && numbers.len() >= 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Memory with processes in slots of 864 bytes, and the events of some of them.
+    fn memory(processes: &[(usize, i32, u32)]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = (0..864 * 120_usize).map(|at| (at * 31 % 251) as u8).collect();
+        for (slot, pid, wait) in processes {
+            bytes[slot * 864 + 72..][..4].copy_from_slice(&pid.to_ne_bytes());
+            bytes[slot * 864 + 620..][..4].copy_from_slice(&wait.to_ne_bytes());
+        }
+        bytes
+    }
+
+    const PROCESSES: [(usize, i32, u32); 5] = [
+        (3, 7_001, 0x0600_0000),
+        (4, 7_002, 0x0a00_0018),
+        (110, 6_001, 0x0500_0003),
+        (111, 6_002, 0x0500_0004),
+        (112, 6_003, 0x0500_000b),
+    ];
+    const EVENTS: [(i32, &str); 5] = [
+        (7_001, "Client:ClientRead"),
+        (7_002, "IO:WALSync"),
+        (6_001, "Activity:BgWriterMain"),
+        (6_002, "Activity:CheckpointerMain"),
+        (6_003, "Activity:WalWriterMain"),
+    ];
+
+    fn known(events: &[(i32, &str)]) -> BTreeMap<i32, String> {
+        events.iter().map(|(pid, event)| (*pid, (*event).to_owned())).collect()
+    }
+
+    #[test]
+    fn places_are_found_where_they_fit_every_process() {
+        let bytes = memory(&PROCESSES);
+        let expected = Layout { first: 4_096, stride: 864, pid: 72, wait: 620 };
+        assert_eq!(layout(4_096, &bytes, &known(&EVENTS)), Some(expected));
+    }
+
+    #[test]
+    fn uncertain_places_are_not_found() {
+        let bytes = memory(&PROCESSES);
+        assert_eq!(layout(0, &bytes, &known(&EVENTS[..3])), None, "few processes");
+        let mut other = known(&EVENTS);
+        other.insert(7_002, "Timeout:PgSleep".to_owned());
+        assert_eq!(layout(0, &bytes, &other), None, "another event");
+        other.insert(9_999, String::new());
+        assert_eq!(layout(0, &bytes, &other), None, "a process that is not there");
+        let mut moved = PROCESSES;
+        moved[4].0 = 119;
+        let shifted = memory(&moved);
+        assert!(layout(0, &shifted[8..], &known(&EVENTS)).is_none_or(|found| found.stride == 864));
+    }
+}

@@ -1,0 +1,22 @@
+//! Slow transactions of both sides.
+
+use serde::{Deserialize, Serialize};
+use tail::Tail;
+
+/// The slow transactions of both sides by cause; none of a side that could not be sampled.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tails {
+    /// Those of A.
+    pub a: Option<Tail>,
+    /// Those of B.
+    pub b: Option<Tail>,
+}
+
+impl Tails {
+    /// True if nothing was sampled.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.a.is_none() && self.b.is_none()
+    }
+}

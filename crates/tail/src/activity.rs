@@ -1,0 +1,336 @@
+//! Samples of a server's activity, as small as they can be: thousands of looks a minute, each with all
+//! backends.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The way in which a server was sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The server's shared memory was read.
+    SharedMemory,
+    /// A session asked for `pg_stat_activity`.
+    #[default]
+    View,
+}
+
+impl Source {
+    /// Its name in output.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Source::SharedMemory => "shared memory",
+            Source::View => "pg_stat_activity",
+        }
+    }
+}
+
+/// Samples of one server.
+#[derive(Clone, Debug, Default)]
+pub struct Activity {
+    /// The way in which backends were sampled.
+    pub source: Source,
+    /// Wait events by the number that entries give them.
+    events: Vec<String>,
+    numbers: HashMap<String, u16>,
+    looks: Vec<Look>,
+    entries: Vec<Entry>,
+    /// Who held what a backend waited for, in order of time.
+    pub held: Vec<Held>,
+    /// The holders that `held` names.
+    pub holders: Vec<Holder>,
+}
+
+/// One look at all backends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// The moment of it.
+    pub at: u64,
+    /// The server's other work then.
+    pub background: Background,
+    first: usize,
+    count: usize,
+}
+
+/// Work of the server and the machine beside the clients', at a look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Background {
+    /// A checkpoint is under way.
+    pub checkpoint: bool,
+    /// An autovacuum worker is at work.
+    pub autovacuum: bool,
+    /// CPU time that the hypervisor took, in 255ths of all that was wanted.
+    pub steal: u8,
+}
+
+/// The kernel's account of a backend between the look before and this one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OffCpu {
+    /// Share of the time in which it was ready to run and had no CPU, in 255ths.
+    pub run_delay: u8,
+    /// Share of the time in which it was neither on a CPU nor ready, in 255ths.
+    pub blocked: u8,
+    /// True if the kernel's account was read: without it the shares are 0 and mean nothing.
+    pub is_known: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    backend: i32,
+    event: u16,
+    off_cpu: OffCpu,
+}
+
+/// A backend at a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lookup<'a> {
+    /// Its process id.
+    pub backend: i32,
+    /// Its wait event as `type:event`; empty if it waited for nothing.
+    pub event: &'a str,
+    /// Its time without a wait event.
+    pub off_cpu: OffCpu,
+}
+
+/// A lock that a backend waited for, and its holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The moment at which the server was asked.
+    pub at: u64,
+    /// The backend that waited.
+    pub waiter: i32,
+    /// Index of the holder.
+    pub holder: usize,
+}
+
+/// A holder of locks, without what differs between two sessions that do the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its `backend_type`.
+    pub backend_type: String,
+    /// Its `application_name`.
+    pub application: String,
+    /// Its `state`.
+    pub state: String,
+    /// Its last statement, with `?` for numbers and strings, shortened.
+    pub statement: String,
+}
+
+/// Entries beyond which every other look is dropped.
+const ENTRIES_MAX: usize = 1 << 21;
+
+impl Activity {
+    /// Samples from this source, none yet.
+    #[must_use]
+    pub fn from(source: Source) -> Activity {
+        Activity { source, ..Activity::default() }
+    }
+
+    /// Adds a look, later than those before. False when the memory for looks was full: every other
+    /// look was dropped, and the caller had better look half as often.
+    pub fn add<'a>(
+        &mut self,
+        at: u64,
+        background: Background,
+        backends: impl IntoIterator<Item = Lookup<'a>>,
+    ) -> bool {
+        let first = self.entries.len();
+        for Lookup { backend, event, off_cpu } in backends {
+            let event = self.number(event);
+            self.entries.push(Entry { backend, event, off_cpu });
+        }
+        self.entries[first..].sort_unstable_by_key(|entry| entry.backend);
+        self.looks.push(Look { at, background, first, count: self.entries.len() - first });
+        let fits = self.entries.len() < ENTRIES_MAX;
+        if !fits {
+            self.thin_out();
+        }
+        fits
+    }
+
+    /// The looks, in order of time.
+    #[must_use]
+    pub fn looks(&self) -> &[Look] {
+        &self.looks
+    }
+
+    /// All backends of a look.
+    pub fn backends(&self, look: &Look) -> impl Iterator<Item = Lookup<'_>> {
+        let entries = self.entries.get(look.first..look.first + look.count).unwrap_or_default();
+        entries.iter().map(|entry| self.lookup(entry))
+    }
+
+    /// A backend at a look; none if it was not there.
+    #[must_use]
+    pub fn backend(&self, look: &Look, backend: i32) -> Option<Lookup<'_>> {
+        let entries = self.entries.get(look.first..look.first + look.count)?;
+        let index = entries.binary_search_by_key(&backend, |entry| entry.backend).ok()?;
+        Some(self.lookup(&entries[index]))
+    }
+
+    /// Notes who held what `waiter` waited for.
+    pub fn hold(&mut self, at: u64, waiter: i32, holder: Holder) {
+        let known = self.holders.iter().position(|one| *one == holder);
+        let holder = known.unwrap_or_else(|| {
+            self.holders.push(holder);
+            self.holders.len() - 1
+        });
+        self.held.push(Held { at, waiter, holder });
+    }
+
+    /// The holder of what `waiter` waited for at about this moment, and nobody's if it was not asked
+    /// for then.
+    #[must_use]
+    pub fn holder(&self, at: u64, waiter: i32, within_ns: u64) -> Option<&Holder> {
+        let from = self.held.partition_point(|held| held.at + within_ns < at);
+        let near = self.held[from..].iter().take_while(|held| held.at <= at + within_ns);
+        let nearest =
+            near.filter(|held| held.waiter == waiter).min_by_key(|held| held.at.abs_diff(at));
+        self.holders.get(nearest?.holder)
+    }
+
+    /// Gives events other names, where there is one.
+    pub fn rename(&mut self, name: &dyn Fn(&str) -> Option<String>) {
+        for event in &mut self.events {
+            if let Some(own) = name(event) {
+                *event = own;
+            }
+        }
+        // Two numbers may have one name now: events are found by number only.
+        self.numbers.clear();
+    }
+
+    fn lookup(&self, entry: &Entry) -> Lookup<'_> {
+        let event = self.events.get(usize::from(entry.event)).map_or("", String::as_str);
+        Lookup { backend: entry.backend, event, off_cpu: entry.off_cpu }
+    }
+
+    fn number(&mut self, event: &str) -> u16 {
+        if let Some(number) = self.numbers.get(event) {
+            return *number;
+        }
+        // PostgreSQL has some 300; what extensions add beyond all numbers shares the last one.
+        let number = u16::try_from(self.events.len()).unwrap_or(u16::MAX);
+        if number < u16::MAX {
+            self.events.push(event.to_owned());
+            self.numbers.insert(event.to_owned(), number);
+        }
+        number
+    }
+
+    fn thin_out(&mut self) {
+        let mut entries = Vec::with_capacity(self.entries.len() / 2 + 1);
+        let mut looks = Vec::with_capacity(self.looks.len() / 2 + 1);
+        for look in self.looks.iter().step_by(2) {
+            let first = entries.len();
+            entries.extend_from_slice(&self.entries[look.first..look.first + look.count]);
+            looks.push(Look { first, ..*look });
+        }
+        (self.entries, self.looks) = (entries, looks);
+    }
+}
+
+impl Holder {
+    /// A holder, with the text of its statement made comparable.
+    #[must_use]
+    pub fn new(backend_type: &str, application: &str, state: &str, statement: &str) -> Holder {
+        Holder {
+            backend_type: backend_type.to_owned(),
+            application: application.to_owned(),
+            state: state.to_owned(),
+            statement: normalised(statement),
+        }
+    }
+
+    /// The holder in a line: `UPDATE t SET … (idle in transaction, psql)`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let who = match self.backend_type.as_str() {
+            "client backend" | "" => "",
+            other => other,
+        };
+        let mut about: Vec<&str> = Vec::new();
+        let parts = [who, if self.state == "active" { "" } else { &self.state }, &self.application];
+        about.extend(parts.into_iter().filter(|part| !part.is_empty()));
+        match (self.statement.is_empty(), about.is_empty()) {
+            (true, true) => "a session".to_owned(),
+            (true, false) => about.join(", "),
+            (false, true) => self.statement.clone(),
+            (false, false) => format!("{} ({})", self.statement, about.join(", ")),
+        }
+    }
+}
+
+/// Characters of a statement that are kept.
+const STATEMENT_MAX: usize = 60;
+
+/// A statement with `?` for numbers and strings, in one line.
+fn normalised(statement: &str) -> String {
+    let mut text = String::new();
+    let mut characters = statement.chars().peekable();
+    while let Some(character) = characters.next() {
+        if text.chars().count() >= STATEMENT_MAX {
+            text.push('…');
+            break;
+        }
+        let in_word =
+            text.ends_with(|last: char| last.is_alphanumeric() || last == '_' || last == '$');
+        match character {
+            '\'' => {
+                while characters.next().is_some_and(|next| next != '\'') {}
+                text.push('?');
+            }
+            digit if digit.is_ascii_digit() && !in_word => {
+                while characters.next_if(|next| next.is_ascii_digit() || *next == '.').is_some() {}
+                if text.ends_with(" -") || text.ends_with("=-") {
+                    text.pop();
+                }
+                text.push('?');
+            }
+            space if space.is_whitespace() => {
+                if !text.ends_with(' ') && !text.is_empty() {
+                    text.push(' ');
+                }
+            }
+            control if control.is_control() => {}
+            other => text.push(other),
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_differ_in_values_are_one() {
+        let check = |given: &str, expected: &str| assert_eq!(normalised(given), expected);
+        check("UPDATE t1  SET a =\n a + -17 WHERE id = 4", "UPDATE t1 SET a = a + ? WHERE id = ?");
+        check("SELECT 'it''s', $1, 1.5", "SELECT ??, $1, ?");
+        check("LOCK TABLE x;", "LOCK TABLE x;");
+        let long = normalised(&"abc ".repeat(40));
+        assert!(long.ends_with('…') && long.chars().count() <= STATEMENT_MAX + 1, "{long}");
+    }
+
+    #[test]
+    fn looks_that_do_not_fit_are_thinned_out_evenly() {
+        let mut activity = Activity::from(Source::View);
+        let mut was_full = 0;
+        for at in 0..30_000_u64 {
+            let backends = (0..100).map(|backend| Lookup {
+                backend,
+                event: if at % 2 == 0 { "IO:WALSync" } else { "" },
+                off_cpu: OffCpu::default(),
+            });
+            was_full += u32::from(!activity.add(at, Background::default(), backends));
+        }
+        assert!(was_full >= 1 && activity.looks().len() > 10_000);
+        assert!(activity.looks().is_sorted_by_key(|look| look.at));
+        let last = *activity.looks().last().unwrap();
+        assert_eq!(activity.backend(&last, 42).unwrap().event, "");
+        assert_eq!(activity.backend(&last, 100), None);
+    }
+}

@@ -1,0 +1,77 @@
+//! The causes to which a second of a slow transaction is attributed.
+
+use serde::{Deserialize, Serialize};
+
+/// The cause of a part of a slow transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// A heavyweight lock that another session held.
+    Lock,
+    /// A checkpoint: what was more while one was under way than otherwise.
+    Checkpoint,
+    /// Autovacuum: its locks, and what was more while a worker was at work than otherwise.
+    Autovacuum,
+    /// Writing and flushing WAL, and waiting for the session that does it.
+    WalFlush,
+    /// Reading and writing other files.
+    FileIo,
+    /// Ready to run, without a CPU.
+    RunDelay,
+    /// CPU time that the hypervisor took.
+    Steal,
+    /// On a CPU; where the kernel's account cannot be read, ready to run as well.
+    Cpu,
+    /// Any other wait event.
+    Wait,
+    /// A pooler's queue: the client was served by no server session.
+    PoolerQueue,
+    /// The server waited for the client: the network, and the client itself.
+    Client,
+    /// An open loop: the transaction was due, and no client was free to begin it.
+    Schedule,
+    /// None of these was seen.
+    Unexplained,
+}
+
+impl Cause {
+    /// Its name in output.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Cause::Lock => "lock",
+            Cause::Checkpoint => "checkpoint",
+            Cause::Autovacuum => "autovacuum",
+            Cause::WalFlush => "WAL flush",
+            Cause::FileIo => "file I/O",
+            Cause::RunDelay => "run delay",
+            Cause::Steal => "steal",
+            Cause::Cpu => "CPU",
+            Cause::Wait => "wait",
+            Cause::PoolerQueue => "pooler's queue",
+            Cause::Client => "client or network",
+            Cause::Schedule => "behind schedule",
+            Cause::Unexplained => "unexplained",
+        }
+    }
+
+    /// The cause of a wait event, `type:event`. Those of no event, and those of a lock, need more
+    /// than the name.
+    pub(crate) fn of_event(event: &str) -> Cause {
+        let (class, name) = event.split_once(':').unwrap_or((event, ""));
+        match (class, name) {
+            ("IO", "WALSync" | "WALWrite" | "WalSync" | "WalWrite" | "WALSyncMethodAssign")
+            | ("LWLock", "WALWrite" | "WALWriteLock") => Cause::WalFlush,
+            ("IO", _) | ("LWLock", "BufferIO" | "buffer_io") | ("IPC", "BufferIO") => Cause::FileIo,
+            ("Lock", _) => Cause::Lock,
+            ("Client", _) => Cause::Client,
+            _ => Cause::Wait,
+        }
+    }
+
+    /// True if a checkpoint or a vacuum can make it longer without being named by it.
+    pub(crate) fn can_be_due_to_background(self) -> bool {
+        use Cause::{Cpu, FileIo, RunDelay, Unexplained, Wait, WalFlush};
+        matches!(self, WalFlush | FileIo | RunDelay | Cpu | Wait | Unexplained)
+    }
+}

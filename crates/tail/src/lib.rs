@@ -1,0 +1,22 @@
+//! The tail of the latency, and its causes: slow transactions, joined with samples of what their
+//! backends did.
+//!
+//! A load keeps its slowest transactions ([`Slowest`]), each with its backend and its span. A sampler
+//! notes again and again what every backend waits for ([`Activity`]). [`attribute`] joins the two: the
+//! seconds that transactions above a quantile took, by cause and by wait event ([`Tail`]).
+//!
+//! No I/O and no clock: times are nanoseconds since the start of the run.
+
+mod activity;
+mod attribute;
+mod background;
+mod cause;
+mod overlap;
+mod report;
+mod slowest;
+
+pub use activity::{Activity, Background, Held, Holder, Look, Lookup, OffCpu, Source};
+pub use attribute::{Load, attribute};
+pub use cause::Cause;
+pub use report::{Tail, TailShare, WaitShare};
+pub use slowest::{Slow, Slowest};
