@@ -143,6 +143,9 @@ pub(crate) fn checks(fields: &Fields<'_>, topology: &Topology, folder: &Folder) 
     values.filter_map(|value| check(value, topology, folder, fields.problems)).collect()
 }
 
+/// Reads a check from the fields of a table; none is a mistake that has been noted.
+type Parse = fn(&Fields<'_>, &Topology, &Folder) -> Option<Check>;
+
 /// A check as a table of rows has it.
 pub(crate) struct Row {
     pub(crate) word: &'static str,
@@ -153,7 +156,7 @@ pub(crate) struct Row {
     /// The check that its name alone stands for.
     plain: Option<Check>,
     /// Reads the check from a table that has its name as a key.
-    parse: Option<fn(&Fields<'_>, &Topology, &Folder) -> Option<Check>>,
+    parse: Option<Parse>,
     /// True for such a check.
     pub(crate) is: fn(&Check) -> bool,
     /// The names of metrics that no trial has without it begin so.

@@ -45,7 +45,7 @@ impl Templates {
             let linked = fs::hard_link(&new, &path);
             fs::remove_file(&new)?;
             match linked {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
                 _ => fs::read_to_string(&path),
             }
         };

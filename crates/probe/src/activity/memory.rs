@@ -83,8 +83,7 @@ impl Backends {
         let last = found
             .read_all()?
             .iter()
-            .filter(|seen| known.contains_key(&seen.pid))
-            .next_back()
+            .rfind(|seen| known.contains_key(&seen.pid))
             .copied();
         found.all = last.map_or(found.all, |last| last.slot + 1);
         found.first = found.all;

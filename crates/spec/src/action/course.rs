@@ -34,10 +34,8 @@ impl TopologyState {
                 was(&mut self.paused);
                 self.down.push(name.clone());
             }
-            Action::Start { .. } => {
-                if !was(&mut self.down) {
-                    return Err(format!("{name} was not stopped before"));
-                }
+            Action::Start { .. } if !was(&mut self.down) => {
+                return Err(format!("{name} was not stopped before"));
             }
             // It is started, whatever it was before.
             Action::Rejoin { of, .. } => {
@@ -49,10 +47,8 @@ impl TopologyState {
             }
             Action::Throttle { .. } | Action::SlowDisk { .. } => self.throttled.push(name.clone()),
             Action::Pause { .. } => self.paused.push(name.clone()),
-            Action::Continue { .. } => {
-                if !was(&mut self.paused) {
-                    return Err(format!("{name} was not paused before"));
-                }
+            Action::Continue { .. } if !was(&mut self.paused) => {
+                return Err(format!("{name} was not paused before"));
             }
             Action::Promote { .. } if self.promoted.contains(&name) => {
                 return Err(format!("{name} was promoted before"));
