@@ -80,11 +80,7 @@ impl Backends {
             bytes,
         };
         // The slots of the checkpointer and its like are the last ones.
-        let last = found
-            .read_all()?
-            .iter()
-            .rfind(|seen| known.contains_key(&seen.pid))
-            .copied();
+        let last = found.read_all()?.iter().rfind(|seen| known.contains_key(&seen.pid)).copied();
         found.all = last.map_or(found.all, |last| last.slot + 1);
         found.first = found.all;
         Ok(found)
