@@ -48,7 +48,7 @@ pub enum Error {
     Compare {
         what: String,
         #[source]
-        source: Box<compare::Error>,
+        source: Box<study::Error>,
     },
     /// The good and the bad commit do not differ.
     #[error(

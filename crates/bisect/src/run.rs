@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use compare::{Common, Data, SideOptions, Until};
+use compare::{Common, Until};
 use load::{Control, Urgency};
 use record::comparison::Metric;
+use study::{Asked, Data, Options, SideOptions, Versus};
 
 use crate::error::Error;
 use crate::repository::{Build, Built, Commit, Repository};
@@ -33,6 +34,10 @@ pub struct Request {
     pub figure: Metric,
     /// Options of every comparison; its time is that of a step.
     pub common: Common,
+    /// Run VACUUM (ANALYZE) after data of the user's.
+    pub analyzes: bool,
+    /// The rig's program.
+    pub program: PathBuf,
     /// The whole of it takes this long at most.
     pub max_time: Option<Duration>,
 }
@@ -47,26 +52,18 @@ pub struct Compared {
 }
 
 /// A function that compares: it is given the name of the step's record as well.
-pub type Comparer<'a> = dyn Fn(
-        &compare::Request,
-        &str,
-        &mut dyn FnMut(compare::Event<'_>),
-    ) -> Result<Compared, compare::Error>
+pub type Comparer<'a> = dyn Fn(&Versus, &str, &mut dyn FnMut(compare::Event<'_>)) -> Result<Compared, study::Error>
     + 'a;
 
 /// Compares two servers, and keeps the record below a directory.
 pub fn compare_servers(
-    request: &compare::Request,
+    request: &Versus,
     directory: &Path,
     control: &Control,
     observe: &mut dyn FnMut(compare::Event<'_>),
-) -> Result<Compared, compare::Error> {
-    let found = compare::compare(request, control, observe)?;
-    let failed = |error: record::Error| compare::Error::Write {
-        path: directory.to_owned(),
-        source: std::io::Error::other(error.to_string()),
-    };
-    found.save(directory, Some(directory)).map_err(failed)?;
+) -> Result<Compared, study::Error> {
+    let found = study::versus(request, control, observe)?;
+    found.save(directory, Some(directory))?;
     let figure = found.headline();
     let ratio = found.figure(figure).and_then(|one| one.b_over_a.as_ref());
     let ratio = ratio.map(|ratio| [ratio.value, ratio.lower, ratio.upper]);
@@ -288,7 +285,7 @@ impl Course<'_, '_> {
             observe(Event::Comparing(event));
         }) {
             Ok(found) => found,
-            Err(compare::Error::Interrupted { .. }) => return Err(Error::Interrupted),
+            Err(study::Error::Interrupted { .. }) => return Err(Error::Interrupted),
             Err(error) if is_search => {
                 return Ok(self.over(skipped(error.to_string(), began), candidate));
             }
@@ -344,7 +341,7 @@ impl Course<'_, '_> {
         kind: Kind,
         until: Until,
         error: f64,
-    ) -> compare::Request {
+    ) -> Versus {
         let data = match &self.request.data {
             Data::File(path) => Data::File(in_tree(path, candidate)),
             Data::Pgbench(scale) => Data::Pgbench(*scale),
@@ -356,13 +353,20 @@ impl Course<'_, '_> {
             confidence: 1.0 - error,
             ..self.request.common.clone()
         };
-        compare::Request {
-            sides,
+        let options = Options {
             data,
             no_init: false,
             words: self.request.words.clone(),
             workload: Box::new(self.request.workload.clone()),
+        };
+        Versus {
+            asked: Asked::Options(Box::new(options)),
+            sides,
             common,
+            analyzes: self.request.analyzes,
+            // Commits are many, and their data are not used again.
+            cache: None,
+            program: self.request.program.clone(),
         }
     }
 }

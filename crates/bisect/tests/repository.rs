@@ -7,10 +7,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use bisect::{Build, Compared, Error, Kind, Repository, Request, State, Verdict, bisect};
-use compare::{Common, Data};
+use compare::Common;
 use load::Control;
 use pgbench::options::Invocation;
 use record::comparison::{Floor, Metric};
+use study::Data;
 
 fn git(directory: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
@@ -70,8 +71,6 @@ fn request(repository: &Path, builds: &Path, counted: &Path) -> Request {
             name: None,
             is_self: false,
             decides: Vec::new(),
-            analyzes: true,
-            cache: None,
             precision: 0.01,
             threshold: 0.03,
             by_threshold: false,
@@ -86,12 +85,14 @@ fn request(repository: &Path, builds: &Path, counted: &Path) -> Request {
             started_at: String::new(),
             commit: None,
         },
+        analyzes: true,
+        program: PathBuf::from("pgrig"),
         max_time: None,
     }
 }
 
 /// What a comparison of two commits would show: their speeds are in their trees.
-fn compared(request: &compare::Request) -> Compared {
+fn compared(request: &study::Versus) -> Compared {
     let speed = |side: usize| -> f64 {
         let path = request.sides[side].sql.as_ref().expect("a file of the commit");
         std::fs::read_to_string(path).expect("the file").parse().expect("a number")
@@ -117,11 +118,11 @@ fn the_first_bad_commit_is_found_around_commits_that_cannot_be_built_and_after_a
     let count = Cell::new(0);
     let state = State::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
     let mut ignore = |_: bisect::Event<'_>| {};
-    let compare = |request: &compare::Request, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+    let compare = |request: &study::Versus, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
         count.set(count.get() + 1);
         if count.get() == 3 {
             control.interrupt();
-            return Err(compare::Error::Interrupted { doing: "loading the servers" });
+            return Err(study::Error::Interrupted { doing: "loading the servers" });
         }
         Ok(compared(request))
     };
@@ -133,7 +134,7 @@ fn the_first_bad_commit_is_found_around_commits_that_cannot_be_built_and_after_a
     let state = State::read(&at("out")).expect("the state");
     assert_eq!(state, found.state);
     let control = Control::new();
-    let compare = |request: &compare::Request, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+    let compare = |request: &study::Versus, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
         Ok(compared(request))
     };
     let found = bisect(&request, state, &at("out"), &control, &compare, &mut ignore);
@@ -183,7 +184,7 @@ fn commits_that_do_not_fit_are_refused_before_anything_is_built() {
     let commits = request.repository.commits("v1", "main~5").expect("commits");
     let state = State::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
     std::fs::create_dir(at("out")).expect("a directory");
-    let compare = |request: &compare::Request, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+    let compare = |request: &study::Versus, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
         Ok(compared(request))
     };
     let found = bisect(&request, state, &at("out"), &Control::new(), &compare, &mut |_| {});

@@ -34,14 +34,14 @@ pub(crate) fn verdict(
 
 /// The answer, in a sentence or two.
 pub(crate) fn answer(found: &Comparison) -> String {
-    let Instances { segments, renewal, .. } = found.instances;
+    let Instances { segments, renewal, .. } = found.shown.instances;
     let segments = match (renewal.restarts(), segments) {
         (true, 1) => "1 restart".to_owned(),
         (true, n) => format!("{n} restarts"),
         (false, 1) => "1 segment".to_owned(),
         (false, n) => format!("{n} segments"),
     };
-    let pairs = format!("{segments}, {} pairs, {}", found.pairs, span(found.seconds));
+    let pairs = format!("{segments}, {} pairs, {}", found.shown.pairs, span(found.shown.seconds));
     let ratio_of = |metric| found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());
     let headline = found.headline();
     let Some(ratio) = ratio_of(headline) else {
@@ -81,7 +81,7 @@ pub(crate) fn answer(found: &Comparison) -> String {
     let others = others.filter_map(|metric| {
         let words = metric.words();
         let Some(ratio) = ratio_of(metric).map(Ratio::words) else {
-            let failed = found.conditions.failed_share_max;
+            let failed = found.shown.conditions.failed_share_max;
             let is_hidden = metric.quantile().is_some_and(|quantile| failed > 1.0 - quantile);
             return Some(match is_hidden {
                 true => format!(" So many transactions failed that the {words} is not known."),
@@ -125,6 +125,18 @@ pub struct Rule {
     pub until: Option<Until>,
     /// Stop as soon as all of these are judged; never for that reason where there are none.
     pub claims: Vec<Claimed>,
+}
+
+impl Rule {
+    /// The figures for a record, each with its verdict.
+    pub(crate) fn judged(
+        &self,
+        figures: &[Figure],
+        instances: &Instances,
+    ) -> Vec<record::comparison::Figure> {
+        let judge = |one: &Figure| one.judged(self.threshold, &self.deciding, instances);
+        figures.iter().map(judge).collect()
+    }
 }
 
 /// A claim about the ratio B ÷ A of a metric.

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use import::Cache;
 use record::comparison::{Floor, Metric};
 
 use crate::answer::Until;
-use crate::design::SIDES;
 use crate::error::Error;
 use crate::profile::Profiler;
 
@@ -19,10 +17,6 @@ pub struct Common {
     pub is_self: bool,
     /// The figures that decide; none for the usual ones.
     pub decides: Vec<Metric>,
-    /// Run VACUUM (ANALYZE) after a script or dump of the user's.
-    pub analyzes: bool,
-    /// The cache of built data; none where they are not kept.
-    pub cache: Option<Cache>,
     /// Stop when the interval of the first figure that decides is as narrow as this on either side,
     /// as a share.
     pub precision: f64,
@@ -56,17 +50,5 @@ impl Common {
     /// Checks that this machine can do what is asked, before anything is built.
     pub fn check(&self) -> Result<(), Error> {
         if self.has_profile { Profiler::check() } else { Ok(()) }
-    }
-
-    /// Checks that sides that differ in this option, or in none, can be compared.
-    ///
-    /// # Errors
-    /// [`Error::SameSides`]; [`Error::NotSelf`] where A is to be compared with itself.
-    pub fn check_difference(&self, difference: Option<&'static str>) -> Result<(), Error> {
-        match difference {
-            Some(option) if self.is_self => Err(Error::NotSelf { side: SIDES[1], option }),
-            None if !self.is_self => Err(Error::SameSides),
-            _ => Ok(()),
-        }
     }
 }

@@ -86,33 +86,33 @@ pub struct Contest<'a> {
 
 /// The result of a contest.
 #[derive(Debug, Default)]
-pub struct Contested {
+pub(crate) struct Contested {
     /// The segments, each measured from one restart to the next, warm-up left out.
-    pub segments: Vec<Segment>,
+    pub(crate) segments: Vec<Segment>,
     /// The figures of all segments together.
-    pub figures: Vec<Figure>,
+    pub(crate) figures: Vec<Figure>,
     /// Throughput of one half of A's blocks ÷ that of the other half.
-    pub identical: Option<Ratio>,
+    pub(crate) identical: Option<Ratio>,
     /// The figures after each segment.
-    pub looks: Vec<Look>,
+    pub(crate) looks: Vec<Look>,
     /// The differences between the servers' instances.
-    pub instances: Instances,
+    pub(crate) instances: Instances,
     /// The activity of each side's servers besides the load.
-    pub background: [Background; 2],
+    pub(crate) background: [Background; 2],
     /// The clients' waits.
-    pub waits: Vec<Wait>,
+    pub(crate) waits: Vec<Wait>,
     /// The slow transactions of both sides by cause, where that was asked for.
-    pub tails: Tails,
+    pub(crate) tails: Tails,
     /// The series from which the ratios of throughput and latency are computed.
-    pub series: Vec<Series>,
+    pub(crate) series: Vec<Series>,
     /// The observed conditions of machine and generator.
-    pub conditions: Conditions,
+    pub(crate) conditions: Conditions,
     /// The profile of the servers' CPU time, where that was asked for.
-    pub profile: Option<Profile>,
+    pub(crate) profile: Option<Profile>,
     /// The reasons to doubt the figures, in sentences.
-    pub doubts: Vec<String>,
+    pub(crate) doubts: Vec<String>,
     /// The side whose client failed, and the reason.
-    pub lost: Option<String>,
+    pub(crate) lost: Option<String>,
 }
 
 /// The progress of a contest.
@@ -142,8 +142,7 @@ pub enum Told<'a> {
 
 impl Contested {
     /// Pairs of neighbouring blocks.
-    #[must_use]
-    pub fn pairs(&self) -> usize {
+    pub(crate) fn pairs(&self) -> usize {
         self.segments.iter().map(|segment| segment.pairs).sum()
     }
 }

@@ -30,7 +30,7 @@ impl Contest<'_> {
     /// Loads the sides in turn in blocks of this shape, and says why it ended. What was measured
     /// before an interruption, or before a client failed, is a result. `began` is when the
     /// time of the contest began.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         shape: Shape,
         began: Instant,

@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use lab::machine::Machine;
 use load::{Control, Urgency, Workload};
-use record::comparison::{DataOrigin, FORMAT, Figure, Instances, Metric, Point, Side, Stop};
-use record::{Comparison, Fact};
+use record::comparison::{DataOrigin, FORMAT, Metric, Point, Shown, Side, Stop};
+use record::{Comparison, Fact, Series};
 
 use crate::answer::{self, Rule};
 use crate::common::Common;
@@ -13,6 +12,7 @@ use crate::contest::{Arena, CONFIDENCE, Contest, Contested, Told};
 use crate::crash::Watched;
 use crate::error::Error;
 use crate::event::Event;
+use crate::pilot::Shape;
 use crate::{plans, presets, reach};
 
 /// The description of the sides for a record.
@@ -28,8 +28,8 @@ pub struct Subject {
     pub workload: String,
     /// The settings that pgrig gave both servers by itself.
     pub set: Vec<(String, String)>,
-    /// Clients of each side.
-    pub clients: u32,
+    /// The machine that the load comes from.
+    pub facts: Vec<Fact>,
 }
 
 /// Loads two sides in turn by `lanes` threads until the answer is as precise as was asked for. What
@@ -75,63 +75,116 @@ pub fn measure(
     let began = Instant::now();
     observe(Event::Pilot { precision, max_time: common.max_time });
     let shape = contest.find_shape(None)?;
-    let mut found = blank(subject, rate, common);
-    (found.block_ms, found.rest_ms, found.turn) = (shape.length_ms, shape.rest_ms, shape.turn);
+    let mut found = blank(subject, rate, contest.begun(shape), common);
     found.notes = reach::settle(&mut contest, shape, common);
     // They hold together (Bonferroni).
     contest.deciding = 1.0 - (1.0 - common.confidence) / contest.rule.deciding.len() as f64;
-    let deciding = contest.rule.deciding.clone();
-    found.decides.clone_from(&deciding);
+    found.decides.clone_from(&contest.rule.deciding);
     observe(Event::Planned {
-        blocks: found.blocks(),
+        blocks: found.shown.blocks(),
         forty_pairs_s: contest.pairs_s(shape, 40),
         notes: &found.notes,
     });
-    let judged = |figures: &[crate::Figure], instances: &Instances| -> Vec<Figure> {
-        figures.iter().map(|figure| figure.judged(threshold, &deciding, instances)).collect()
-    };
-    let (contested, stop) = contest.run(shape, began, &mut |told| {
+    let rule = contest.rule.clone();
+    let over = contest.measure(&watched, shape, began, &mut |told| {
         let progress = match told {
             Told::Progress(progress) => progress,
             Told::Short(note) => return observe(Event::Short(note)),
         };
-        found.looks.extend(progress.looks.last().cloned());
-        (found.pairs, found.seconds) = (progress.pairs, progress.seconds);
-        found.figures = judged(progress.figures, progress.instances);
-        found.instances.clone_from(progress.instances);
+        let so_far = &mut found.shown;
+        so_far.looks.extend(progress.looks.last().cloned());
+        (so_far.pairs, so_far.seconds) = (progress.pairs, progress.seconds);
+        so_far.figures = rule.judged(progress.figures, progress.instances);
+        so_far.instances.clone_from(progress.instances);
         found.answer = answer::answer(&found);
         observe(Event::Progress(&found));
     })?;
-    found.seconds = began.elapsed().as_secs_f64();
-    // Servers that end because the user has asked for it did not die.
-    let is_interrupted = stop == Stop::Died && control.urgency() != Urgency::None;
-    found.stop = if is_interrupted { Stop::Interrupted } else { stop };
-    let crashes = if is_interrupted { Vec::new() } else { watched.end(contest.arena.sides()) };
-    if !crashes.is_empty() && found.stop != Stop::Interrupted {
-        found.stop = Stop::Died;
-    }
-    found.pairs = contested.pairs();
-    let Contested { background, waits, profile, doubts, looks, instances, .. } = contested;
-    let conditions = contested.conditions;
-    found.identical = contested.identical;
-    (found.background, found.profile, found.conditions) = (background, profile, conditions);
-    let figures = judged(&contested.figures, &instances).into_iter();
-    found.figures = figures.map(|figure| figure.under(&conditions)).collect();
-    found.instances = instances;
-    (found.waits, found.doubts, found.looks) = (waits, doubts, looks);
-    found.tails = contested.tails;
-    found.doubts.extend(crashes);
-    if found.stop != Stop::Died {
-        found.plans = plans::compare(contest.arena.sides(), &contest.workloads, common.seed);
-        found.doubts.extend(presets::doubts(contest.arena.sides()));
+    found.shown = over.shown;
+    found.shown.doubts.extend(over.crashes);
+    if found.shown.stop != Stop::Died {
+        let sides = contest.arena.sides();
+        found.shown.plans = plans::compare(sides, &contest.workloads, common.seed);
+        found.shown.doubts.extend(presets::doubts(sides));
     }
     found.answer = answer::answer(&found);
     Ok(found)
 }
 
+/// A contest that is over.
+#[derive(Debug)]
+pub struct Over {
+    /// The figures and what they rest on.
+    pub shown: Shown,
+    /// The series from which the ratios of throughput and latency are computed.
+    pub series: Vec<Series>,
+    /// The crashes of servers, in sentences.
+    pub crashes: Vec<String>,
+    /// The side whose client failed, and the reason.
+    pub lost: Option<String>,
+}
+
+impl Contest<'_> {
+    /// What is known when the shape of blocks is.
+    #[must_use]
+    pub fn begun(&self, shape: Shape) -> Shown {
+        Shown {
+            clients: self.workloads[0].iter().map(|workload| workload.clients).sum(),
+            seed: self.seed,
+            block_ms: shape.length_ms,
+            rest_ms: shape.rest_ms,
+            turn: shape.turn,
+            ..Shown::default()
+        }
+    }
+
+    /// Loads both sides in turn until the rule or the time ends it. What was measured before an
+    /// interruption, a crash or a failure of a client counts.
+    pub fn measure(
+        &mut self,
+        watched: &Watched,
+        shape: Shape,
+        began: Instant,
+        observe: &mut dyn FnMut(Told<'_>),
+    ) -> Result<Over, Error> {
+        let (contested, mut stop) = self.run(shape, began, observe)?;
+        let seconds = began.elapsed().as_secs_f64();
+        // Servers that end because the user has asked for it did not die.
+        if stop == Stop::Died && self.control.urgency() != Urgency::None {
+            stop = Stop::Interrupted;
+        }
+        let crashes = match stop {
+            Stop::Interrupted => Vec::new(),
+            _ => watched.end(self.arena.sides()),
+        };
+        if !crashes.is_empty() {
+            stop = Stop::Died;
+        }
+        let pairs = contested.pairs();
+        let Contested { figures, instances, conditions, identical, background, .. } = contested;
+        let figures = self.rule.judged(&figures, &instances).into_iter();
+        let shown = Shown {
+            pairs,
+            seconds,
+            stop,
+            figures: figures.map(|figure| figure.under(&conditions)).collect(),
+            identical,
+            instances,
+            background,
+            waits: contested.waits,
+            tails: contested.tails,
+            profile: contested.profile,
+            conditions,
+            doubts: contested.doubts,
+            looks: contested.looks,
+            ..self.begun(shape)
+        };
+        Ok(Over { shown, series: contested.series, crashes, lost: contested.lost })
+    }
+}
+
 /// A comparison of which nothing is measured yet.
-fn blank(subject: Subject, rate: Option<f64>, common: &Common) -> Comparison {
-    let Subject { sides: [a, b], data, point, workload, set, clients } = subject;
+fn blank(subject: Subject, rate: Option<f64>, shown: Shown, common: &Common) -> Comparison {
+    let Subject { sides: [a, b], data, point, workload, set, facts } = subject;
     Comparison {
         format: FORMAT,
         pgrig: env!("CARGO_PKG_VERSION").to_owned(),
@@ -141,9 +194,7 @@ fn blank(subject: Subject, rate: Option<f64>, common: &Common) -> Comparison {
         name: common.name.clone(),
         workload,
         set,
-        turn: None,
         decides: Vec::new(),
-        identical: None,
         notes: Vec::new(),
         answer: String::new(),
         a,
@@ -151,44 +202,10 @@ fn blank(subject: Subject, rate: Option<f64>, common: &Common) -> Comparison {
         point,
         is_self: common.is_self,
         data,
-        clients,
         rate,
-        block_ms: 0,
-        rest_ms: 0,
-        pairs: 0,
-        seconds: 0.0,
         threshold: common.threshold,
         confidence: common.confidence,
-        seed: common.seed,
-        stop: Stop::Running,
-        figures: Vec::new(),
-        instances: Instances::default(),
-        background: Default::default(),
-        waits: Vec::new(),
-        tails: Default::default(),
-        plans: Vec::new(),
-        profile: None,
-        conditions: Default::default(),
-        doubts: Vec::new(),
-        facts: machine_facts(),
-        looks: Vec::new(),
+        facts,
+        shown,
     }
-}
-
-/// The machine that the load comes from.
-#[must_use]
-pub fn machine_facts() -> Vec<Fact> {
-    let machine = Machine::here();
-    let fact = |group: &str, name: &str, value: String| Fact {
-        group: group.to_owned(),
-        name: name.to_owned(),
-        value,
-    };
-    let memory = format!("{} MiB", machine.memory.total_bytes >> 20);
-    vec![
-        fact("machine", "processor", machine.processor()),
-        fact("machine", "memory", memory),
-        fact("system", "distribution", machine.distribution.clone()),
-        fact("system", "kernel", machine.kernel.clone()),
-    ]
 }

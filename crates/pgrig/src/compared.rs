@@ -22,7 +22,7 @@ pub(crate) fn print(found: &Comparison) {
     terminal::result("");
     let head = format!("  {:<40}{:>12}{:>12}   {}", "", "A", "B", "B ÷ A");
     terminal::result(styled(STRONG, head.trim_end()));
-    for figure in &found.figures {
+    for figure in &found.shown.figures {
         let [a, b] = [figure.a, figure.b].map(terms::figure);
         let ratio = match (&figure.b_over_a, figure.is_of_nothing()) {
             (Some(ratio), _) => ratio.words(),
@@ -37,16 +37,16 @@ pub(crate) fn print(found: &Comparison) {
     tails(found);
     plans(found);
     terminal::result("");
-    let (clients, blocks, rest) = (found.clients, found.blocks(), found.rest_ms);
-    let stop = found.stop.words();
+    let (clients, blocks, rest) = (found.shown.clients, found.shown.blocks(), found.shown.rest_ms);
+    let stop = found.shown.stop.words();
     let load = found.point.as_ref().map(|point| format!("{}, ", point.words()));
     let load = load.unwrap_or_default();
     let how = format!(
         "  {load}{clients} clients a side, {blocks} with {rest} ms of rest, seed {}; ended: {stop}",
-        found.seed
+        found.shown.seed
     );
     terminal::result(styled(FAINT, how));
-    if let [Some(a), Some(b)] = found.background.map(|side| side.idle_cpus) {
+    if let [Some(a), Some(b)] = found.shown.background.map(|side| side.idle_cpus) {
         let idle = format!(
             "  a side's servers while the other one had its turn: A {:.1} %, B {:.1} % of a CPU",
             a * 100.0,
@@ -54,13 +54,13 @@ pub(crate) fn print(found: &Comparison) {
         );
         terminal::result(styled(FAINT, idle));
     }
-    for words in found.instances.words(found.headline()) {
+    for words in found.shown.instances.words(found.headline()) {
         terminal::result(styled(FAINT, format!("  {words}")));
     }
     for note in &found.notes {
         terminal::result(styled(FAINT, format!("  {note}")));
     }
-    for doubt in &found.doubts {
+    for doubt in &found.shown.doubts {
         terminal::result(format_args!("  {} {doubt}", styled(UNSURE, "doubt:")));
     }
 }
@@ -79,7 +79,7 @@ fn said(figure: &Figure) -> String {
 const WAIT_SHARE_MIN: f64 = 0.02;
 
 fn waits(found: &Comparison) {
-    let told = found.waits.iter().filter(|wait| (wait.b - wait.a).abs() >= WAIT_SHARE_MIN);
+    let told = found.shown.waits.iter().filter(|wait| (wait.b - wait.a).abs() >= WAIT_SHARE_MIN);
     for wait in told.take(3) {
         let (a, b) = (wait.a * 100.0, wait.b * 100.0);
         let name = format!("time in {}, %", wait.event);
@@ -88,7 +88,7 @@ fn waits(found: &Comparison) {
 }
 
 fn tails(found: &Comparison) {
-    for (side, tail) in [("A", &found.tails.a), ("B", &found.tails.b)] {
+    for (side, tail) in [("A", &found.shown.tails.a), ("B", &found.shown.tails.b)] {
         let Some(tail) = tail else { continue };
         terminal::result(format_args!("  tail of {side}: {}", tail.basis()));
         terminal::result(format_args!("    by cause: {}", tail.causes_line()));
@@ -97,7 +97,7 @@ fn tails(found: &Comparison) {
 }
 
 fn plans(found: &Comparison) {
-    for pair in found.plans.iter().filter(|pair| !pair.is_same()).take(3) {
+    for pair in found.shown.plans.iter().filter(|pair| !pair.is_same()).take(3) {
         let statement = pair.statement.split_whitespace().collect::<Vec<_>>().join(" ");
         let statement: String = statement.chars().take(80).collect();
         terminal::result(format_args!("  the plans differ: {statement}"));

@@ -6,6 +6,7 @@ use std::fmt::Display;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use spec::{Folder, PROBLEMS_MAX, Problem};
+use study::SidesError;
 
 use crate::exit::Exit;
 use crate::fit;
@@ -131,7 +132,7 @@ impl From<compare::Error> for Complaint {
     fn from(error: compare::Error) -> Complaint {
         let exit = match error {
             compare::Error::Lab(error) => return error.into(),
-            compare::Error::TooLittle { .. } | compare::Error::Profile { .. } => Exit::DoesNotFit,
+            compare::Error::Profile { .. } => Exit::DoesNotFit,
             compare::Error::Interrupted { .. } => Exit::Interrupted,
             compare::Error::Died { .. } => Exit::Incomplete,
             _ => Exit::CouldNotStart,
@@ -172,6 +173,9 @@ impl From<study::Error> for Complaint {
             study::Error::Lab(error) => error.into(),
             study::Error::Record(error) => error.into(),
             study::Error::Compare(error) => error.into(),
+            error @ study::Error::Sides(SidesError::TooLittle { .. }) => {
+                Complaint::new(&error).hinted(error.hint()).exit(Exit::DoesNotFit)
+            }
             study::Error::DoesNotFit(preflight) => fit::complaint(&preflight, None),
             error @ (study::Error::Stopped { .. } | study::Error::Statement { .. }) => {
                 Complaint::new(&error).hinted(error.hint()).exit(Exit::Incomplete)

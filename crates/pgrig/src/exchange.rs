@@ -119,7 +119,7 @@ fn github_file((option, variable): GithubFile) -> Result<PathBuf, Complaint> {
 /// that `--gate` would go by.
 fn outputs(found: &Comparison) -> String {
     let first = found.deciding().into_iter().next();
-    let figure = found.figures.iter().find(|figure| Some(figure.metric) == first);
+    let figure = found.shown.figures.iter().find(|figure| Some(figure.metric) == first);
     let ratio = figure.and_then(|figure| figure.b_over_a.as_ref());
     let number = |value: Option<f64>| value.map(|value| format!("{value:.4}")).unwrap_or_default();
     [
@@ -138,11 +138,12 @@ fn append(path: &Path, text: &str) -> Result<(), Complaint> {
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| failed(path, &error))
 }
 
-fn put(path: &Path, text: &str) -> Result<(), Complaint> {
+/// Writes a file that the user has named.
+pub(crate) fn put(path: &Path, text: &str) -> Result<(), Complaint> {
     std::fs::write(path, text).map_err(|error| failed(path, &error))
 }
 
-fn failed(path: &Path, error: &std::io::Error) -> Complaint {
+pub(crate) fn failed(path: &Path, error: &std::io::Error) -> Complaint {
     Complaint::new(format!("writing {}: {error}", path.display()))
 }
 

@@ -11,13 +11,13 @@ use crate::history;
 /// The floor of this machine. Records that cannot be read, are of another machine or of servers that
 /// were not restarted say nothing.
 pub(crate) fn on_this_machine(runs: &Path) -> Floor {
-    let here = history::machine(&compare::machine_facts());
+    let here = history::machine(&study::machine_facts(&std::env::temp_dir()));
     let entries = std::fs::read_dir(runs).into_iter().flatten().flatten();
     let directories = entries.map(|entry| entry.path()).filter(|path| is_comparison(path));
     let found: Vec<Instances> = directories
         .filter_map(|directory| Comparison::open(&directory).ok())
         .filter(|found| found.is_self && history::machine(&found.facts) == here)
-        .map(|found| found.instances)
+        .map(|found| found.shown.instances)
         .collect();
     Floor::of(&found)
 }

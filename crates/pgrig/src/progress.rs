@@ -171,12 +171,12 @@ impl<'a> Progress<'a> {
     }
 
     fn pairs_ended(&self, paired: &Paired) {
-        let throughput = paired.figure(record::comparison::Metric::Throughput);
+        let throughput = paired.shown.figure(record::comparison::Metric::Throughput);
         let ratio = throughput.and_then(|figure| figure.b_over_a.as_ref());
         let ratio = ratio.map_or_else(|| "too few for an interval".to_owned(), |r| r.words());
         match &paired.ending {
             Ending::Done => {
-                let (pairs, took) = (paired.pairs, duration(paired.seconds));
+                let (pairs, took) = (paired.shown.pairs, duration(paired.shown.seconds));
                 self.say(&format!("{}  {ratio}  {pairs} pairs, {took}", self.trial));
             }
             ending => {

@@ -179,8 +179,8 @@ pub(crate) struct OfComparison {
 
 impl OfComparison {
     pub(crate) fn look(&mut self, found: &Comparison) {
-        (self.pairs, self.seconds) = (found.pairs, found.seconds);
-        self.figures.clone_from(&found.figures);
+        (self.pairs, self.seconds) = (found.shown.pairs, found.shown.seconds);
+        self.figures.clone_from(&found.shown.figures);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sources of studies: the ones inside the program, or a folder.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use spec::{Folder, Profile, Study};
 
@@ -83,6 +83,12 @@ pub(crate) fn parse(found: &Found, profile: Profile) -> Result<Study, Complaint>
 type Table = &'static [(&'static str, &'static [(&'static str, &'static str)])];
 
 const SHIPPED: Table = include!(concat!(env!("OUT_DIR"), "/studies.rs"));
+
+/// The path of this program, which the rig starts again as guards, relays and generators.
+pub(crate) fn program() -> Result<PathBuf, Complaint> {
+    std::env::current_exe()
+        .map_err(|error| Complaint::new(format!("finding the program's own path: {error}")))
+}
 
 #[cfg(test)]
 mod tests {

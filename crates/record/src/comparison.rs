@@ -14,6 +14,7 @@ mod gate;
 mod instances;
 mod metric;
 mod ratio;
+mod shown;
 mod sides;
 mod tails;
 
@@ -28,6 +29,7 @@ pub use files::{COMPARISON, is_comparison, make_directory};
 pub use instances::{Floor, Instances, Renewal, SPREAD_ASSUMED};
 pub use metric::Metric;
 pub use ratio::Ratio;
+pub use shown::Shown;
 pub use tails::Tails;
 
 /// The version of `comparison.json` that this pgrig writes and reads.
@@ -35,7 +37,6 @@ pub const FORMAT: u32 = 2;
 
 /// Result of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Comparison {
     /// Version of the format, [`FORMAT`].
     pub format: u32,
@@ -68,66 +69,23 @@ pub struct Comparison {
     pub data: DataOrigin,
     /// The settings that pgrig gave both servers by itself.
     pub set: Vec<(String, String)>,
-    /// Clients of each side.
-    pub clients: u32,
     /// Transactions a second that each side is asked for; none where a client begins one as soon as
     /// the one before has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// Length of a block, rest included, in milliseconds; its usual length with `turn`.
-    pub block_ms: u64,
-    /// Transactions of each client in a block, where transactions are too long for blocks of a fixed
-    /// length.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<u64>,
-    /// The rest at its end, in milliseconds.
-    pub rest_ms: u64,
-    /// Pairs of neighbouring blocks that count.
-    pub pairs: usize,
-    /// Duration of the measurement in seconds, pilot included.
-    pub seconds: f64,
     /// A difference below this share counts as none.
     pub threshold: f64,
     /// The deciding figures' intervals hold together at this level, the others each by itself.
     pub confidence: f64,
-    /// Of the order of blocks and of the keys.
-    pub seed: u64,
-    /// Reason why it ended.
-    pub stop: Stop,
     /// The figures that the answer rests on, the one that it begins with first.
     pub decides: Vec<Metric>,
-    /// The figures that were compared.
-    pub figures: Vec<Figure>,
-    /// Throughput of one half of A's blocks ÷ that of the other half: what identical sides differed by
-    /// in this run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub identical: Option<Ratio>,
-    /// Number of times that the servers were made anew, and the difference that this makes to figures.
-    ///
-    pub instances: Instances,
-    /// Work of the servers of A and of B besides the load.
-    pub background: [Background; 2],
-    /// Wait events of the clients, the largest difference first.
-    pub waits: Vec<Wait>,
-    /// The slow transactions of both sides by cause, where that was asked for.
-    #[serde(default, skip_serializing_if = "Tails::is_empty")]
-    pub tails: Tails,
-    /// Statements whose plans differ or cost most.
-    pub plans: Vec<PlanPair>,
-    /// Profile of the servers' CPU time, if one was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Profile>,
-    /// Observations of machine and generator.
-    pub conditions: Conditions,
     /// The goals that were out of reach, and what would reach them.
     pub notes: Vec<String>,
-    /// The reasons to doubt the answer.
-    pub doubts: Vec<String>,
     /// The machine and its system.
     pub facts: Vec<Fact>,
-    /// The ratios as they were after each segment; a file of its own.
-    #[serde(skip)]
-    pub looks: Vec<Look>,
+    /// What both sides have shown. Its looks are a file of their own.
+    #[serde(flatten)]
+    pub shown: Shown,
 }
 
 /// One side.
@@ -186,10 +144,11 @@ pub enum DataOrigin {
 }
 
 /// Reason why a comparison ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It has not ended: a comparison under way. No record of one is written.
+    /// It has not ended, or never began.
+    #[default]
     Running,
     /// The interval of throughput is as narrow as was asked for.
     Precision,
@@ -406,7 +365,7 @@ impl Comparison {
     /// A figure.
     #[must_use]
     pub fn figure(&self, metric: Metric) -> Option<&Figure> {
-        self.figures.iter().find(|figure| figure.metric == metric)
+        self.shown.figure(metric)
     }
 
     /// The figures that the answer rests on, the one that it begins with first.
@@ -425,16 +384,6 @@ impl Comparison {
         sides::words(self)
     }
 
-    /// `blocks of 350 ms`, `blocks of 1 transaction of each client`
-    #[must_use]
-    pub fn blocks(&self) -> String {
-        match self.turn {
-            None => format!("blocks of {} ms", self.block_ms),
-            Some(1) => "blocks of one transaction of each client".to_owned(),
-            Some(n) => format!("blocks of {n} transactions of each client"),
-        }
-    }
-
     /// The figure that the answer begins with.
     #[must_use]
     pub fn headline(&self) -> Metric {
@@ -444,7 +393,7 @@ impl Comparison {
     /// The doubt about the conditions that keeps a figure from being judged.
     #[must_use]
     pub fn refusal(&self, metric: Metric) -> Option<Doubt> {
-        self.figure(metric)?.refusal(&self.conditions)
+        self.figure(metric)?.refusal(&self.shown.conditions)
     }
 
     /// Conclusion about a figure.

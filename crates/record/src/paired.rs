@@ -13,14 +13,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::allowance::Allowance;
-use crate::comparison::{Figure, Instances, Look, Metric, Stop, Wait};
+use crate::comparison::{Metric, Shown};
 use crate::error::{Error, io};
 use crate::inside::Inside;
-use crate::{Conditions, Ending, Moment, files, finished};
+use crate::{Ending, Moment, files, finished};
 
 /// One attempt at a pairing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Paired {
     /// Number of the pairing in the study, from 1.
     pub number: usize,
@@ -48,36 +47,13 @@ pub struct Paired {
     pub began: Moment,
     /// Its end.
     pub ended: Moment,
-    /// Clients of each side.
-    pub clients: u32,
-    /// Length of a block, rest included, in milliseconds.
-    pub block_ms: u64,
-    /// The rest at its end, in milliseconds.
-    pub rest_ms: u64,
-    /// Pairs of neighbouring blocks that count.
-    pub pairs: usize,
-    /// Duration of the measurement in seconds, pilot included.
-    pub seconds: f64,
     /// The half-width that was asked for, as a share.
     pub precision: f64,
-    /// Of the order of blocks and of the keys.
-    pub seed: u64,
-    /// The reason why measuring ended; none if it never began.
-    pub stop: Option<Stop>,
-    /// Figures that were compared.
-    pub figures: Vec<Figure>,
     /// Series from which the ratios of throughput and latency are computed.
     pub series: Vec<Series>,
-    /// Restarts of the servers, and the amount by which a new instance changes figures.
-    pub instances: Instances,
-    /// Wait events of the clients, the largest difference first.
-    pub waits: Vec<Wait>,
-    /// Observations of machine and generator.
-    pub conditions: Conditions,
-    /// Reasons to doubt the figures.
-    pub doubts: Vec<String>,
-    /// The ratios as they were after each segment.
-    pub looks: Vec<Look>,
+    /// What both sides have shown.
+    #[serde(flatten)]
+    pub shown: Shown,
 }
 
 /// The observations that the ratio of two totals rests on.
@@ -148,12 +124,6 @@ impl Paired {
             let axes = axes.iter().map(|(axis, value)| format!("{axis}={value}"));
             axes.collect::<Vec<_>>().join(",")
         })
-    }
-
-    /// A figure.
-    #[must_use]
-    pub fn figure(&self, metric: Metric) -> Option<&Figure> {
-        self.figures.iter().find(|figure| figure.metric == metric)
     }
 
     fn file(&self) -> String {

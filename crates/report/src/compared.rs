@@ -25,21 +25,26 @@ const DRAWN: [Metric; 4] = [Metric::Throughput, Metric::P99, Metric::Cpu, Metric
 /// A comparison as one HTML file that needs nothing beside it.
 #[must_use]
 pub fn compared(found: &Comparison) -> String {
-    let curves =
-        DRAWN.iter().filter_map(|metric| curve(*metric, &found.looks, "B ÷ A")).collect::<Vec<_>>();
+    let curves = DRAWN
+        .iter()
+        .filter_map(|metric| curve(*metric, &found.shown.looks, "B ÷ A"))
+        .collect::<Vec<_>>();
     let page = ComparedPage {
         title: found.answer.clone(),
         started_at: found.started_at.clone(),
         answer: answer(found),
         curves: (0..curves.len()).collect(),
-        figures: figures(&found.figures, SIDES, &note(found)),
-        waits: (!found.waits.is_empty()).then(|| waits(&found.waits, SIDES)),
-        tails: tail_tables::tables(&[("A", found.tails.a.as_ref()), ("B", found.tails.b.as_ref())]),
-        flame: found.profile.as_ref().and_then(flame::graph),
-        is_running: found.stop == Stop::Running,
-        plans: found.plans.iter().map(plan).collect(),
+        figures: figures(&found.shown.figures, SIDES, &note(found)),
+        waits: (!found.shown.waits.is_empty()).then(|| waits(&found.shown.waits, SIDES)),
+        tails: tail_tables::tables(&[
+            ("A", found.shown.tails.a.as_ref()),
+            ("B", found.shown.tails.b.as_ref()),
+        ]),
+        flame: found.shown.profile.as_ref().and_then(flame::graph),
+        is_running: found.shown.stop == Stop::Running,
+        plans: found.shown.plans.iter().map(plan).collect(),
         sides: sides(found),
-        doubts: found.doubts.clone(),
+        doubts: found.shown.doubts.clone(),
         command: found.command.clone(),
         environment: environment::grouped(&found.facts),
         data: Json::Object(vec![
@@ -59,11 +64,11 @@ fn answer(found: &Comparison) -> Answer {
     let sure = vec![
         format!(
             "{} pairs of {}, {} clients a side; {}{}.",
-            found.pairs,
-            found.blocks(),
-            found.clients,
-            if found.stop == Stop::Running { "" } else { "ended: " },
-            found.stop.words()
+            found.shown.pairs,
+            found.shown.blocks(),
+            found.shown.clients,
+            if found.shown.stop == Stop::Running { "" } else { "ended: " },
+            found.shown.stop.words()
         ),
         format!(
             "The intervals of {deciding} hold together at {percent} % at every moment; the \
@@ -72,7 +77,7 @@ fn answer(found: &Comparison) -> Answer {
         ),
     ];
     let load = found.point.as_ref().map(|point| format!("The load is that of {}.", point.words()));
-    let instances = found.instances.words(found.headline());
+    let instances = found.shown.instances.words(found.headline());
     let notes = found.notes.iter().cloned();
     let sure =
         found.sides_words().into_iter().chain(sure).chain(instances).chain(load).chain(notes);
@@ -218,7 +223,7 @@ fn sides(found: &Comparison) -> Table {
         settings.collect::<Vec<_>>().join(", ")
     });
     row("script", &|side| side.sql.clone().unwrap_or_default());
-    let seen = found.background;
+    let seen = found.shown.background;
     if let [Some(a), Some(b)] = seen.map(|side| side.idle_cpus) {
         let [a, b] = [a, b].map(number::percent);
         table.row(["CPU use while the other side had its turn".to_owned(), a, b]);

@@ -104,16 +104,16 @@ impl Results {
                 },
             }
         });
-        let [a, b] = found.conditions.failed_shares.map(|share| share * 100.0);
+        let [a, b] = found.shown.conditions.failed_shares.map(|share| share * 100.0);
         let failed = Case {
             name: "failed transactions".to_owned(),
-            outcome: match found.conditions.fails_more() {
+            outcome: match found.shown.conditions.fails_more() {
                 true => CaseOutcome::Failed,
                 false => CaseOutcome::Passed,
             },
             text: format!("{a:.2} % of A's, {b:.2} % of B's"),
         };
-        let figures = found.figures.iter().filter_map(|figure| {
+        let figures = found.shown.figures.iter().filter_map(|figure| {
             let ratio = figure.b_over_a.as_ref()?;
             Some(Measure {
                 benchmark: "B ÷ A".to_owned(),
@@ -130,7 +130,7 @@ impl Results {
             answer: found.answer.clone(),
             cases: cases.chain([failed]).collect(),
             figures: figures.collect(),
-            doubts: found.doubts.clone(),
+            doubts: found.shown.doubts.clone(),
         }
     }
 }

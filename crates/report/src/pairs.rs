@@ -27,16 +27,16 @@ pub(crate) fn pairs(study: &Study, all: &[Paired], first: usize) -> (Vec<PairsBl
         let quotient = format!("{above} ÷ {below}");
         let drawn: Vec<Json> = DRAWN
             .into_iter()
-            .filter_map(|metric| compared::curve(metric, &paired.looks, &quotient))
+            .filter_map(|metric| compared::curve(metric, &paired.shown.looks, &quotient))
             .collect();
         let ids = (first + curves.len()..).take(drawn.len()).collect();
         curves.extend(drawn);
         let mut tables = Vec::new();
-        if !paired.figures.is_empty() {
-            tables.push(compared::figures(&paired.figures, names, ""));
+        if !paired.shown.figures.is_empty() {
+            tables.push(compared::figures(&paired.shown.figures, names, ""));
         }
-        if !paired.waits.is_empty() {
-            let mut waits = compared::waits(&paired.waits, names);
+        if !paired.shown.waits.is_empty() {
+            let mut waits = compared::waits(&paired.shown.waits, names);
             waits.folded = true;
             tables.push(waits);
         }
@@ -69,13 +69,13 @@ fn words(paired: &Paired) -> Vec<String> {
     if paired.ending != Ending::Done {
         return vec![format!("Not measured: {}.", paired.ending.why())];
     }
-    let stop = paired.stop.map_or("", record::comparison::Stop::words);
+    let stop = paired.shown.stop.words();
     let measured = format!(
         "Both servers stood at once, with {} clients each, and were loaded in turn: {} pairs of \
          blocks of {} ms in {:.0} s. It ended because {stop}.",
-        paired.clients, paired.pairs, paired.block_ms, paired.seconds
+        paired.shown.clients, paired.shown.pairs, paired.shown.block_ms, paired.shown.seconds
     );
-    let doubts = paired.doubts.iter().map(|doubt| format!("Doubt: {doubt}."));
-    let instances = paired.instances.words(Metric::Throughput);
+    let doubts = paired.shown.doubts.iter().map(|doubt| format!("Doubt: {doubt}."));
+    let instances = paired.shown.instances.words(Metric::Throughput);
     [measured].into_iter().chain(instances).chain(doubts).collect()
 }

@@ -141,10 +141,14 @@ impl Site {
             match donor.filter(|_| is_data_node) {
                 Some(donor) => self.copy_data_from(donor, index)?,
                 None => {
-                    let kept = cache.filter(|_| is_data_node).and_then(|cache| {
-                        Some((cache, kept::key(&self.plan, study, &self.nodes[index])?))
-                    });
                     let named = || format!("{} (node {name})", self.plan.name(study));
+                    let kept = match cache.filter(|_| is_data_node) {
+                        Some(cache) => kept::key(&self.plan, study, &self.nodes[index])
+                            .map_err(DataError::from)
+                            .map_err(Error::data(named()))?
+                            .map(|key| (cache, key)),
+                        None => None,
+                    };
                     if let (Some((cache, key)), Some(node)) =
                         (&kept, self.nodes[index].server.node())
                         && cache

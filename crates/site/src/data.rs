@@ -1,6 +1,7 @@
 //! The data of a study: extensions, pgbench's tables, the study's own script.
 
 use std::io::sink;
+use std::path::Path;
 
 use import::{Source, Values};
 use lab::Server;
@@ -11,7 +12,7 @@ use pgbench::options::Invocation;
 use server::Client;
 use server::message::with_detail as server_words;
 use server::quote::identifier;
-use spec::{Data, PgbenchTables, ScriptText};
+use spec::{Data, PgbenchTables, ScriptText, Settings};
 
 use crate::node::SiteNode;
 use crate::sql::{self, ScriptError, SendError};
@@ -135,10 +136,64 @@ pub(crate) fn build(
         }
         None => Ok(()),
     });
+    let built = built.and_then(|()| match &data.file {
+        Some(file) => {
+            let seed = f64::from(file.seed) / 1e6;
+            load_file(&file.path, Some(seed), file.analyzes, node, control)
+        }
+        None => Ok(()),
+    });
     match built {
         Err(_) if control.urgency() != Urgency::None => Err(DataError::Interrupted),
         built => built,
     }
+}
+
+/// Has psql or pg_restore load a file of the user's into a server of the rig's, or sends the commands of a
+/// script to one of the user's; then gives the planner its statistics.
+pub fn load_file(
+    path: &Path,
+    seed: Option<f64>,
+    analyzes: bool,
+    node: &SiteNode,
+    control: &Control,
+) -> Result<(), DataError> {
+    let loaded = load(path, seed, node, control).and_then(|()| match analyzes {
+        true => {
+            let vacuum = "VACUUM (ANALYZE)";
+            Ok(sql::run_step(&node.server, &mut node.connect()?, vacuum, control)?)
+        }
+        false => Ok(()),
+    });
+    match loaded {
+        Err(_) if control.urgency() != Urgency::None => Err(DataError::Interrupted),
+        loaded => loaded,
+    }
+}
+
+fn load(
+    path: &Path,
+    seed: Option<f64>,
+    node: &SiteNode,
+    control: &Control,
+) -> Result<(), DataError> {
+    if let Server::Node(server) = &node.server {
+        let is_interrupted = || control.urgency() != Urgency::None;
+        return Ok(Source::look(path)?.load(
+            server,
+            Values { variables: &[], seed },
+            &is_interrupted,
+        )?);
+    }
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|source| import::Error::Read { path: path.to_owned(), source })?;
+    let script = ScriptText { name: path.display().to_string(), text };
+    let mut client = node.connect()?;
+    if let Some(seed) = seed {
+        let seeded = client.batch_execute(&format!("SELECT setseed({seed})"));
+        seeded.map_err(DataError::sql("seeding random()"))?;
+    }
+    Ok(sql::run_script(&node.server, &mut client, &script, &Settings::new(), control)?)
 }
 
 fn is_ours(node: &SiteNode) -> bool {

@@ -1,8 +1,8 @@
 //! Built data that are kept for another run: what they are made from.
 
-use import::Key;
+use import::{Key, Source};
 use lab::Server;
-use spec::Study;
+use spec::{Data, DataFile, Study};
 
 use crate::build;
 use crate::node::SiteNode;
@@ -11,12 +11,19 @@ use crate::plan::{SitePlan, proxy};
 /// The key of the data of the node that holds them, which stands for everything that they are made from;
 /// none where they cannot be kept: those of a cluster have addresses in them, those on another host are
 /// there.
-pub(crate) fn key(plan: &SitePlan, study: &Study, node: &SiteNode) -> Option<Key> {
-    let Server::Node(server) = &node.server else { return None };
+///
+/// # Errors
+/// A file of the user's that cannot be read.
+pub(crate) fn key(
+    plan: &SitePlan,
+    study: &Study,
+    node: &SiteNode,
+) -> Result<Option<Key>, import::Error> {
+    let Server::Node(server) = &node.server else { return Ok(None) };
     if proxy(&plan.topology).is_some() || node.host().is_some() || server.has_disk() {
-        return None;
+        return Ok(None);
     }
-    let topology_node = plan.topology.node(&node.name)?;
+    let Some(topology_node) = plan.topology.node(&node.name) else { return Ok(None) };
     let mut key = Key::new(server.installation());
     key.add(if topology_node.has_checksums { "checksums" } else { "plain" });
     for name in build::data_extensions(plan, study, topology_node, server.installation()) {
@@ -28,6 +35,10 @@ pub(crate) fn key(plan: &SitePlan, study: &Study, node: &SiteNode) -> Option<Key
         key.add(value);
     }
     // Everything that a study says of its data, the texts of its scripts included.
-    key.add(&format!("{:?}", plan.data));
-    Some(key)
+    key.add(&format!("{:?}", Data { file: None, ..plan.data.clone() }));
+    if let Some(DataFile { path, seed, analyzes }) = &plan.data.file {
+        key.add(&format!("seed {seed}, analyzed: {analyzes}"));
+        key.add_source(&Source::look(path)?)?;
+    }
+    Ok(Some(key))
 }

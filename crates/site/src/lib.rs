@@ -45,7 +45,7 @@ pub use build::Place;
 pub use cluster::{Moved, TablePart};
 pub use connections::{SPARE_CONNECTIONS, connections};
 pub use crossing::{Crossing, crossings};
-pub use data::{DataError, Tell, list as list_data};
+pub use data::{DataError, Tell, list as list_data, load_file};
 pub use error::Error;
 pub use hosts::{Hosts, open as open_hosts};
 pub use labs::Labs;

@@ -1,7 +1,7 @@
 //! A server of the user's: how it is reached, and the site that it is, with a study's data
 //! in the rig's schema there.
 
-use lab::{Server, TARGET_SCHEMA, Target, TargetConfig};
+use lab::{Server, Target, TargetConfig};
 use load::Control;
 use server::Limits;
 use spec::Study;
@@ -22,13 +22,15 @@ pub fn open(conninfo: &str, control: &Control) -> Result<Target, Error> {
     Ok(Target::open(TargetConfig { conninfo, limits })?)
 }
 
-/// The one site that a target is, its data built in the rig's schema, which is there.
+/// The one site that a target is, its data built in the rig's schema, which is there; without a schema
+/// the data are there as well.
 ///
 /// # Errors
 /// What a script or the server said.
 pub fn site(
     target: &Target,
     plan: SitePlan,
+    schema: Option<&'static str>,
     study: &Study,
     control: &Control,
     tell: Tell<'_>,
@@ -36,8 +38,11 @@ pub fn site(
     let name = plan.data.node.clone();
     let conninfo = target.conninfo().to_owned();
     let server = Server::Target(Box::new(target.clone()));
-    let node = SiteNode { name, server, conninfo, schema: Some(TARGET_SCHEMA) };
-    let built = data::build(&plan.data, &node, Some(TARGET_SCHEMA), control, tell);
+    let node = SiteNode { name, server, conninfo, schema };
+    let built = match schema {
+        Some(_) => data::build(&plan.data, &node, schema, control, tell),
+        None => Ok(()),
+    };
     built.map_err(|why| Error::data(plan.name(study))(why))?;
     Ok(Site::outside(plan, node))
 }

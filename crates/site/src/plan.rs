@@ -83,7 +83,7 @@ impl SitePlan {
     #[must_use]
     pub fn has_data_of(&self, other: &SitePlan) -> bool {
         let content = |data: &Data| {
-            let scripts = (data.script.clone(), data.buckets.clone());
+            let scripts = (data.script.clone(), data.file.clone(), data.buckets.clone());
             (data.node.clone(), data.pgbench.clone(), scripts, data.variables.clone())
         };
         let holder = |plan: &SitePlan| {

@@ -81,24 +81,28 @@ impl Site {
         self.prove_streaming()
     }
 
-    /// Restarts its servers with the data that they have, standbys streaming again, and what stands
-    /// in front of them.
-    pub fn restart(&mut self) -> Result<(), Error> {
+    /// Stops its servers, their data kept, and what stands in front of them, until [`Site::start_again`].
+    pub fn pause(&mut self) -> Result<(), Error> {
         for part in self.fronts.iter_mut().filter_map(|front| front.part_mut()) {
             part.stop(StopMode::Fast)?;
         }
-        let order = streaming::order(&self.plan.topology, &self.nodes);
-        for stops in [true, false] {
-            for index in &order {
-                let Some(node) = self.nodes[*index].server.node() else { continue };
-                match stops {
-                    true => node.stop(StopMode::Fast).map(drop)?,
-                    false => node.start()?,
-                }
-            }
+        for index in streaming::order(&self.plan.topology, &self.nodes) {
+            let Some(node) = self.nodes[index].server.node() else { continue };
+            node.stop(StopMode::Fast)?;
+        }
+        match self.stations.is_empty() {
+            true => Ok(()),
+            false => self.stop_stations(true),
+        }
+    }
+
+    /// Starts what [`Site::pause`] has stopped, standbys streaming again.
+    pub fn start_again(&mut self) -> Result<(), Error> {
+        for index in streaming::order(&self.plan.topology, &self.nodes) {
+            let Some(node) = self.nodes[index].server.node() else { continue };
+            node.start()?;
         }
         if !self.stations.is_empty() {
-            self.stop_stations(true)?;
             self.stations.start()?;
         }
         self.prove_streaming()?;

@@ -1,6 +1,8 @@
 //! The data of a study: how they are built, what becomes of them between trials, how they are
 //! warmed.
 
+use std::path::PathBuf;
+
 use crate::fields::{Fields, Settings};
 use crate::folder::Folder;
 use crate::problem::Problems;
@@ -15,6 +17,8 @@ pub struct Data {
     pub pgbench: Option<PgbenchTables>,
     /// A script of the study's own, run after that.
     pub script: Option<ScriptText>,
+    /// A file of the user's, loaded after that. No `study.toml` names one: `pgrig compare` does.
+    pub file: Option<DataFile>,
     /// The data of a study that is sharded, built after those.
     pub buckets: Option<Buckets>,
     /// Variables of the script, each written `:name` in it; `rows` is one of them. Workloads have
@@ -61,6 +65,17 @@ pub struct ScriptText {
     pub name: String,
     /// Its text.
     pub text: String,
+}
+
+/// A script or a dump outside a study's folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DataFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// The seed of `random()` in a script, in millionths.
+    pub seed: u32,
+    /// True if the planner is given statistics of the rows.
+    pub analyzes: bool,
 }
 
 /// Treatment of the data between trials.
@@ -115,6 +130,7 @@ impl Data {
             node: fields.text("node").unwrap_or(first_node).to_owned(),
             pgbench: fields.value("pgbench").and_then(|v| PgbenchTables::parse(v, problems)),
             script: fields.value("script").and_then(|v| script_file(v, folder, problems)),
+            file: None,
             buckets: fields.value("buckets").and_then(|v| Buckets::parse(v, folder, problems)),
             variables,
             reset: fields.choice("reset", RESETS).unwrap_or(Reset::Clone),
@@ -132,6 +148,7 @@ impl Data {
             node: node.to_owned(),
             pgbench: None,
             script: None,
+            file: None,
             buckets: None,
             variables: Settings::new(),
             reset: Reset::Clone,

@@ -71,7 +71,7 @@ pub use catalogue::{
 };
 pub use check::{Check, Explain, Explore, LooksAt};
 pub use claim::{About, Added, Answer, Claim, ClaimKind, Quantifier};
-pub use data::{Buckets, Data, PgbenchTables, Reset, ScriptText, Warm, Warmer};
+pub use data::{Buckets, Data, DataFile, PgbenchTables, Reset, ScriptText, Warm, Warmer};
 pub use defaults::ROUNDS_MAX;
 pub use disk::Disk;
 pub use duration::parse_ms as duration_ms;

@@ -1,12 +1,14 @@
 //! Errors of a study's run.
 
 mod choice;
+mod sides;
 
 use std::path::PathBuf;
 
 use crate::fit::preflight::Preflight;
 
 pub use choice::ChoiceError;
+pub use sides::SidesError;
 
 /// The reason why a study could not be run. A single trial that breaks is no error of the run: it is
 /// recorded and the next one begins.
@@ -97,9 +99,12 @@ pub enum Error {
     /// A comparison of something other than one point of two variants.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
-    /// A comparison of two variants.
+    /// Two sides that cannot be compared.
     #[error(transparent)]
-    Compare(#[from] compare::Error),
+    Sides(#[from] SidesError),
+    /// Two sides that could not be measured.
+    #[error(transparent)]
+    Compare(compare::Error),
     /// A script of the user's, or the directory of kept data.
     #[error(transparent)]
     Import(Box<import::Error>),
@@ -139,6 +144,7 @@ impl Error {
             | Error::Interrupted { .. } => None,
             Error::Lab(error) => error.hint(),
             Error::Choice(error) => Some(error.hint()),
+            Error::Sides(error) => error.hint(),
             Error::Compare(error) => error.hint(),
             Error::Hosts(findings) => {
                 let hints = findings.iter().filter_map(|finding| finding.trouble.hint());
@@ -165,6 +171,16 @@ impl Error {
                 "trials that were over are kept; make room and go on with: pgrig run --resume {}",
                 directory.display()
             )),
+        }
+    }
+}
+
+impl From<compare::Error> for Error {
+    fn from(error: compare::Error) -> Error {
+        match error {
+            compare::Error::Lab(error) => Error::Lab(error),
+            compare::Error::Interrupted { doing } => Error::Interrupted { doing },
+            error => Error::Compare(error),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::fit::has::Outside;
 use crate::fleet::Fleet;
 
 /// The machine and its system, with labs in `labs`.
-pub(crate) fn machine(labs: &Path) -> Vec<Fact> {
+pub fn machine(labs: &Path) -> Vec<Fact> {
     let machine = Machine::here();
     let group = "machine";
     let mut facts = vec![

@@ -10,7 +10,7 @@
 //! - `trial`: one trial. `meter` does what happens inside a window, `figures` makes the catalogue's figures of
 //!   what was measured, `aftermath` looks at what the load has left, `result` files it, `ending` says if it
 //!   counts. `blame` and `crashes` say whose fault a failure was;
-//! - `pairs`: two points whose clients take turns; [`versus`] does so for `pgrig compare --study`;
+//! - `pairs`: two points whose clients take turns; [`versus`] does so for `pgrig compare`;
 //! - `run`: all trials of a study, from the record's first page to its last.
 //!
 //! The files beside them are what all of these are given: the request, the hosts and labs, the clock.
@@ -32,7 +32,8 @@ mod platform;
 mod request;
 
 pub use again::{StateRequest, look_again};
-pub use error::{ChoiceError, Error, ListingError};
+pub use error::{ChoiceError, Error, ListingError, SidesError};
+pub use facts::machine as machine_facts;
 pub use fit::commands::commands;
 pub use fit::estimate::Estimate;
 pub use fit::has::Has;
@@ -40,7 +41,9 @@ pub use fit::misfit::Misfit;
 pub use fit::mistakes::mistakes;
 pub use fit::need::Need;
 pub use fit::preflight::{Pair, Preflight};
-pub use pairs::versus::{Choice, Versus, versus};
+pub use pairs::options::Options;
+pub use pairs::side::{Data, SideOptions};
+pub use pairs::versus::{Asked, Choice, Versus, versus};
 pub use platform::has_on_hosts;
 pub use request::{OnHosts, Place, Request, Servers};
 pub use run::dry_run::dry_run;

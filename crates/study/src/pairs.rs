@@ -1,6 +1,10 @@
 //! Measurements in pairs: the servers of two points stand at once, and their clients take turns, block
 //! by block.
 
+mod both;
+pub(crate) mod options;
+mod settings;
+pub(crate) mod side;
 pub(crate) mod standing;
 pub(crate) mod versus;
 
@@ -8,9 +12,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use compare::{CONFIDENCE, Claimed, Contest, Contested, Rule, Told, Watched};
+use compare::{CONFIDENCE, Claimed, Contest, Over, Rule, Told, Watched};
 use load::{Control, Urgency};
-use record::comparison::{Floor, Metric, Stop};
+use record::comparison::{Floor, Metric, Shown, Stop};
 use record::{Ending, Fault, Interruption, Moment, Paired, SkipKind};
 use site::{Alone, Labs, Site};
 use spec::{Pairing, Point, Study};
@@ -118,16 +122,14 @@ impl PairsOrder<'_> {
             ready::limits(point, site)?;
         }
         let pairs = self.pairing.pairs;
-        let has_rate = points[0].workloads.iter().any(|workload| workload.pace.rate().is_some());
-        let deciding =
-            if has_rate { Metric::DECIDING_AT_A_RATE } else { Metric::DECIDING }.to_vec();
+        let rate = points[0].workloads.iter().find_map(|workload| workload.pace.rate());
         let workloads = [0, 1].map(|index| {
             let conninfos = sites[index].conninfos();
             load_plan::workloads(points[index], &conninfos, None)
         });
         let names = paired.sides();
         let [a, b] = sites;
-        let mut stand = Stand([
+        let mut stand = Stand::new([
             Standing { name: &names[0], site: a, point: points[0] },
             Standing { name: &names[1], site: b, point: points[1] },
         ]);
@@ -138,7 +140,7 @@ impl PairsOrder<'_> {
             lanes: load_plan::lanes(points[0]),
             seed: self.seed(),
             rule: Rule {
-                deciding: deciding.clone(),
+                deciding: Metric::deciding(rate).to_vec(),
                 precision: pairs.precision,
                 threshold: pairs.precision,
                 by_threshold: false,
@@ -154,33 +156,24 @@ impl PairsOrder<'_> {
         };
         let watched = Watched::begin(contest.arena.sides());
         let shape = contest.find_shape(pairs.block_ms)?;
-        (paired.block_ms, paired.rest_ms) = (shape.length_ms, shape.rest_ms);
-        let (contested, stop) = contest.run(shape, began, observe)?;
-        paired.pairs = contested.pairs();
-        paired.seconds = began.elapsed().as_secs_f64();
-        paired.stop = Some(stop);
-        let Contested {
-            figures, series, conditions, waits, doubts, looks, lost, instances, ..
-        } = contested;
-        let judged = figures.iter().map(|one| one.judged(pairs.precision, &deciding, &instances));
-        paired.figures = judged.map(|figure| figure.under(&conditions)).collect();
-        paired.instances = instances;
-        (paired.series, paired.conditions) = (series, conditions);
-        (paired.waits, paired.doubts, paired.looks) = (waits, doubts, looks);
+        paired.shown = contest.begun(shape);
+        let Over { shown, series, crashes, lost } =
+            contest.measure(&watched, shape, began, observe)?;
+        let stop = shown.stop;
+        (paired.shown, paired.series) = (shown, series);
         if let Some(given) = pairs.block_ms.filter(|given| *given != shape.length_ms) {
             let length_ms = shape.length_ms;
             let doubt = format!(
                 "transactions are too long for blocks of {given} ms: they are {length_ms} ms"
             );
-            paired.doubts.insert(0, doubt);
+            paired.shown.doubts.insert(0, doubt);
         }
         let of_server = |why: String| Failure { fault: Fault::Server, why };
-        let crashes = watched.end(contest.arena.sides());
         if !crashes.is_empty() {
             return Err(of_server(crashes.join("; ")));
         }
         let nothing_is_down = |_: &str| false;
-        for Standing { site, .. } in &stand.0 {
+        for Standing { site, .. } in &stand.sides {
             let alive = site.check_alive(&nothing_is_down);
             let answers = alive.and_then(|()| site.check_answers(&nothing_is_down));
             answers.map_err(|error| of_server(error.to_string()))?;
@@ -230,21 +223,9 @@ impl PairsOrder<'_> {
             started_at: clock::wall(),
             began: now,
             ended: now,
-            clients: above.clients(),
-            block_ms: 0,
-            rest_ms: 0,
-            pairs: 0,
-            seconds: 0.0,
             precision: self.pairing.pairs.precision,
-            seed: self.seed(),
-            stop: None,
-            figures: Vec::new(),
-            instances: Default::default(),
             series: Vec::new(),
-            waits: Vec::new(),
-            conditions: Default::default(),
-            doubts: Vec::new(),
-            looks: Vec::new(),
+            shown: Shown { clients: above.clients(), seed: self.seed(), ..Shown::default() },
         }
     }
 }

@@ -284,7 +284,8 @@ impl Run<'_> {
                     Site::build(&place, plan, study, sites, control, &mut tell)?
                 }
                 Platform::Target { target, .. } => {
-                    outside::site(target, plan, study, control, &mut tell)?
+                    let schema = Some(lab::TARGET_SCHEMA);
+                    outside::site(target, plan, schema, study, control, &mut tell)?
                 }
             };
             let mut sizes = facts::data(&site, &what);

@@ -66,7 +66,7 @@ pub(crate) fn judge(
     let Some((series, Ok(interval))) = series.zip(interval) else {
         return nothing(format!(
             "{} segments are too few; an interval takes {} or more, each with enough transactions",
-            paired.instances.segments,
+            paired.shown.instances.segments,
             sequence::OBSERVATIONS_MIN
         ));
     };
@@ -77,7 +77,7 @@ pub(crate) fn judge(
             Verdict::CannotTell => "the interval reaches over the bound".to_owned(),
             Verdict::Holds | Verdict::DoesNotHold => String::new(),
         },
-        measured: Measured::Pairs { interval, pairs: paired.pairs },
+        measured: Measured::Pairs { interval, pairs: paired.shown.pairs },
         verdict,
         p: Some(p),
     };
@@ -121,13 +121,13 @@ impl Judged<'_> {
             metric if metric.quantile().is_some() => Sort::Latency,
             _ => Sort::Use,
         };
-        let doubts = self.paired.conditions.doubts().into_iter();
+        let doubts = self.paired.shown.conditions.doubts().into_iter();
         let refuses = |doubt: &Doubt| match doubt {
             Doubt::RunDelay(share) if sort == Sort::Rate => self.is_changed_by(*share),
             doubt => doubt.refuses(sort, is_pulled(self.expect, self.verdict, &self.interval)),
         };
         let mut doubts: Vec<String> = doubts.filter(refuses).map(Doubt::words).collect();
-        if self.paired.stop == Some(Stop::Died) {
+        if self.paired.shown.stop == Stop::Died {
             doubts.push("a client of a side failed".to_owned());
         }
         doubts

@@ -6,7 +6,6 @@ mod base_backup;
 mod checksums;
 mod data;
 mod disk;
-mod format;
 mod rescue;
 mod rewind;
 mod settings_file;

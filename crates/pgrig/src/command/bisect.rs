@@ -2,18 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use ::compare::{Common, Data};
+use ::compare::Common;
 use bisect::{Bisection, Build, Event, Kind, Repository, Request, State, Step, Threshold, Verdict};
 use import::Cache;
 use report::BisectedStep;
+use study::{Data, Versus};
 use terms::duration;
 
 use crate::arguments::BisectArguments;
 use crate::command::compare;
 use crate::complaint::Complaint;
+use crate::exchange::put;
 use crate::exit::Exit;
 use crate::live::Live;
-use crate::{floor, signals, terminal};
+use crate::{floor, signals, studies, terminal};
 
 pub(crate) fn bisect(arguments: &BisectArguments) -> Result<Exit, Complaint> {
     if let Some(path) = &arguments.json {
@@ -55,9 +57,7 @@ pub(crate) fn bisect(arguments: &BisectArguments) -> Result<Exit, Complaint> {
             live.say(&line(&event));
         }
     };
-    let compare = |request: &::compare::Request,
-                   name: &str,
-                   observe: &mut dyn FnMut(::compare::Event<'_>)| {
+    let compare = |request: &Versus, name: &str, observe: &mut dyn FnMut(::compare::Event<'_>)| {
         bisect::compare_servers(request, &directory.join(name), &control, observe)
     };
     let found = bisect::bisect(&request, state, &directory, &control, &compare, &mut observe);
@@ -77,8 +77,7 @@ pub(crate) fn bisect(arguments: &BisectArguments) -> Result<Exit, Complaint> {
     };
     let page = write_page(&state, &directory)?;
     if let Some(path) = &arguments.json {
-        std::fs::write(path, state.json() + "\n")
-            .map_err(|source| ::compare::Error::Write { path: path.clone(), source })?;
+        put(path, &(state.json() + "\n"))?;
     }
     print(&state);
     terminal::narrate(format_args!("  report          {}", page.display()));
@@ -124,9 +123,6 @@ fn request(arguments: &BisectArguments) -> Result<Request, Complaint> {
             name: None,
             is_self: false,
             decides: vec![arguments.figure],
-            analyzes: !arguments.no_analyze,
-            // Commits are many, and their data are not used again.
-            cache: None,
             precision: 0.0,
             threshold: compare::THRESHOLD,
             by_threshold: false,
@@ -141,6 +137,8 @@ fn request(arguments: &BisectArguments) -> Result<Request, Complaint> {
             started_at: compare::now(),
             commit: None,
         },
+        analyzes: !arguments.no_analyze,
+        program: studies::program()?,
         max_time: arguments.max_time,
     })
 }
@@ -230,7 +228,6 @@ fn write_page(state: &State, directory: &Path) -> Result<PathBuf, Complaint> {
         if state.answer.is_empty() { "The bisection has not ended" } else { &state.answer };
     let html = report::bisected(answer, &state.figure, &commits, &steps, threshold);
     let path = directory.join("report.html");
-    std::fs::write(&path, html)
-        .map_err(|source| ::compare::Error::Write { path: path.clone(), source })?;
+    put(&path, &html)?;
     Ok(path)
 }

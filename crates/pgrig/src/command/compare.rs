@@ -3,17 +3,18 @@
 use std::path::Path;
 use std::time::Duration;
 
-use compare::{CONFIDENCE, Common, Data, Event, Request, SideOptions};
+use compare::{CONFIDENCE, Common, Event};
 use import::Cache;
 use pgbench::options::{Invocation, RunOptions};
 use record::Comparison;
 use record::comparison::{DataOrigin, Metric, Stop, Verdict};
 use spec::Profile;
-use study::{Choice, Versus};
+use study::{Asked, Choice, Data, Options, SideOptions, Versus};
 use terms::duration;
 
 use crate::arguments::{CompareArguments, StudyArguments};
 use crate::complaint::Complaint;
+use crate::exchange::put;
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::scraped::{OfComparison, Scraped};
@@ -22,9 +23,9 @@ use crate::{compared, floor, records, signals, studies, terminal};
 
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     arguments.exchange.check()?;
-    let asked = asked(arguments)?;
+    let request = request(arguments)?;
     if arguments.dry_run {
-        return checked(&asked);
+        return checked(&request);
     }
     if let Some(path) = &arguments.json {
         record::check_file(path)?;
@@ -46,14 +47,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
             scraped.show(|figures| figures.look(found));
         }
     };
-    let found = match asked {
-        Asked::Servers(request) => {
-            compare::compare(&request, &control, &mut observe).map_err(Complaint::from)
-        }
-        Asked::Variants(request) => {
-            study::versus(&request, &control, &mut observe).map_err(Complaint::from)
-        }
-    };
+    let found = study::versus(&request, &control, &mut observe);
     live.end();
     if let (Err(_), Some(out)) = (&found, &arguments.out) {
         // Empty, unless somebody else has put something there.
@@ -71,8 +65,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     let directory = found.save(Path::new(RUNS), arguments.out.as_deref())?;
     let written = records::write_compared(&directory, &found)?;
     if let Some(path) = &arguments.json {
-        std::fs::write(path, found.json() + "\n")
-            .map_err(|source| compare::Error::Write { path: path.clone(), source })?;
+        put(path, &(found.json() + "\n"))?;
     }
     arguments.exchange.write_comparison(&found)?;
     terminal::narrate(format_args!("  report          {}", written.display()));
@@ -83,36 +76,33 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
 /// Below it lie records that were given no other place.
 pub(crate) const RUNS: &str = "runs";
 
-/// The comparison that is asked for.
-enum Asked {
-    /// Two servers, loaded as pgbench's options say.
-    Servers(Box<Request>),
-    /// Two variants of a study.
-    Variants(Box<Versus>),
-}
-
 /// Says that a comparison could begin.
-fn checked(asked: &Asked) -> Result<Exit, Complaint> {
-    match asked {
-        Asked::Servers(request) => ::compare::check(request)?,
-        Asked::Variants(request) => {
-            let points = request.choice.points(&request.study).map_err(study::Error::from)?;
-            let [a, b] = points.map(|index| &request.study.points[index].name.variant);
-            terminal::narrate(format_args!("  A is variant {a}, B is variant {b}"));
-        }
+fn checked(request: &Versus) -> Result<Exit, Complaint> {
+    request.check()?;
+    if let Asked::Study(study, choice) = &request.asked {
+        let points = choice.points(study).map_err(study::Error::from)?;
+        let [a, b] = points.map(|index| &study.points[index].name.variant);
+        terminal::narrate(format_args!("  A is variant {a}, B is variant {b}"));
     }
     terminal::result("everything that is named is there and fits; nothing was built");
     Ok(Exit::Done)
 }
 
-fn asked(arguments: &CompareArguments) -> Result<Asked, Complaint> {
-    Ok(match &arguments.study.study {
-        Some(name) => Asked::Variants(Box::new(versus(arguments, name)?)),
-        None => Asked::Servers(Box::new(request(arguments)?)),
+fn request(arguments: &CompareArguments) -> Result<Versus, Complaint> {
+    Ok(Versus {
+        asked: match &arguments.study.study {
+            Some(name) => of_study(arguments, name)?,
+            None => options(arguments)?,
+        },
+        sides: sides(arguments),
+        common: common(arguments),
+        analyzes: !arguments.no_analyze,
+        cache: arguments.keep_data.then(Cache::of_user).transpose()?,
+        program: studies::program()?,
     })
 }
 
-fn versus(arguments: &CompareArguments, name: &str) -> Result<Versus, Complaint> {
+fn of_study(arguments: &CompareArguments, name: &str) -> Result<Asked, Complaint> {
     if let Some(word) = arguments.workload.first() {
         let what = format!("--study gives the workload, and {word} cannot be given as well");
         return Err(Complaint::new(what)
@@ -121,19 +111,12 @@ fn versus(arguments: &CompareArguments, name: &str) -> Result<Versus, Complaint>
     let StudyArguments { scenario, at, a_variant, b_variant, study_profile, .. } = &arguments.study;
     let found = studies::find(name)?;
     let profile = study_profile.map_or(Profile::Quick, Profile::from);
-    let program = std::env::current_exe()
-        .map_err(|error| Complaint::new(format!("finding the program's own path: {error}")))?;
-    Ok(Versus {
-        study: studies::parse(&found, profile)?,
-        choice: Choice {
-            scenario: scenario.clone(),
-            at: at.clone(),
-            variants: [a_variant.clone(), b_variant.clone()],
-        },
-        sides: sides(arguments),
-        common: common(arguments)?,
-        program,
-    })
+    let choice = Choice {
+        scenario: scenario.clone(),
+        at: at.clone(),
+        variants: [a_variant.clone(), b_variant.clone()],
+    };
+    Ok(Asked::Study(Box::new(studies::parse(&found, profile)?), choice))
 }
 
 fn sides(arguments: &CompareArguments) -> [SideOptions; 2] {
@@ -156,28 +139,24 @@ fn sides(arguments: &CompareArguments) -> [SideOptions; 2] {
     if arguments.is_self && b == nothing { [a.clone(), a] } else { [a, b] }
 }
 
-fn request(arguments: &CompareArguments) -> Result<Request, Complaint> {
+fn options(arguments: &CompareArguments) -> Result<Asked, Complaint> {
     let workload = workload(&arguments.workload, "pgrig compare")?;
     let data = match &arguments.data {
         Some(path) => Data::File(path.clone()),
         None => Data::Pgbench(workload.scale.unwrap_or(1)),
     };
-    Ok(Request {
-        sides: sides(arguments),
+    Ok(Asked::Options(Box::new(Options {
         data,
         no_init: arguments.no_init,
         words: arguments.workload.join(" "),
         workload: Box::new(workload),
-        common: common(arguments)?,
-    })
+    })))
 }
 
-fn common(arguments: &CompareArguments) -> Result<Common, Complaint> {
-    Ok(Common {
+fn common(arguments: &CompareArguments) -> Common {
+    Common {
         name: arguments.name.clone(),
         decides: arguments.gate.clone().map(|figures| figures.0).unwrap_or_default(),
-        analyzes: !arguments.no_analyze,
-        cache: arguments.keep_data.then(Cache::of_user).transpose()?,
         is_self: arguments.is_self,
         precision: arguments.precision,
         threshold: arguments.threshold.unwrap_or(THRESHOLD),
@@ -192,7 +171,7 @@ fn common(arguments: &CompareArguments) -> Result<Common, Complaint> {
         command: std::env::args().collect::<Vec<_>>().join(" "),
         started_at: now(),
         commit: std::env::var("GITHUB_SHA").ok().filter(|commit| !commit.is_empty()),
-    })
+    }
 }
 
 /// Wall clock, RFC 3339.
@@ -215,7 +194,7 @@ pub(crate) fn workload(words: &[String], command: &str) -> Result<RunOptions, Co
     match pgbench::options::Request::read(&invocation) {
         Ok(pgbench::options::Request::Run(options)) => Ok(*options),
         Ok(_) => Err(unfit().hinted(Some("both sides are filled at the scale of -s"))),
-        Err(complaint) => Err(compare::Error::Workload(complaint).into()),
+        Err(complaint) => Err(Complaint::new(complaint.message()).hinted(complaint.hint())),
     }
 }
 
@@ -232,9 +211,9 @@ pub(crate) fn show(
     let line = line(event, precision);
     match event {
         Event::Progress(found) if !live.is_live() => {
-            let has_interval = found.figures.iter().any(|figure| figure.b_over_a.is_some());
-            if has_interval && found.seconds >= *next_line_s {
-                *next_line_s = found.seconds + LINE_S;
+            let has_interval = found.shown.figures.iter().any(|figure| figure.b_over_a.is_some());
+            if has_interval && found.shown.seconds >= *next_line_s {
+                *next_line_s = found.shown.seconds + LINE_S;
                 live.say(&line);
             }
         }
@@ -282,7 +261,7 @@ fn line(event: &Event<'_>, precision: f64) -> String {
         }
         Event::Short(note) => format!("  measuring       {note}"),
         Event::Progress(found) => {
-            let mut line = format!("  comparing       {} pairs   B ÷ A ", found.pairs);
+            let mut line = format!("  comparing       {} pairs   B ÷ A ", found.shown.pairs);
             let ratio = |metric| found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());
             for metric in [Metric::Throughput, Metric::P99, Metric::Cpu] {
                 if let Some(ratio) = ratio(metric) {
@@ -291,7 +270,7 @@ fn line(event: &Event<'_>, precision: f64) -> String {
                     line.push_str(&format!(" {label} {value:.3} [{lower:.3}, {upper:.3}]  "));
                 }
             }
-            let (took, stops) = (duration(found.seconds), precision * 100.0);
+            let (took, stops) = (duration(found.shown.seconds), precision * 100.0);
             match precision > 0.0 {
                 true => format!("{line} {took}, stops at ± {stops} %"),
                 false => format!("{line} {took}"),
@@ -301,7 +280,7 @@ fn line(event: &Event<'_>, precision: f64) -> String {
 }
 
 fn exit(found: &Comparison, gate: bool) -> Exit {
-    match (found.stop, found.gate()) {
+    match (found.shown.stop, found.gate()) {
         (Stop::Interrupted, _) => Exit::Interrupted,
         (Stop::Died, _) => Exit::Incomplete,
         _ if !gate => Exit::Done,

@@ -1,6 +1,6 @@
 //! `pgrig history`: results over time.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use record::{Comparison, comparison};
 use report::{Results, Series};
@@ -8,6 +8,7 @@ use terms::figure;
 
 use crate::arguments::{HistoryArguments, HistoryCommand};
 use crate::complaint::Complaint;
+use crate::exchange::{failed, put};
 use crate::exit::Exit;
 use crate::history::{self, History};
 use crate::terminal::{self, FAINT, STRONG, styled};
@@ -87,12 +88,4 @@ fn show(series: &[Series]) {
             terminal::result(format_args!("  {time}  {commit:10.10}  {value:>10} {interval}"));
         }
     }
-}
-
-fn put(path: &PathBuf, text: &str) -> Result<(), Complaint> {
-    std::fs::write(path, text).map_err(|error| failed(path, &error))
-}
-
-fn failed(path: &Path, error: &std::io::Error) -> Complaint {
-    Complaint::new(format!("writing {}: {error}", path.display()))
 }

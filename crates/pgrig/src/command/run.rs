@@ -145,8 +145,7 @@ fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, is_hollow: bool) -> Ex
 }
 
 fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
-    let generator = std::env::current_exe()
-        .map_err(|error| Complaint::new(format!("finding the program's own path: {error}")))?;
+    let generator = studies::program()?;
     let servers = match &arguments.target {
         Some(conninfo) => Servers::Outside { conninfo: conninfo.clone() },
         None if arguments.hosts.is_some() => {

@@ -10,7 +10,7 @@ use crate::arguments::RunArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::records::{self, Opened};
-use crate::{signals, terminal};
+use crate::{signals, studies, terminal};
 
 /// Finds the newest record of the study that kept states, and looks at one of them.
 pub(crate) fn state(arguments: &RunArguments) -> Result<Exit, Complaint> {
@@ -22,8 +22,7 @@ pub(crate) fn state(arguments: &RunArguments) -> Result<Exit, Complaint> {
         Complaint::new(format_args!("trial {} is of no point of its study", trial.number))
             .hinted(Some("the record was changed; run the study again"))
     })?;
-    let program = std::env::current_exe()
-        .map_err(|error| Complaint::new(format!("finding the program's own path: {error}")))?;
+    let program = studies::program()?;
     let request = StateRequest {
         study: opened.study,
         point,

@@ -155,6 +155,7 @@ fn what_a_comparison_cannot_follow_is_refused() {
     let both = ["-S", "--a-conninfo", "host=/nowhere", "--b-conninfo", "host=/elsewhere"];
     check(&both, "side A: connecting", "start that server");
     check(&[&both[..], &["--b-bin", "x"]].concat(), "option --a-bin, --b-bin", "run already");
+    check(&[&both[..], &["--profile"]].concat(), "option --profile", "can be sampled");
     let unknown = ["-S", "--a-conninfo", "hots=x", "--b-conninfo", "host=x"];
     check(&unknown, "reading the address of side A", "hots");
     check(&["--self", "-f", "fails.sql"], "no transaction of side A ended well", "no_such_column");

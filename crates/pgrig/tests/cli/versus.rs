@@ -92,7 +92,7 @@ fn what_a_study_does_not_say_clearly_is_asked_for() {
     let slow = ["--study", "mine", "--scenario", "slow", "--a-variant", "light", "--self"];
     check(&slow, 1, "light/slow has a rate and a latency limit", "compare whole trials");
     let huge = ["--a-variant", "light", "--self", "--set", "shared_buffers=100TB"];
-    check(&with(&huge), 3, "does not fit this machine", "shared_buffers");
+    check(&with(&huge), 3, "of memory, and", "shared_buffers");
     let broken = ["--a-variant", "light", "--b-sql", "broken.sql"];
     check(&with(&broken), 1, "reading broken.sql", "No such file");
     desk.write("broken.sql", "CREATE TABEL t ();\n");

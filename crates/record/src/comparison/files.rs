@@ -50,13 +50,13 @@ impl Comparison {
     /// If the directory holds something, or cannot be made or written to.
     pub fn save(&self, runs: &Path, out: Option<&Path>) -> Result<PathBuf, Error> {
         let directory = make_directory(runs, out, &self.started_at, "compare")?;
-        files::write(&directory.join(LOOKS), |out| finished::lines(out, &self.looks))?;
-        if let Some(profile) = &self.profile {
+        files::write(&directory.join(LOOKS), |out| finished::lines(out, &self.shown.looks))?;
+        if let Some(profile) = &self.shown.profile {
             for (name, folded) in PROFILES.iter().zip(&profile.folded) {
                 files::write(&directory.join(name), |out| out.write_all(folded.as_bytes()))?;
             }
         }
-        files::write(&directory.join(COMPARISON), |out| files::json(out, self))?;
+        files::write(&directory.join(COMPARISON), |out| files::json(out, &self.without_looks()))?;
         files::sync_directory(&directory)?;
         Ok(directory)
     }
@@ -93,15 +93,22 @@ impl Comparison {
             while let Some(look) = lines.next::<Look>()? {
                 let bytes = size_of::<Look>() + weight::map(&look.ratios);
                 allowance.keep(bytes, &inside.path(LOOKS))?;
-                comparison.looks.push(look);
+                comparison.shown.looks.push(look);
             }
         }
-        if let Some(profile) = &mut comparison.profile {
+        if let Some(profile) = &mut comparison.shown.profile {
             for (name, folded) in PROFILES.iter().zip(&mut profile.folded) {
                 *folded = inside.text(name, finished::JSON_BYTES_MAX)?;
             }
         }
         Ok(comparison)
+    }
+
+    /// The same for a file of which its looks are no part.
+    fn without_looks(&self) -> Comparison {
+        let mut found = self.clone();
+        found.shown.looks.clear();
+        found
     }
 
     /// `comparison.json`, for programs.
@@ -110,7 +117,8 @@ impl Comparison {
     /// Never: all keys are texts.
     #[must_use]
     pub fn json(&self) -> String {
-        let json = serde_json::to_string_pretty(self).expect("every key is a text");
+        let json =
+            serde_json::to_string_pretty(&self.without_looks()).expect("every key is a text");
         terms::escaped(&json).into_owned()
     }
 }
@@ -120,7 +128,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use crate::comparison::{
-        Background, DataOrigin, Figure, Instances, Look, Metric, Profile, Ratio, Side, Stop,
+        Background, DataOrigin, Figure, Instances, Look, Metric, Profile, Ratio, Shown, Side, Stop,
         Verdict,
     };
 
@@ -156,9 +164,7 @@ mod tests {
             name: Some("selects".to_owned()),
             workload: "-S".to_owned(),
             set: vec![("shared_buffers".to_owned(), "1GB".to_owned())],
-            turn: None,
             decides: Metric::DECIDING.to_vec(),
-            identical: None,
             notes: Vec::new(),
             answer: "B is slower.".to_owned(),
             point: None,
@@ -167,36 +173,39 @@ mod tests {
             b: Side::default(),
             is_self: true,
             data: DataOrigin::Copied,
-            clients: 1,
-            block_ms: 200,
-            rest_ms: 5,
-            pairs: 200,
-            seconds: 44.0,
             threshold: 0.03,
             confidence: 0.95,
-            seed: 1,
-            stop: Stop::Precision,
-            figures: vec![figure],
-            instances: Instances { segments: 25, ..Instances::default() },
-            background: [quiet, quiet],
-            waits: Vec::new(),
-            tails: crate::comparison::Tails::default(),
-            plans: Vec::new(),
-            conditions: Conditions { steal_share: 0.01, ..Conditions::default() },
-            doubts: vec!["one".to_owned()],
             facts: Vec::new(),
-            profile: Some(Profile {
-                seconds: 60.0,
-                folded: ["postgres;main 70\n", "postgres;main 80\n"].map(str::to_owned),
-            }),
-            looks: vec![Look {
-                pairs: 4,
-                seconds: 1.0,
-                segment: Some(0.9),
-                is_exchanged: true,
-                ratios,
-                background: [Background { checkpoints: 1, ..quiet }, quiet],
-            }],
+            shown: Shown {
+                turn: None,
+                identical: None,
+                clients: 1,
+                block_ms: 200,
+                rest_ms: 5,
+                pairs: 200,
+                seconds: 44.0,
+                seed: 1,
+                stop: Stop::Precision,
+                figures: vec![figure],
+                instances: Instances { segments: 25, ..Instances::default() },
+                background: [quiet, quiet],
+                waits: Vec::new(),
+                plans: Vec::new(),
+                conditions: Conditions { steal_share: 0.01, ..Conditions::default() },
+                doubts: vec!["one".to_owned()],
+                profile: Some(Profile {
+                    seconds: 60.0,
+                    folded: ["postgres;main 70\n", "postgres;main 80\n"].map(str::to_owned),
+                }),
+                looks: vec![Look {
+                    pairs: 4,
+                    seconds: 1.0,
+                    segment: Some(0.9),
+                    is_exchanged: true,
+                    ratios,
+                    background: [Background { checkpoints: 1, ..quiet }, quiet],
+                }],
+            },
         }
     }
 

@@ -9,12 +9,12 @@ impl Comparison {
     pub fn gate(&self) -> Verdict {
         let verdicts: Vec<Verdict> =
             self.deciding().into_iter().map(|metric| self.verdict(metric)).collect();
-        let mut figures = self.figures.iter().filter(|figure| figure.deciding);
-        if matches!(self.stop, Stop::Interrupted | Stop::Died) {
+        let mut figures = self.shown.figures.iter().filter(|figure| figure.deciding);
+        if matches!(self.shown.stop, Stop::Interrupted | Stop::Died) {
             return Verdict::CannotTell;
         }
         if figures.any(|figure| figure.is_worse_beyond(self.threshold))
-            || self.conditions.fails_more()
+            || self.shown.conditions.fails_more()
         {
             return Verdict::Worse;
         }

@@ -130,7 +130,8 @@ pub(crate) fn memory_of(point: &Point, is_meant: impl Fn(&str) -> bool) -> Memor
     Memory { connections: connections.sum(), shared_bytes: shared.sum() }
 }
 
-fn disk_bytes(study: &Study, trials: &[Planned], site: &SitePlan) -> u64 {
+/// Disk of a site: its data and WAL.
+pub(crate) fn disk_bytes(study: &Study, trials: &[Planned], site: &SitePlan) -> u64 {
     let written = wal_bytes(study, trials, site);
     let wal = |topology: &Topology| -> u64 {
         let servers = topology.nodes.iter().filter(|node| node.is_postgres());
@@ -210,7 +211,7 @@ const RIG_BYTES: u64 = 64 << 20;
 /// PostgreSQL's own default.
 const SHARED_BUFFERS_DEFAULT: u64 = 128 << 20;
 /// PostgreSQL's own default of max_wal_size.
-const WAL_DEFAULT: u64 = 1 << 30;
+pub(crate) const WAL_DEFAULT: u64 = 1 << 30;
 /// Longest load of one side in pairs between two restarts, warming up included.
 const PAIRS_LOAD_S: f64 = 10.0;
 /// What the load of one core writes a second at most, with a full-page image for each change.

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use compare::{Arena, Ground, Tidied};
-use import::{Source, Values};
 use lab::Server;
-use load::{Control, Urgency};
 use record::comparison::Renewal;
 use server::Client;
 use site::Site;
@@ -21,29 +19,43 @@ pub(crate) struct Standing<'a> {
     pub(crate) point: &'a Point,
 }
 
-/// Both sides' servers.
-pub(crate) struct Stand<'a>(pub(crate) [Standing<'a>; 2]);
+/// Both sides' servers, and what becomes of them between segments.
+pub(crate) struct Stand<'a> {
+    pub(crate) sides: [Standing<'a>; 2],
+    pub(crate) renewal: Renewal,
+    /// Everything is read into shared buffers where there is room, besides what the study warms.
+    pub(crate) warms_all: bool,
+    /// B has the files that were A's in the beginning.
+    is_exchanged: bool,
+}
 
-impl Arena for Stand<'_> {
-    fn sides(&self) -> [&dyn Ground; 2] {
-        self.0.each_ref().map(|side| side as &dyn Ground)
+impl<'a> Stand<'a> {
+    /// Servers of the rig's are restarted; their files stay where they are.
+    pub(crate) fn new(sides: [Standing<'a>; 2]) -> Stand<'a> {
+        let is_ours = sides.iter().flat_map(|side| &side.site.nodes);
+        let is_ours = is_ours.into_iter().all(|node| matches!(node.server, Server::Node(_)));
+        let renewal = if is_ours { Renewal::Restarted } else { Renewal::Kept };
+        Stand { sides, renewal, warms_all: false, is_exchanged: false }
     }
 
-    /// The files of a topology stay where they are: its servers have their parts in it.
-    fn renewal(&self) -> Renewal {
-        let is_ours = |side: &Standing<'_>| {
-            side.site.nodes.iter().all(|node| matches!(node.server, Server::Node(_)))
-        };
-        if self.0.iter().all(is_ours) { Renewal::Restarted } else { Renewal::Kept }
+    /// True if each side is one server, whose files can change places with the other's.
+    pub(crate) fn can_exchange(&self) -> bool {
+        self.renewal == Renewal::Restarted
+            && self.sides.iter().all(|side| {
+                let site = &side.site;
+                let is_plain = !site.data_node().has_own_disk();
+                site.nodes.len() == 1 && site.stations.is_empty() && is_plain
+            })
     }
 
-    fn renew(&mut self, _is_exchanged: bool) -> Result<(), compare::Error> {
-        if !self.renewal().restarts() {
-            return Ok(());
-        }
+    /// Has both sides do the same at the same time.
+    fn both(
+        &mut self,
+        act: impl Fn(&mut Standing<'_>) -> Result<(), compare::Error> + Sync,
+    ) -> Result<(), compare::Error> {
         std::thread::scope(|scope| {
-            let renewing = self.0.each_mut().map(|side| scope.spawn(|| side.renew()));
-            renewing.map(|one| match one.join() {
+            let acting = self.sides.each_mut().map(|side| scope.spawn(|| act(side)));
+            acting.map(|one| match one.join() {
                 Ok(result) => result,
                 Err(panic) => std::panic::resume_unwind(panic),
             })
@@ -52,6 +64,52 @@ impl Arena for Stand<'_> {
         .collect()
     }
 }
+
+impl Arena for Stand<'_> {
+    fn sides(&self) -> [&dyn Ground; 2] {
+        self.sides.each_ref().map(|side| side as &dyn Ground)
+    }
+
+    fn renewal(&self) -> Renewal {
+        self.renewal
+    }
+
+    fn renew(&mut self, is_exchanged: bool) -> Result<(), compare::Error> {
+        if !self.renewal.restarts() {
+            return Ok(());
+        }
+        self.both(|side| side.site.pause().map_err(|error| side.unfit(&error)))?;
+        if self.renewal == Renewal::Exchanged && is_exchanged != self.is_exchanged {
+            let [a, b] = &mut self.sides;
+            let nodes = [a, b].map(|side| side.site.nodes[0].server.node());
+            if let [Some(a), Some(b)] = nodes {
+                a.exchange_data(b)?;
+                self.is_exchanged = is_exchanged;
+            }
+        }
+        let warms_all = self.warms_all;
+        self.both(|side| {
+            side.site.start_again().map_err(|error| side.unfit(&error))?;
+            ready::again(side.point, side.site).map_err(|why| side.unfit(&why))?;
+            if warms_all {
+                side.run(WARM)?;
+            }
+            // Disks that keep a log begin a new one.
+            site::flush_disks(side.site).map_err(|error| side.unfit(&error))?;
+            ready::limits(side.point, side.site).map_err(|why| side.unfit(&why))
+        })
+    }
+}
+
+/// Reads all relations into shared buffers if there is room. The extension goes with the transaction.
+const WARM: &str = "
+    BEGIN;
+    CREATE EXTENSION IF NOT EXISTS pg_prewarm;
+    SELECT sum(pg_prewarm(oid)) FROM pg_class
+        WHERE relkind IN ('r', 'i', 'm', 't') AND relpersistence <> 't'
+          AND (SELECT sum(pg_relation_size(oid)) FROM pg_class)
+              < 0.8 * pg_size_bytes(current_setting('shared_buffers'));
+    ROLLBACK;";
 
 impl Ground for Standing<'_> {
     fn name(&self) -> &str {
@@ -75,57 +133,30 @@ impl Ground for Standing<'_> {
         nodes.collect()
     }
 
-    /// Without the limits on its servers' I/O, which the next instances get again.
+    /// Without the limits on its servers' I/O, which the next instances get again. Of a server of the
+    /// user's, only the rig's own tables are touched.
     fn tidy(&self, limit: Duration) -> Result<Tidied, compare::Error> {
         self.site.throttles.lift_all();
-        compare::tidy(&mut self.connect()?, None, limit)
+        let node = self.site.data_node();
+        if let (Server::Target(_), None) = (&node.server, node.schema) {
+            return Ok(Tidied { seconds: 0.0, is_cut: false });
+        }
+        compare::tidy(&mut self.connect()?, node.schema, limit)
             .map_err(|(statement, source)| compare::Error::failed(self.name, statement, source))
     }
 }
 
 impl Standing<'_> {
-    /// Restarts its servers, warms what the study says and limits their I/O. Disks that keep a log begin a
-    /// new one.
-    fn renew(&mut self) -> Result<(), compare::Error> {
-        let restarted = self.site.restart().map_err(|error| error.to_string());
-        let ready = restarted.and_then(|()| ready::again(self.point, self.site));
-        let flushed =
-            ready.and_then(|()| site::flush_disks(self.site).map_err(|error| error.to_string()));
-        let why = match flushed.and_then(|()| ready::limits(self.point, self.site)) {
-            Ok(()) => return Ok(()),
-            Err(why) => why,
-        };
-        Err(compare::Error::Renewal { side: self.name.to_owned(), why })
-    }
-
-    /// Has psql run a script of the user's where the data are.
-    pub(crate) fn run_script(
-        &self,
-        script: &Source,
-        analyzes: bool,
-        control: &Control,
-    ) -> Result<(), compare::Error> {
-        let Server::Node(node) = &self.site.data_node().server else { return Ok(()) };
-        let is_interrupted = || control.urgency() != Urgency::None;
-        match script.load(node, Values::default(), &is_interrupted) {
-            Ok(()) => {}
-            Err(import::Error::Interrupted) => {
-                return Err(compare::Error::Interrupted { doing: "running a script of a side" });
-            }
-            Err(source) => {
-                let (side, source) = (Some(self.name.to_owned()), Box::new(source));
-                return Err(compare::Error::Import { side, source });
-            }
-        }
-        if analyzes {
-            let statement = "VACUUM (ANALYZE)";
-            let ran = self.connect()?.heard_by(control, |client| client.batch_execute(statement));
-            ran.map_err(|source| compare::Error::failed(self.name, statement, source))?;
-        }
-        Ok(())
+    fn run(&self, statement: &str) -> Result<(), compare::Error> {
+        let ran = self.connect()?.batch_execute(statement);
+        ran.map_err(|source| compare::Error::failed(self.name, statement, source))
     }
 
     fn failed(&self, source: lab::Error) -> compare::Error {
         compare::Error::Server { side: self.name.to_owned(), source }
+    }
+
+    fn unfit(&self, why: &dyn std::fmt::Display) -> compare::Error {
+        compare::Error::Renewal { side: self.name.to_owned(), why: why.to_string() }
     }
 }

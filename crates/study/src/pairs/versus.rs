@@ -1,44 +1,69 @@
-//! Two variants of a study against each other at one point, their servers side by side:
-//! `pgrig compare` with a study.
+//! Two sides against each other, their servers side by side: `pgrig compare`. A side is a variant of a study
+//! at one point, or what the options of the command say of it.
 
 mod choice;
 
-use std::path::{Path, PathBuf};
-use std::slice;
+use std::path::PathBuf;
 use std::time::Instant;
 
-use compare::{Common, SIDES, SideOptions, Subject};
+use compare::{Common, SIDES, Subject};
 use import::{Cache, Source};
-use lab::{Installation, Lab, LabConfig};
+use lab::Installation;
 use load::Control;
 use record::Comparison;
-use record::comparison::{DataOrigin, Point as PointFacts, Side as SideFacts};
-use site::{Alone, Hosts, Labs, Place, Site, SitePlan};
-use spec::{Point, Reset, Study, Unfit};
+use record::comparison::{DataOrigin, Point as PointFacts, Renewal, Side as SideFacts};
+use site::{DataError, Site, SitePlan};
+use spec::{Reset, Study, Unfit};
 
-use crate::error::Error;
+use crate::error::{Error, SidesError};
+use crate::facts;
+use crate::fit::estimate;
 use crate::fit::has::Has;
 use crate::fit::preflight::Preflight;
+use crate::pairs::both::Grounds;
+use crate::pairs::options::Options;
+use crate::pairs::side::SideOptions;
 use crate::pairs::standing::{Stand, Standing};
 use crate::trial::load_plan;
 use crate::trial::ready;
 
 pub use choice::Choice;
 
-/// A comparison of two variants of a study.
+/// A comparison of two sides.
 #[derive(Clone, Debug)]
 pub struct Versus {
-    /// The study.
-    pub study: Study,
-    /// The choice of its points.
-    pub choice: Choice,
+    /// The load and the data of both.
+    pub asked: Asked,
     /// The options of A's servers and of B's. Settings are those of every PostgreSQL server of the side,
     /// scripts are run on the one that has the data.
     pub sides: [SideOptions; 2],
     /// The part that does not depend on the sides.
     pub common: Common,
+    /// Run VACUUM (ANALYZE) after a script or dump of the user's.
+    pub analyzes: bool,
+    /// The cache of built data; none where they are not kept.
+    pub cache: Option<Cache>,
     /// The rig's program, of which guards and relays are commands.
     pub program: PathBuf,
+}
+
+/// The load and the data of both sides.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// Points of a study, whose servers differ as well.
+    Study(Box<Study>, Choice),
+    /// pgbench's options.
+    Options(Box<Options>),
+}
+
+/// What was made of a request before anything is built.
+pub(super) struct Two {
+    /// A study with the points of A and of B only, each with its side's settings.
+    pub(super) study: Study,
+    /// Names of the variants that they were, and the point.
+    point: Option<([String; 2], PointFacts)>,
+    /// PostgreSQL of each side's servers; none of the user's.
+    pub(super) installations: [Option<Installation>; 2],
 }
 
 /// Compares the sides. What was measured before an interruption, or before a side stopped
@@ -48,215 +73,252 @@ pub fn versus(
     control: &Control,
     observe: &mut dyn FnMut(compare::Event<'_>),
 ) -> Result<Comparison, Error> {
-    let points = request.choice.points(&request.study)?;
-    let chosen = points.map(|index| &request.study.points[index]);
-    let differs = (points[0] != points[1]).then_some("a variant");
-    let [a, b] = &request.sides;
-    request.common.check_difference(differs.or_else(|| a.difference(b)))?;
-    request.common.check()?;
-    let installations = [lab::find::find(a.bin.as_deref())?, lab::find::find(b.bin.as_deref())?];
-    let scripts = [script(a, &installations[0])?, script(b, &installations[1])?];
-    let study = request.two_points(points);
-    fit(&study, &installations)?;
-
+    let two = request.two()?;
+    let study = &two.study;
     let began = Instant::now();
-    observe(compare::Event::Building { outside: 0 });
-    // Servers go before the labs that they are in.
-    let cache = request.common.cache.as_ref();
-    let password = match cache {
-        Some(cache) => cache.password()?,
-        None => lab::new_password()?,
-    };
-    let open = |side: usize| open(&installations[side], &password, cache);
-    let labs = [open(0)?, open(1)?];
-    let builder = Builder { study: &study, labs: &labs, program: &request.program, control };
-    let ([mut a, mut b], data) = builder.both(&installations)?;
+    let outside = two.installations.iter().filter(|one| one.is_none()).count();
+    observe(compare::Event::Building { outside });
+    let grounds = Grounds::open(request, &two, control)?;
+    let ([mut a, mut b], data) = grounds.sites()?;
     let is_comparable = is_comparable([&a, &b]);
     let standing =
         |side: usize, site| Standing { name: SIDES[side], site, point: &study.points[side] };
-    let mut stand = Stand([standing(0, &mut a), standing(1, &mut b)]);
-    let sides = &stand.0;
-    if data == DataOrigin::LoadedTwice && is_comparable {
-        compare::check_same([&sides[0], &sides[1]], None)?;
+    let mut stand = Stand::new([standing(0, &mut a), standing(1, &mut b)]);
+    let is_compared = match data {
+        DataOrigin::Copied => false,
+        DataOrigin::LoadedTwice => is_comparable,
+        DataOrigin::Found => !grounds.is_one,
+    };
+    if is_compared {
+        let schemas = stand.sides.each_ref().map(|side| side.site.data_node().schema);
+        let are_named = schemas.iter().any(Option::is_some);
+        let schemas = are_named.then(|| schemas.map(|schema| schema.unwrap_or("public")));
+        compare::check_same([&stand.sides[0], &stand.sides[1]], schemas)?;
     }
-    for (side, script) in sides.iter().zip(&scripts) {
-        if let Some(script) = script {
-            side.run_script(script, request.common.analyzes, control)?;
+    for ((standing, options), side) in stand.sides.iter().zip(&request.sides).zip(SIDES) {
+        if let Some(path) = &options.sql {
+            let (node, analyzes) = (standing.site.data_node(), request.analyzes);
+            let ran = site::load_file(path, None, analyzes, node, control);
+            ran.map_err(of_script(side))?;
         }
     }
-    let versions = installations.each_ref().map(|one| one.version().to_string());
+    // A script of one side changes its data: then they are no copy of the other's.
+    let has_scripts = request.sides.iter().any(|side| side.sql.is_some());
+    if grounds.is_one {
+        stand.renewal = Renewal::Shared;
+    } else if data == DataOrigin::Copied && !has_scripts && stand.can_exchange() {
+        stand.renewal = Renewal::Exchanged;
+    }
+    let servers = [grounds.server(0), grounds.server(1)];
+    let (scale, lanes) = match &request.asked {
+        Asked::Study(..) => (None, load_plan::lanes(&study.points[0])),
+        Asked::Options(options) => {
+            let has_prewarm = |one: &Installation| one.has_extension("pg_prewarm");
+            stand.warms_all =
+                two.installations.iter().all(|one| one.as_ref().is_some_and(has_prewarm));
+            (options.data.scale(), options.workload.lanes)
+        }
+    };
     observe(compare::Event::Built {
-        versions: versions.each_ref().map(String::as_str),
-        scale: None,
+        versions: servers.each_ref().map(|(version, _)| version.as_str()),
+        scale,
         data,
         seconds: began.elapsed().as_secs_f64(),
     });
 
-    for Standing { name, site, point } in &stand.0 {
-        ready::limits(point, site)
-            .map_err(|why| compare::Error::Data { side: (*name).to_owned(), why })?;
+    for (standing, side) in stand.sides.iter().zip(SIDES) {
+        ready::limits(standing.point, standing.site)
+            .map_err(|why| SidesError::Unready { side, why })?;
     }
-    let sides = &stand.0;
-    let workloads = [0, 1]
-        .map(|side| load_plan::workloads(&study.points[side], &sides[side].site.conninfos(), None));
-    let subject = request.subject(chosen, &installations, data);
-    let lanes = load_plan::lanes(&study.points[0]);
+    let workloads = [0, 1].map(|side| {
+        let standing = &stand.sides[side];
+        match &request.asked {
+            Asked::Study(..) => {
+                load_plan::workloads(&study.points[side], &standing.site.conninfos(), None)
+            }
+            Asked::Options(options) => vec![options.workload(standing, &request.sides[side])],
+        }
+    });
+    let subject = request.subject(&two, servers, data);
     Ok(compare::measure(subject, &mut stand, workloads, lanes, &request.common, control, observe)?)
 }
 
+fn of_script(side: &'static str) -> impl FnOnce(DataError) -> Error {
+    move |error| match error {
+        DataError::Interrupted => Error::Interrupted { doing: "running a script of a side" },
+        source => SidesError::Data { side, source: Box::new(source) }.into(),
+    }
+}
+
 impl Versus {
-    /// The study with the points of A and of B only, each with its side's settings.
-    fn two_points(&self, points: [usize; 2]) -> Study {
-        let side = |side: usize| {
-            let mut point = self.study.points[points[side]].clone();
-            SIDES[side].clone_into(&mut point.name.variant);
-            for node in point.topology.nodes.iter_mut().filter(|node| node.is_postgres()) {
-                node.settings.extend(self.sides[side].settings.iter().cloned());
+    /// Makes sure that a comparison could begin: that its options fit together, and that its files, programs
+    /// and settings are there. Nothing is built, and no server is connected to.
+    pub fn check(&self) -> Result<(), Error> {
+        self.two().map(drop)
+    }
+
+    /// True if nothing is made on servers of the user's.
+    pub(super) fn no_init(&self) -> bool {
+        matches!(&self.asked, Asked::Options(options) if options.no_init)
+    }
+
+    fn two(&self) -> Result<Two, Error> {
+        let [a, b] = &self.sides;
+        let (mut study, point) = match &self.asked {
+            Asked::Study(study, choice) => {
+                let points = choice.points(study)?;
+                let differs = (points[0] != points[1]).then_some("a variant");
+                self.check_difference(differs.or_else(|| a.difference(b)))?;
+                let (study, point) = self.two_points(study, points);
+                (study, Some(point))
             }
+            Asked::Options(options) => {
+                if a.conninfo == b.conninfo {
+                    self.check_difference(a.difference(b))?;
+                }
+                options.check(self)?;
+                (options.study(self), None)
+            }
+        };
+        for point in &mut study.points {
             // No trial follows that would need the data as they were.
             point.data.reset = Reset::Keep;
             point.has_own_servers = true;
             point.unfit = Unfit::Refuse;
             point.rounds = 1;
+        }
+        self.common.check()?;
+        let find = |side: &SideOptions| match side.conninfo {
+            Some(_) => Ok(None),
+            None => lab::find::find(side.bin.as_deref()).map(Some),
+        };
+        let installations = [find(a)?, find(b)?];
+        self.check_files(&installations)?;
+        fit(&study, &installations)?;
+        Ok(Two { study, point, installations })
+    }
+
+    /// Checks that sides that differ in this option, or in none, can be compared.
+    fn check_difference(&self, difference: Option<&'static str>) -> Result<(), SidesError> {
+        match difference {
+            Some(option) if self.common.is_self => {
+                Err(SidesError::NotSelf { side: SIDES[1], option })
+            }
+            None if !self.common.is_self => Err(SidesError::SameSides),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that files can be loaded by the programs of the sides that load them.
+    fn check_files(&self, installations: &[Option<Installation>; 2]) -> Result<(), Error> {
+        let data = match &self.asked {
+            Asked::Options(options) => options.data.path(),
+            Asked::Study(..) => None,
+        };
+        for (side, installation) in self.sides.iter().zip(installations) {
+            for path in data.into_iter().chain(side.sql.as_deref()) {
+                let source = Source::look(path)?;
+                // A server of the user's is sent the commands of a script, one by one.
+                match installation {
+                    Some(installation) => source.fits(installation)?,
+                    None if !self.no_init() && !source.is_script() => {
+                        let why = "a server of yours is given a script only; restore the dump there \
+                                   yourself, and use --no-init";
+                        let option = "--data".to_owned();
+                        return Err(SidesError::Option { option, why }.into());
+                    }
+                    None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The study with the points of A and of B only, each with its side's settings; the variants' names, and
+    /// the point.
+    fn two_points(&self, study: &Study, points: [usize; 2]) -> (Study, ([String; 2], PointFacts)) {
+        let variants = points.map(|index| study.points[index].name.variant.clone());
+        let name = &study.points[points[0]].name;
+        let facts = PointFacts {
+            study: study.name.clone(),
+            scenario: name.scenario.clone(),
+            axes: name.axes.iter().cloned().collect(),
+        };
+        let side = |side: usize| {
+            let mut point = study.points[points[side]].clone();
+            SIDES[side].clone_into(&mut point.name.variant);
+            for node in point.topology.nodes.iter_mut().filter(|node| node.is_postgres()) {
+                node.settings.extend(self.sides[side].settings.iter().cloned());
+            }
             point
         };
-        Study { points: vec![side(0), side(1)], claims: Vec::new(), ..self.study.clone() }
+        let study = Study { points: vec![side(0), side(1)], claims: Vec::new(), ..study.clone() };
+        (study, (variants, facts))
     }
 
     /// The description of the sides for the record.
     fn subject(
         &self,
-        points: [&Point; 2],
-        installations: &[Installation; 2],
+        two: &Two,
+        servers: [(String, Option<String>); 2],
         data: DataOrigin,
     ) -> Subject {
-        let facts = |side: usize| SideFacts {
-            variant: Some(points[side].name.variant.clone()),
-            version: installations[side].version().to_string(),
-            bin: Some(installations[side].bin().display().to_string()),
-            server: None,
+        let of_side = |side: usize| SideFacts {
+            variant: two.point.as_ref().map(|(variants, _)| variants[side].clone()),
+            version: servers[side].0.clone(),
+            bin: two.installations[side].as_ref().map(|one| one.bin().display().to_string()),
+            server: servers[side].1.clone(),
             settings: self.sides[side].settings.clone(),
             sql: self.sides[side].sql.as_ref().map(|path| path.display().to_string()),
         };
-        let name = &points[0].name;
-        let point = PointFacts {
-            study: self.study.name.clone(),
-            scenario: name.scenario.clone(),
-            axes: name.axes.iter().cloned().collect(),
+        let (workload, set) = match &self.asked {
+            Asked::Study(..) => Default::default(),
+            Asked::Options(options) => (options.words.clone(), options.set(&self.sides)),
         };
-        let clients = points[0].clients();
         Subject {
-            sides: [facts(0), facts(1)],
+            sides: [of_side(0), of_side(1)],
             data,
-            point: Some(point),
-            workload: String::new(),
-            set: Vec::new(),
-            clients,
+            point: two.point.as_ref().map(|(_, point)| point.clone()),
+            workload,
+            set,
+            facts: facts::machine(&std::env::temp_dir()),
         }
     }
 }
 
-/// Checks that each side fits the machine, and both at once.
-fn fit(study: &Study, installations: &[Installation; 2]) -> Result<(), Error> {
+/// Checks that both sides fit the machine at once, and each side by itself.
+fn fit(study: &Study, installations: &[Option<Installation>; 2]) -> Result<(), Error> {
+    let here = |installation: &Installation| Has::here(installation.clone(), &std::env::temp_dir());
     let trials = study.trials(None);
     let (mut memory_bytes, mut disk_bytes) = (0, 0);
-    for (side, installation) in installations.iter().enumerate() {
-        let has = Has::here(installation.clone(), &std::env::temp_dir())?;
-        let own: Vec<_> = trials.iter().filter(|trial| trial.point == side).cloned().collect();
-        let preflight = Preflight::of(study, &own, &has);
-        memory_bytes += preflight.estimate.memory_bytes;
-        disk_bytes += preflight.estimate.disk_bytes;
-        if preflight.refused {
-            return Err(Error::DoesNotFit(Box::new(preflight)));
-        }
+    for (side, point) in study.points.iter().enumerate() {
+        let Some(installation) = &installations[side] else { continue };
+        let has = here(installation)?;
+        let (topology, data) = (point.topology.clone(), point.data.clone());
+        memory_bytes += estimate::memory(point).total_bytes();
+        let site = SitePlan { topology, data, points: vec![side] };
+        disk_bytes += estimate::disk_bytes(study, &trials, &site);
         let both = [
             ("memory", memory_bytes, has.memory_bytes),
             ("disk space", disk_bytes, has.disk_bytes),
         ];
         if let Some((what, needs, has)) = both.into_iter().find(|(_, needs, has)| needs > has) {
-            return Err(compare::Error::TooLittle { what, needs, has }.into());
+            return Err(SidesError::TooLittle { what, needs, has }.into());
+        }
+    }
+    for (side, installation) in installations.iter().enumerate() {
+        let Some(installation) = installation else { continue };
+        let own: Vec<_> = trials.iter().filter(|trial| trial.point == side).cloned().collect();
+        let preflight = Preflight::of(study, &own, &here(installation)?);
+        if preflight.refused {
+            return Err(Error::DoesNotFit(Box::new(preflight)));
         }
     }
     Ok(())
-}
-
-/// The password of both labs is one: a copy of A's files has A's.
-fn open(installation: &Installation, password: &str, cache: Option<&Cache>) -> Result<Labs, Error> {
-    let password = Some(password.to_owned());
-    let config = LabConfig { password, ..LabConfig::new(installation.clone()) };
-    Ok(Labs::here(Lab::open(config)?).with_cache(cache.cloned()))
-}
-
-/// The builder of the sides' servers.
-struct Builder<'a> {
-    study: &'a Study,
-    labs: &'a [Labs; 2],
-    program: &'a Path,
-    control: &'a Control,
-}
-
-impl Builder<'_> {
-    /// Both sides, ready for clients. B gets a copy of A's files where their data are the same and
-    /// B's programs can read them.
-    fn both(&self, installations: &[Installation; 2]) -> Result<([Site; 2], DataOrigin), Error> {
-        let mut a = self.build(0, None)?;
-        let has_same = a.plan.has_data_of(&self.plan(1));
-        // A copy can only be made while A's servers have not run yet.
-        let copied = has_same.then(|| self.build(1, Some(&a)));
-        self.make_ready(0, &mut a)?;
-        let copied = copied.map(|built| {
-            let mut b = built?;
-            self.make_ready(1, &mut b)?;
-            Ok::<_, Error>(b)
-        });
-        match copied {
-            Some(Ok(b)) => return Ok(([a, b], DataOrigin::Copied)),
-            Some(Err(error)) if installations[0].bin() == installations[1].bin() => {
-                return Err(error);
-            }
-            Some(Err(error @ Error::Interrupted { .. })) => return Err(error),
-            // Another catalog version: the servers do not start on such files.
-            Some(Err(_)) | None => {}
-        }
-        let mut b = self.build(1, None)?;
-        self.make_ready(1, &mut b)?;
-        Ok(([a, b], DataOrigin::LoadedTwice))
-    }
-
-    fn plan(&self, side: usize) -> SitePlan {
-        let Point { topology, data, .. } = self.study.points[side].clone();
-        SitePlan { topology, data, points: vec![side] }
-    }
-
-    /// A side's servers with their data, stopped.
-    fn build(&self, side: usize, donor: Option<&Site>) -> Result<Site, Error> {
-        let hosts = Hosts::new();
-        let place = Place { labs: &self.labs[side], hosts: &hosts, program: self.program };
-        let others = donor.map(slice::from_ref).unwrap_or_default();
-        let plan = self.plan(side);
-        Ok(Site::build(&place, plan, self.study, others, self.control, &mut |_| {})?)
-    }
-
-    fn make_ready(&self, side: usize, site: &mut Site) -> Result<(), Error> {
-        let point = &self.study.points[side];
-        let place = ready::Place { labs: Some(&self.labs[side]), program: self.program };
-        let failed = |why| compare::Error::Data { side: SIDES[side].to_owned(), why };
-        ready::servers(point, site, Alone::Yes, &place, self.control).map_err(failed)?;
-        ready::fronts(point, site, &place).map_err(failed)?;
-        Ok(())
-    }
 }
 
 /// True if both sites hold their rows in the same tables of one server.
 fn is_comparable(sites: [&Site; 2]) -> bool {
     let [a, b] = sites.map(|site| &site.plan);
     [a, b].iter().all(|plan| site::proxy(&plan.topology).is_none()) && a.data == b.data
-}
-
-/// The side's own script, held to the programs that will run it.
-fn script(options: &SideOptions, installation: &Installation) -> Result<Option<Source>, Error> {
-    let Some(path) = &options.sql else { return Ok(None) };
-    let source = Source::look(path)?;
-    source.fits(installation)?;
-    Ok(Some(source))
 }

@@ -109,7 +109,7 @@ fn points_with_servers_of_their_own_are_loaded_in_turn() {
     let (ended, told) = run(&folder, Place::Below(directory.path().to_owned()));
     let reader = Reader::open(&ended.directory).unwrap();
     let [paired] = reader.pairs() else { panic!("{:?}", reader.pairs().len()) };
-    assert!(told > 0 && told == paired.looks.len());
+    assert!(told > 0 && told == paired.shown.looks.len());
     assert_is_measured(paired);
     let study = Study::parse(&folder, Profile::Smoke).unwrap();
     let plan = &reader.header().plan;
@@ -117,7 +117,7 @@ fn points_with_servers_of_their_own_are_loaded_in_turn() {
     let claims = judge(reader.pairs());
     // Beside other tests the generator may wait for a CPU, and the hypervisor may give it away: then
     // nothing is said.
-    let seen = paired.conditions;
+    let seen = paired.shown.conditions;
     let is_doubted = seen.run_delay_share_max > Generator::RUN_DELAY_SHARE_MAX
         || seen.busy_share_max > Generator::BUSY_SHARE_MAX
         || seen.steal_share > 0.05;
@@ -137,8 +137,10 @@ fn points_with_servers_of_their_own_are_loaded_in_turn() {
     let died = Ending::failed(Fault::Server, "it crashed");
     type Spoil = fn(&mut Vec<Paired>, Ending);
     let spoiled: [(&str, Spoil); 3] = [
-        ("did not reach its rate", |pairs, _| pairs[0].conditions.is_rate_missed = true),
-        ("2.0 % of a side's transactions", |pairs, _| pairs[0].conditions.failed_share_max = 0.02),
+        ("did not reach its rate", |pairs, _| pairs[0].shown.conditions.is_rate_missed = true),
+        ("2.0 % of a side's transactions", |pairs, _| {
+            pairs[0].shown.conditions.failed_share_max = 0.02
+        }),
         ("attempt 0 failed: it crashed", |pairs, died| {
             pairs.push(Paired { attempt: 0, ending: died, ..pairs[0].clone() });
         }),
@@ -159,15 +161,17 @@ fn assert_is_measured(paired: &Paired) {
     assert_eq!((paired.above.as_str(), paired.below.as_str()), ("slow", "fast"));
     assert_eq!((paired.scenario.as_str(), paired.scenario_below()), ("halves", "load"));
     assert_eq!((paired.axes.len(), paired.axes_below().len()), (1, 0));
-    assert_eq!((paired.block_ms, paired.precision, paired.clients), (200, 0.2, 2));
-    assert!(matches!(paired.stop, Some(Stop::Precision | Stop::Time)), "{:?}", paired.stop);
-    let throughput = paired.figure(Metric::Throughput).expect("throughput");
+    assert_eq!((paired.shown.block_ms, paired.precision, paired.shown.clients), (200, 0.2, 2));
+    assert!(matches!(paired.shown.stop, Stop::Precision | Stop::Time), "{:?}", paired.shown.stop);
+    let throughput = paired.shown.figure(Metric::Throughput).expect("throughput");
     let ratio = throughput.b_over_a.as_ref().expect("an interval");
     assert!(ratio.lower < ratio.value && ratio.value < ratio.upper, "{ratio:?}");
     let series = paired.series(Metric::Throughput).expect("a series");
-    let segments = paired.instances.segments;
+    let segments = paired.shown.instances.segments;
     assert_eq!((series.above.len(), series.below.len()), (ratio.n, segments));
-    assert!(paired.pairs >= OCTET_PAIRS * segments && paired.instances.renewal.restarts());
+    assert!(
+        paired.shown.pairs >= OCTET_PAIRS * segments && paired.shown.instances.renewal.restarts()
+    );
 }
 
 fn is_not_measured_again(folder: &Folder, record: &Path) {
@@ -199,6 +203,6 @@ fn scenarios_of_one_variant_are_loaded_in_turn() {
     let [changed, all, same] = intervals.collect::<Vec<_>>()[..] else { panic!("three claims") };
     // A fifth of the one workload, all of the other.
     assert!(changed.high < 0.75 && changed.high < all.low && all.high < same.low, "{judged:?}");
-    assert_eq!(paired.stop, Some(Stop::Decided), "long before it is as precise as 0.1 %");
-    assert!(paired.seconds < 60.0 && paired.series(Metric::Cpu).is_some(), "{paired:?}");
+    assert_eq!(paired.shown.stop, Stop::Decided, "long before it is as precise as 0.1 %");
+    assert!(paired.shown.seconds < 60.0 && paired.series(Metric::Cpu).is_some(), "{paired:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::comparison::{Instances, Metric, Renewal, Stop};
+use record::comparison::{Instances, Metric, Renewal, Shown, Stop};
 use record::{Conditions, Ending, Moment, Paired, Series};
 use stats::Prng;
 use verdict::{Verdict, judge};
@@ -53,21 +53,20 @@ fn paired(effect: f64, seed: u64, conditions: Conditions) -> Paired {
         started_at: String::new(),
         began: Moment(0),
         ended: Moment(1),
-        clients: 8,
-        block_ms: 200,
-        rest_ms: 5,
-        pairs: 32 * RESTARTS,
-        seconds: 600.0,
         precision: 0.01,
-        seed,
-        stop: Some(Stop::Time),
-        figures: Vec::new(),
         series: vec![Series::new(Metric::Throughput, above, below)],
-        instances,
-        waits: Vec::new(),
-        conditions,
-        doubts: Vec::new(),
-        looks: Vec::new(),
+        shown: Shown {
+            clients: 8,
+            block_ms: 200,
+            rest_ms: 5,
+            pairs: 32 * RESTARTS,
+            seconds: 600.0,
+            seed,
+            stop: Stop::Time,
+            instances,
+            conditions,
+            ..Shown::default()
+        },
     }
 }
 

@@ -8,6 +8,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
+use record::comparison::Shown;
 use record::{
     Ending, Fact, Fault, Header, Moment, Paired, PlannedTrial, RunState, SkipKind, Trial, VoidKind,
 };
@@ -397,21 +398,9 @@ fn attempt_at_pairs(ending: Ending) -> Paired {
         started_at: String::new(),
         began: Moment(0),
         ended: Moment(0),
-        clients: 1,
-        block_ms: 0,
-        rest_ms: 0,
-        pairs: 0,
-        seconds: 0.0,
         precision: 0.02,
-        seed: 1,
-        stop: None,
-        figures: Vec::new(),
-        instances: Default::default(),
         series: Vec::new(),
-        waits: Vec::new(),
-        conditions: Default::default(),
-        doubts: Vec::new(),
-        looks: Vec::new(),
+        shown: Shown { clients: 1, seed: 1, ..Shown::default() },
     }
 }
 

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use record::{Conditions, Ending, Moment, Paired, PlannedTrial, Series, Trial, comparison};
+use record::comparison::Shown;
+use record::{Ending, Moment, Paired, PlannedTrial, Series, Trial, comparison};
 use spec::{About, Claim, Expression, Folder, Planned, Profile, Reference, Study, WarmUp};
 use verdict::{Verdict, judge};
 
@@ -174,24 +175,19 @@ impl<'s> Source<'s> {
             started_at: String::new(),
             began: Moment(0),
             ended: Moment(0),
-            clients: 1,
-            block_ms: 1000,
-            rest_ms: 0,
-            pairs: 80,
-            seconds: 80.0,
             precision: 0.01,
-            seed: 1,
-            stop: None,
-            figures: Vec::new(),
-            instances: Default::default(),
             series: vec![match self.study.points[above.point].part(&above.scope) {
                 Some(_) => observed.of(above.scope.clone()),
                 None => observed,
             }],
-            waits: Vec::new(),
-            conditions: Conditions::default(),
-            doubts: Vec::new(),
-            looks: Vec::new(),
+            shown: Shown {
+                clients: 1,
+                block_ms: 1000,
+                pairs: 80,
+                seconds: 80.0,
+                seed: 1,
+                ..Shown::default()
+            },
         }
     }
 }

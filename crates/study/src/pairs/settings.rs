@@ -1,10 +1,10 @@
 //! The settings of servers that pgrig makes: its own, and those of the sides.
 
+use compare::SIDES;
 use lab::Settings;
 
-use crate::design::SIDES;
-use crate::error::Error;
-use crate::side::SideOptions;
+use crate::error::{Error, SidesError};
+use crate::pairs::side::SideOptions;
 
 /// Connections beside the clients': administration.
 const SPARE_CONNECTIONS: u32 = 10;
@@ -24,11 +24,6 @@ pub(crate) fn of_pgrig(clients: u32, memory_bytes: u64) -> Vec<(String, String)>
     settings.map(|(name, value)| (name.to_owned(), value)).to_vec()
 }
 
-/// The same with a side's own, which win.
-pub(crate) fn of_side(of_pgrig: &[(String, String)], own: &[(String, String)]) -> Settings {
-    of_pgrig.iter().chain(own).cloned().collect()
-}
-
 /// Has the servers that pgrig will make judge every name and value, and refuses a setting of one side
 /// that is the same on the other anyway.
 pub(crate) fn check(sides: &[SideOptions; 2]) -> Result<(), Error> {
@@ -40,7 +35,7 @@ pub(crate) fn check(sides: &[SideOptions; 2]) -> Result<(), Error> {
         let installation = lab::find::find(side.bin.as_deref())?;
         let names = sides.iter().flat_map(|side| &side.settings).map(|(name, _)| name.as_str());
         let names: Vec<&str> = names.collect();
-        let own = of_side(&[], &side.settings);
+        let own: Settings = side.settings.iter().cloned().collect();
         values.push(lab::effective(&installation, &own, &names)?);
     }
     for (index, side) in sides.iter().enumerate() {
@@ -49,7 +44,8 @@ pub(crate) fn check(sides: &[SideOptions; 2]) -> Result<(), Error> {
             let [mine, theirs] = [index, 1 - index].map(|at| values[at].get(name));
             if let (Some(value), true) = (mine, mine == theirs) {
                 let (name, value) = (name.clone(), value.clone());
-                return Err(Error::SameSetting { side: SIDES[index], name, value });
+                let side = SIDES[index];
+                return Err(SidesError::SameSetting { side, name, value }.into());
             }
         }
     }

@@ -1,0 +1,94 @@
+//! Errors of the two sides of a comparison.
+
+/// The reason why two sides cannot be compared.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum SidesError {
+    /// The address of a server of the user's.
+    #[error("reading the address of side {side}: {source}")]
+    Conninfo {
+        side: &'static str,
+        #[source]
+        source: wire::conninfo::ConninfoError,
+    },
+    /// A setting of a side that changes nothing.
+    #[error("setting {name} of side {side} has no effect: it is {value} on both sides")]
+    SameSetting {
+        side: &'static str,
+        name: String,
+        /// Its value on both sides, in the server's form.
+        value: String,
+    },
+    /// The data of a side, or its own script.
+    #[error("filling side {side}: {source}")]
+    Data {
+        side: &'static str,
+        #[source]
+        source: Box<site::DataError>,
+    },
+    /// The servers of a side do not get ready.
+    #[error("filling side {side}: {why}")]
+    Unready { side: &'static str, why: String },
+    /// Both addresses lead to the same database, in which both sides would make their data.
+    #[error("A and B are the same database of the same server")]
+    SameDatabase,
+    /// Two servers do not fit.
+    #[error(
+        "two servers need about {} MiB of {what}, and {} MiB are free", .needs >> 20, .has >> 20
+    )]
+    TooLittle {
+        /// The resource that is scarce.
+        what: &'static str,
+        /// Bytes that both servers need.
+        needs: u64,
+        /// Bytes that there are.
+        has: u64,
+    },
+    /// An option that a comparison cannot follow.
+    #[error("option {option} does not fit a comparison: {why}")]
+    Option {
+        /// As it is typed.
+        option: String,
+        /// The reason why it does not fit.
+        why: &'static str,
+    },
+    /// Both sides are the same, and nothing says that this is meant.
+    #[error("both sides are the same: nothing but their names would differ")]
+    SameSides,
+    /// `--self` with options that make the sides differ.
+    #[error(
+        "--self compares a server with a copy of itself, but side {side} is given {option} of its own"
+    )]
+    NotSelf { side: &'static str, option: &'static str },
+}
+
+impl SidesError {
+    /// Says what to do next.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            SidesError::Conninfo { source, .. } => return source.hint().map(str::to_owned),
+            SidesError::Data { source, .. } => return source.hint(),
+            SidesError::SameSetting { .. } => {
+                "give the sides different values, or leave the setting out"
+            }
+            SidesError::SameDatabase => {
+                "give two databases, or compare on the tables that are there (--no-init), \
+                 which may be reached in two ways"
+            }
+            SidesError::TooLittle { what: "memory", .. } => {
+                "use smaller buffers (--set shared_buffers=256MB) or fewer clients (-c)"
+            }
+            SidesError::TooLittle { .. } => {
+                "use a smaller scale (-s), or put the servers on another disk (TMPDIR)"
+            }
+            SidesError::SameSides => {
+                "give a side something of its own (--b-bin, --b-set, --b-sql, --b-conninfo), or \
+                 measure what identical servers differ by with --self"
+            }
+            SidesError::NotSelf { .. } => "leave out --self, or the option",
+            SidesError::Option { .. } | SidesError::Unready { .. } => return None,
+        };
+        Some(hint.to_owned())
+    }
+}

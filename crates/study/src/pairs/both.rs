@@ -1,0 +1,228 @@
+//! Servers of both sides with the same data: those that pgrig makes, and the user's.
+
+use std::slice;
+
+use compare::SIDES;
+use import::Cache;
+use lab::estimate::CLUSTER_BYTES;
+use lab::guest::OwnSchema;
+use lab::machine::Disk;
+use lab::{Installation, Lab, LabConfig, Server, TARGET_SCHEMA, Target};
+use load::Control;
+use record::comparison::DataOrigin;
+use site::{Alone, Hosts, Labs, Place, Site, SitePlan, outside};
+use spec::Point;
+
+use crate::error::{Error, SidesError};
+use crate::fit::estimate::WAL_DEFAULT;
+use crate::pairs::versus::{Asked, Two, Versus};
+use crate::trial::ready;
+
+/// The ground that a side's servers stand on.
+enum Ground {
+    /// A lab of this machine.
+    Labs(Box<Labs>),
+    /// A server of the user's, with the rig's schema there unless the data are there.
+    Target(Box<Target>, Option<Box<OwnSchema>>),
+}
+
+/// The ground of both sides. Servers go before it.
+pub(super) struct Grounds<'a> {
+    all: [Ground; 2],
+    request: &'a Versus,
+    two: &'a Two,
+    control: &'a Control,
+    /// Both sides are one database of one server of the user's.
+    pub(super) is_one: bool,
+}
+
+impl<'a> Grounds<'a> {
+    /// Opens labs, connects to servers of the user's, and makes the rig's schemas there.
+    pub(super) fn open(
+        request: &'a Versus,
+        two: &'a Two,
+        control: &'a Control,
+    ) -> Result<Grounds<'a>, Error> {
+        // The password of both labs is one: a copy of A's files has A's.
+        let password = match &request.cache {
+            Some(cache) => cache.password()?,
+            None => lab::new_password()?,
+        };
+        let open = |side: usize| match &two.installations[side] {
+            Some(installation) => {
+                Ok(Ground::Labs(Box::new(labs(installation, &password, request.cache.as_ref())?)))
+            }
+            None => connect(side, request, control).map(|target| Ground::Target(target, None)),
+        };
+        let mut all = [open(0)?, open(1)?];
+        let is_one = match &all {
+            [Ground::Target(a, _), Ground::Target(b, _)] => {
+                let is_one = identity(a)? == identity(b)?;
+                // One server that is reached in two ways, directly and through a pooler, is a difference.
+                let [of_a, of_b] = &request.sides;
+                let is_same = of_a.settings == of_b.settings && a.conninfo() == b.conninfo();
+                if is_one && !request.no_init() {
+                    return Err(SidesError::SameDatabase.into());
+                }
+                if is_one && is_same && !request.common.is_self {
+                    return Err(SidesError::SameSides.into());
+                }
+                is_one
+            }
+            _ => false,
+        };
+        for (ground, name) in all.iter_mut().zip(SIDES) {
+            if let Ground::Target(target, schema) = ground
+                && !request.no_init()
+            {
+                let run = format!("compare-{}", std::process::id());
+                let made = OwnSchema::make(target, &run).map_err(of_server(name))?;
+                *schema = Some(Box::new(made));
+            }
+        }
+        Ok(Grounds { all, request, two, control, is_one })
+    }
+
+    /// True if pgrig makes the servers of both.
+    fn are_ours(&self) -> bool {
+        self.all.iter().all(|ground| matches!(ground, Ground::Labs(_)))
+    }
+
+    /// Both sides, ready for clients. B gets a copy of A's files where its data are the same and its
+    /// programs can read them.
+    pub(super) fn sites(&self) -> Result<([Site; 2], DataOrigin), Error> {
+        let mut a = self.build(0, None)?;
+        // Files of another major version are never read; within one, commits may differ.
+        let majors = self.two.installations.each_ref();
+        let [major_a, major_b] = majors.map(|one| one.as_ref().map(|one| one.version().major));
+        let has_same = self.are_ours() && major_a == major_b && a.plan.has_data_of(&self.plan(1));
+        // A copy can only be made while A's servers have not run yet.
+        let copied = match has_same {
+            true => {
+                has_room_for_copy(&a)?;
+                Some(self.build(1, Some(&a)))
+            }
+            false => None,
+        };
+        self.make_ready(0, &mut a)?;
+        let copied = copied.map(|built| {
+            let mut b = built?;
+            self.make_ready(1, &mut b)?;
+            Ok::<_, Error>(b)
+        });
+        let [programs_a, programs_b] =
+            self.two.installations.each_ref().map(|one| one.as_ref().map(Installation::bin));
+        match copied {
+            Some(Ok(b)) => return Ok(([a, b], DataOrigin::Copied)),
+            Some(Err(error)) if programs_a == programs_b => return Err(error),
+            Some(Err(error @ Error::Interrupted { .. })) => return Err(error),
+            // Another catalog version: the servers do not start on such files.
+            Some(Err(_)) | None => {}
+        }
+        let mut b = self.build(1, None)?;
+        self.make_ready(1, &mut b)?;
+        let origin =
+            if self.request.no_init() { DataOrigin::Found } else { DataOrigin::LoadedTwice };
+        Ok(([a, b], origin))
+    }
+
+    /// Data of the command's options are built without settings: they are the same whatever those are.
+    fn plan(&self, side: usize) -> SitePlan {
+        let Point { mut topology, data, .. } = self.two.study.points[side].clone();
+        if let Asked::Options(_) = self.request.asked {
+            topology.nodes.iter_mut().for_each(|node| node.settings.clear());
+        }
+        SitePlan { topology, data, points: vec![side] }
+    }
+
+    /// A side's servers with their data; those of pgrig's are stopped.
+    fn build(&self, side: usize, donor: Option<&Site>) -> Result<Site, Error> {
+        let (study, plan) = (&self.two.study, self.plan(side));
+        let built = match &self.all[side] {
+            Ground::Labs(labs) => {
+                let hosts = Hosts::new();
+                let place = Place { labs, hosts: &hosts, program: &self.request.program };
+                let others = donor.map(slice::from_ref).unwrap_or_default();
+                Site::build(&place, plan, study, others, self.control, &mut |_| {})
+            }
+            Ground::Target(target, schema) => {
+                let schema = schema.as_ref().map(|_| TARGET_SCHEMA);
+                outside::site(target, plan, schema, study, self.control, &mut |_| {})
+            }
+        };
+        built.map_err(|error| match error {
+            site::Error::Data { source, .. } => {
+                SidesError::Data { side: SIDES[side], source }.into()
+            }
+            error => error.into(),
+        })
+    }
+
+    fn make_ready(&self, side: usize, site: &mut Site) -> Result<(), Error> {
+        let point = &self.two.study.points[side];
+        let labs = match &self.all[side] {
+            Ground::Labs(labs) => Some(&**labs),
+            Ground::Target(..) => None,
+        };
+        let place = ready::Place { labs, program: &self.request.program };
+        let failed = |why| SidesError::Unready { side: SIDES[side], why };
+        ready::servers(point, site, Alone::Yes, &place, self.control).map_err(failed)?;
+        Ok(ready::fronts(point, site, &place).map_err(failed)?)
+    }
+
+    /// The version of a side's server, and its address where it is the user's.
+    pub(super) fn server(&self, side: usize) -> (String, Option<String>) {
+        match (&self.all[side], &self.two.installations[side]) {
+            (Ground::Target(target, _), _) => {
+                let version = target.version().split_whitespace().next().unwrap_or_default();
+                (version.to_owned(), Some(target.place()))
+            }
+            (_, installation) => {
+                let version = installation.as_ref().map(|one| one.version().to_string());
+                (version.unwrap_or_default(), None)
+            }
+        }
+    }
+}
+
+fn labs(installation: &Installation, password: &str, cache: Option<&Cache>) -> Result<Labs, Error> {
+    let password = Some(password.to_owned());
+    let config = LabConfig { password, ..LabConfig::new(installation.clone()) };
+    Ok(Labs::here(Lab::open(config)?).with_cache(cache.cloned()))
+}
+
+fn connect(side: usize, request: &Versus, control: &Control) -> Result<Box<Target>, Error> {
+    let conninfo = request.sides[side].conninfo.as_deref().unwrap_or_default();
+    let side = SIDES[side];
+    match outside::open(conninfo, control) {
+        Ok(target) => Ok(Box::new(target)),
+        Err(site::Error::Target(source)) => Err(SidesError::Conninfo { side, source }.into()),
+        Err(site::Error::Lab(source)) => Err(of_server(side)(source)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn of_server(side: &str) -> impl FnOnce(lab::Error) -> Error {
+    let side = side.to_owned();
+    move |source| compare::Error::Server { side, source }.into()
+}
+
+/// The identity of a server of the user's and its database.
+fn identity(target: &Target) -> Result<Option<String>, Error> {
+    Ok(target.value(IDENTITY)?)
+}
+
+/// Two servers do not start in the same microsecond.
+const IDENTITY: &str = "SELECT pg_postmaster_start_time()::text || ' ' || \
+    (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+/// Refuses where a copy of the data cannot fit.
+fn has_room_for_copy(site: &Site) -> Result<(), Error> {
+    let Server::Node(node) = &site.data_node().server else { return Ok(()) };
+    let needs = node.data_bytes()? + CLUSTER_BYTES + WAL_DEFAULT;
+    let has = Disk::at(node.directory())?.free_bytes;
+    match needs > has {
+        true => Err(SidesError::TooLittle { what: "disk space", needs, has }.into()),
+        false => Ok(()),
+    }
+}
