@@ -190,6 +190,7 @@ mod tests {
                 instances: Instances { segments: 25, ..Instances::default() },
                 background: [quiet, quiet],
                 waits: Vec::new(),
+                tails: crate::comparison::Tails::default(),
                 plans: Vec::new(),
                 conditions: Conditions { steal_share: 0.01, ..Conditions::default() },
                 doubts: vec!["one".to_owned()],
