@@ -13,6 +13,7 @@ use crate::checksums::Checksums;
 use crate::endpoint::Endpoint;
 use crate::find::Installation;
 use crate::flush::Flush;
+use crate::format::Format;
 use crate::lab_config::Isolation;
 use crate::link_config::{LinkCost, LinkTap};
 use crate::resources::Resources;
@@ -69,6 +70,7 @@ answers! {
     Pooler(Box<MadePooler>),
     Link(Box<MadeLink>),
     Copied(Copied),
+    Format(Format),
     Checksums(Checksums),
     Cut(Cut),
     Ran(Ran),

@@ -31,6 +31,7 @@ pub mod estimate;
 mod files;
 pub mod find;
 mod flush;
+mod format;
 pub mod guest;
 mod identity;
 mod inner;
@@ -80,6 +81,7 @@ pub use error::{
 pub use fault::link::{Counters, RoundTrips, Shape};
 pub use find::Installation;
 pub use flush::Flush;
+pub use format::Format;
 pub use lab::Lab;
 pub use lab_config::{AtEnd, Isolation, LabConfig, Wish};
 pub use limit::IoLimit;

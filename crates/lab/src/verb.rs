@@ -106,6 +106,8 @@ pub(crate) enum Verb {
     InitFromCopy(PathBuf),
     /// Exchange its data directory with that one, of another node that is stopped.
     ExchangeData(PathBuf),
+    /// Run pg_controldata: [`crate::Format`].
+    Format,
     /// Run pg_checksums: [`crate::Checksums`].
     CheckChecksums,
     /// Run pg_resetwal.

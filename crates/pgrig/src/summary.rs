@@ -79,9 +79,8 @@ pub(crate) fn print_missed_rates(study: &Study, trials: &[Trial]) {
             least.name,
             least.backlog,
         );
-        for (line, text) in wrapped(&words, columns() - 6).into_iter().enumerate() {
-            let indent = if line == 0 { 2 } else { 6 };
-            terminal::result(styled(UNSURE, format_args!("{:indent$}{text}", "")));
+        for line in indented(&words) {
+            terminal::result(styled(UNSURE, line));
         }
     }
 }
@@ -101,14 +100,21 @@ pub(crate) fn print_explored(trials: &[Trial]) {
         }
     }
     for ((variant, scenario), (loads, [states, failed, not_started, lost, damaged])) in sums {
-        terminal::result(format_args!(
-            "  explored {variant}/{scenario}: {} states of {loads} {}, {} failed ({not_started} did not \
-             start, {lost} lost something acknowledged, {damaged} were damaged)",
+        let words = format!(
+            "explored {variant}/{scenario}: {} states of {loads} {}, {} failed ({not_started} did not start, \
+             {lost} lost something acknowledged, {damaged} were damaged)",
             grouped(states),
             if loads == 1 { "load" } else { "loads" },
             grouped(failed),
-        ));
+        );
+        indented(&words).into_iter().for_each(terminal::result);
     }
+}
+
+/// A sentence in the width of the terminal, its further lines farther in.
+fn indented(words: &str) -> Vec<String> {
+    let lines = wrapped(words, columns() - 6).into_iter().enumerate();
+    lines.map(|(line, text)| format!("{:indent$}{text}", "", indent = if line == 0 { 2 } else { 6 })).collect()
 }
 
 const EXPLORED: [&Metric; 5] = [

@@ -59,7 +59,9 @@ mod defaults;
 mod scenario_workloads;
 
 #[cfg(test)]
-mod described;
+mod tests {
+    mod described;
+}
 
 mod duration;
 mod fields;

@@ -152,7 +152,7 @@ mod tests {
             assert!(error.to_string().ends_with(says), "{error}");
             assert!(error.hint().unwrap().contains(hint), "{:?}", error.hint());
         };
-        check(300_000, 10_000, "it needs 293kB and may have 10kB", "log = \"1MB\" or");
-        check(80 << 20, 64 << 20, "it needs 80MB and may have 64MB", "log = \"100MB\" or");
+        check(300_000, 10_000, "it needs 293kB and may have 10kB", "log = \"1MB\",");
+        check(80 << 20, 64 << 20, "it needs 80MB and may have 64MB", "log = \"100MB\",");
     }
 }

@@ -6,6 +6,7 @@ mod base_backup;
 mod checksums;
 mod data;
 mod disk;
+mod format;
 mod rescue;
 mod rewind;
 mod settings_file;

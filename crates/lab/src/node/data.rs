@@ -12,6 +12,7 @@ use crate::answer::Copied;
 use crate::checksums::Checksums;
 use crate::copy::copy_tree;
 use crate::error::Error;
+use crate::format::Format;
 use crate::lab::Lab;
 use crate::node::Node;
 use crate::open_lab::OpenLab;
@@ -78,6 +79,16 @@ impl Node {
         self.expect_same_host(&other.object.lab, "exchanging the data of")?;
         let data: PathBuf = other.ask(Verb::StoppedData)?;
         self.ask(Verb::ExchangeData(data))
+    }
+
+    /// The format of the stopped node's data, as its own pg_controldata tells it: programs whose data
+    /// have the same can read them.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it runs; [`Error::MissingPart`] without pg_controldata; [`Error::File`] with
+    /// what pg_controldata said.
+    pub fn format(&self) -> Result<Format, Error> {
+        self.ask(Verb::Format)
     }
 
     /// Compares every block's checksum with its content (pg_checksums --check). The node must have

@@ -192,7 +192,7 @@ mod tests {
         copy.remove().unwrap();
         let mut clone = lab.node("clone", config).unwrap();
         clone.clone_data(&node).unwrap();
-        assert!(clone.data_bytes().unwrap() > 0);
+        assert_eq!(clone.format().unwrap(), node.format().unwrap());
         node.configure(Settings::from_iter([("shared_buffers", "nonsense")])).unwrap();
         match node.start().unwrap_err() {
             Error::Start { log, .. } => assert!(log.contains("invalid value"), "{log}"),

@@ -7,7 +7,7 @@ use import::Cache;
 use lab::estimate::CLUSTER_BYTES;
 use lab::guest::OwnSchema;
 use lab::machine::Disk;
-use lab::{Installation, Lab, LabConfig, Server, TARGET_SCHEMA, Target};
+use lab::{Installation, Lab, LabConfig, NodeConfig, Server, Settings, TARGET_SCHEMA, Target};
 use load::Control;
 use record::comparison::DataOrigin;
 use site::{Alone, Hosts, Labs, Place, Site, SitePlan, outside};
@@ -17,6 +17,9 @@ use crate::error::{Error, SidesError};
 use crate::fit::estimate::WAL_DEFAULT;
 use crate::pairs::versus::{Asked, Two, Versus};
 use crate::trial::ready;
+
+/// A server that is never started: its files have the format of B's programs.
+const FORMAT_NODE: &str = "format";
 
 /// The ground that a side's servers stand on.
 enum Ground {
@@ -92,38 +95,42 @@ impl<'a> Grounds<'a> {
     /// programs can read them.
     pub(super) fn sites(&self) -> Result<([Site; 2], DataOrigin), Error> {
         let mut a = self.build(0, None)?;
-        // Files of another major version are never read; within one, commits may differ.
-        let majors = self.two.installations.each_ref();
-        let [major_a, major_b] = majors.map(|one| one.as_ref().map(|one| one.version().major));
-        let has_same = self.are_ours() && major_a == major_b && a.plan.has_data_of(&self.plan(1));
+        let has_same = self.are_ours() && a.plan.has_data_of(&self.plan(1));
         // A copy can only be made while A's servers have not run yet.
-        let copied = match has_same {
+        let copied = match has_same && self.can_read(&a)? {
             true => {
                 has_room_for_copy(&a)?;
-                Some(self.build(1, Some(&a)))
+                Some(self.build(1, Some(&a))?)
             }
             false => None,
         };
         self.make_ready(0, &mut a)?;
-        let copied = copied.map(|built| {
-            let mut b = built?;
-            self.make_ready(1, &mut b)?;
-            Ok::<_, Error>(b)
-        });
-        let [programs_a, programs_b] =
-            self.two.installations.each_ref().map(|one| one.as_ref().map(Installation::bin));
-        match copied {
-            Some(Ok(b)) => return Ok(([a, b], DataOrigin::Copied)),
-            Some(Err(error)) if programs_a == programs_b => return Err(error),
-            Some(Err(error @ Error::Interrupted { .. })) => return Err(error),
-            // Another catalog version: the servers do not start on such files.
-            Some(Err(_)) | None => {}
-        }
-        let mut b = self.build(1, None)?;
+        let origin = match (&copied, self.request.no_init()) {
+            (Some(_), _) => DataOrigin::Copied,
+            (None, true) => DataOrigin::Found,
+            (None, false) => DataOrigin::LoadedTwice,
+        };
+        let mut b = match copied {
+            Some(b) => b,
+            None => self.build(1, None)?,
+        };
         self.make_ready(1, &mut b)?;
-        let origin =
-            if self.request.no_init() { DataOrigin::Found } else { DataOrigin::LoadedTwice };
         Ok(([a, b], origin))
+    }
+
+    /// True if B's programs can read the files of A, which is stopped: those that they make themselves have
+    /// the same format.
+    fn can_read(&self, a: &Site) -> Result<bool, Error> {
+        if self.two.installations[0] == self.two.installations[1] {
+            return Ok(true);
+        }
+        let (Ground::Labs(labs), Server::Node(of_a)) = (&self.all[1], &a.data_node().server) else {
+            return Ok(false);
+        };
+        let lab = labs.of(FORMAT_NODE)?;
+        let mut of_b = lab.node(FORMAT_NODE, NodeConfig::new(Settings::new()))?;
+        of_b.init()?;
+        Ok(of_a.format()? == of_b.format()?)
     }
 
     /// Data of the command's options are built without settings: they are the same whatever those are.
