@@ -29,7 +29,7 @@ fn open(desk: &Desk, arguments: &[&str]) -> Open {
 }
 
 impl Open {
-    /// Looks with a browser until the document's first tag has all of these.
+    /// Looks with a browser until the document's first tag has all of these; `|` stands between alternatives.
     fn shows(&self, desk: &Desk, wanted: &[&str]) {
         let began = Instant::now();
         loop {
@@ -37,7 +37,8 @@ impl Open {
             let tag = &dom[dom.find("<html").unwrap_or(0)..];
             let tag = &tag[..tag.find('>').unwrap_or(0)];
             // The first version is that nothing has been measured yet.
-            if wanted.iter().all(|part| tag.contains(part)) && !tag.contains("data-page=\"1:") {
+            let has = |part: &&str| part.split('|').any(|one| tag.contains(one));
+            if wanted.iter().all(has) && !tag.contains("data-page=\"1:") {
                 assert!(dom.contains("class=\"shown\""), "{dom}");
                 return;
             }
@@ -89,8 +90,8 @@ fn a_comparison_draws_itself_for_those_who_have_the_address() {
     assert!(open.url.starts_with("http://127.0.0.1:"), "{}", open.url);
     assert_eq!(open.status("/"), "HTTP/1.1 404 Not Found");
     assert_eq!(open.status("/0123456789abcdef0123456789abcdef/page"), "HTTP/1.1 404 Not Found");
-    // Throughput, two latencies and CPU over the pairs.
-    open.shows(&desk, &["data-state=\"running\"", ": 4/4\""]);
+    // Throughput, the median latency and CPU over the pairs, and one more latency where there are enough.
+    open.shows(&desk, &["data-state=\"running\"", ": 3/3\"|: 4/4\""]);
     open.end();
 }
 
