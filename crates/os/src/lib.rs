@@ -11,6 +11,7 @@
 pub mod account;
 pub mod cgroup;
 pub mod command;
+pub mod events;
 pub mod file_system;
 pub mod init;
 pub mod limits;

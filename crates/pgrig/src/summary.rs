@@ -114,7 +114,9 @@ pub(crate) fn print_explored(trials: &[Trial]) {
 /// A sentence in the width of the terminal, its further lines farther in.
 fn indented(words: &str) -> Vec<String> {
     let lines = wrapped(words, columns() - 6).into_iter().enumerate();
-    lines.map(|(line, text)| format!("{:indent$}{text}", "", indent = if line == 0 { 2 } else { 6 })).collect()
+    lines
+        .map(|(line, text)| format!("{:indent$}{text}", "", indent = if line == 0 { 2 } else { 6 }))
+        .collect()
 }
 
 const EXPLORED: [&Metric; 5] = [

@@ -1,12 +1,10 @@
 //! Traffic through the sockets of a lane: waiting for events, receiving, sending.
 
-use rustix::{
-    event::{
-        Timespec,
-        epoll::{self, EventFlags},
-    },
-    io::Errno,
-};
+use std::time::Duration;
+
+use os::events;
+use rustix::event::epoll::{self, EventFlags};
+use rustix::io::Errno;
 
 use super::{Lane, Link};
 use crate::{lane_history::LaneHistory, ledger::LaneLedger, report::Report};
@@ -43,16 +41,14 @@ impl Lane<'_> {
     /// Waits for the events of epoll until `deadline`, and handles them.
     pub(super) fn take_events(&mut self, deadline: u64) {
         let timeout = deadline.saturating_sub(self.now()).min(1_000_000_000);
-        let timeout = Timespec {
-            tv_sec: (timeout / 1_000_000_000) as i64,
-            tv_nsec: (timeout % 1_000_000_000) as _,
-        };
+        let timeout = Duration::from_nanos(timeout);
         let mut events = [const { std::mem::MaybeUninit::uninit() }; EVENTS_MAX];
-        let events = match epoll::wait(&self.epoll, &mut events, Some(&timeout)) {
-            Ok((events, _)) => events,
+        let events = match events::wait(&self.epoll, &mut events, Some(timeout)) {
+            Ok(events) => events,
             // A signal that another thread should have had.
             Err(Errno::INTR) => return,
-            Err(_) => return,
+            // The instance is this lane's own: nothing else can be wrong with it.
+            Err(error) => panic!("epoll_wait: {error}"),
         };
         if events.is_empty() {
             return;
