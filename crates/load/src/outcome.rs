@@ -50,6 +50,21 @@ pub struct Outcome {
     pub slowest: Vec<Slowest>,
 }
 
+impl Outcome {
+    /// The transactions of these workloads that were under way at a moment, on average over its interval:
+    /// the time that they took, divided by its length (Little's law). None where no interval holds the moment.
+    #[must_use]
+    pub fn under_way(&self, at: Moment, is_own: impl Fn(usize) -> bool) -> Option<f64> {
+        let holds = |one: &&Interval| {
+            is_own(one.workload) && (one.start.0..one.start.0 + one.length_ns).contains(&at.0)
+        };
+        let running = self.intervals.iter().filter(holds);
+        running
+            .map(|one| one.service.sum_ns() as f64 / (one.length_ns as f64).max(1.0))
+            .reduce(|sum, own| sum + own)
+    }
+}
+
 /// One script's share of a workload: what ended in the window; without a warm-up, as pgbench counts,
 /// the last answers after its close included.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

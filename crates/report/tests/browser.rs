@@ -107,7 +107,7 @@ fn all_panels_of_a_trial_have_one_cursor_and_one_zoom() {
 /// what a screen reader or a weak eye could not use; `scripts/setup test` fetches it.
 #[test]
 fn the_pages_have_no_serious_finding_of_axe() {
-    let axe = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/axe/package/axe.min.js");
+    let axe = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/axe/axe.min.js");
     let Ok(axe) = std::fs::read_to_string(axe) else {
         return testing::skip::because("there is no axe-core");
     };

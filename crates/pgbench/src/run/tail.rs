@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use load::Outcome;
 use probe::{ActivitySampler, SampledActivity};
+use record::Moment;
 use tail::{Load, Tail};
 use wire::conninfo::Conninfo;
 
@@ -33,17 +34,15 @@ impl Sampling {
         let workload = &outcome.workloads[0];
         // A client of a closed loop always has a transaction under way.
         let clients = f64::from(workload.clients);
-        let in_interval = |at: u64| {
-            let index = outcome.intervals.partition_point(|one| one.start.0 + one.length_ns <= at);
-            outcome.intervals.get(index).map_or(clients, |one| {
-                one.service.sum_ns() as f64 / (one.length_ns as f64).max(1.0)
-            })
+        let under_way = |at: u64| match is_open {
+            true => outcome.under_way(Moment(at), |_| true).map_or(clients, |n| n.min(clients)),
+            false => clients,
         };
         let load = Load {
             slowest: &outcome.slowest[0],
             count: workload.latency.count(),
             latency_ns: &|quantile| workload.latency.quantile_ns(quantile).unwrap_or(0),
-            under_way: &|at| if is_open { in_interval(at).min(clients) } else { clients },
+            under_way: &under_way,
         };
         Found { tail: tail::attribute(&load, &activity), notes }
     }

@@ -27,7 +27,7 @@ pub enum SidesError {
         source: Box<site::DataError>,
     },
     /// The servers of a side do not get ready.
-    #[error("filling side {side}: {why}")]
+    #[error("getting the servers of side {side} ready: {why}")]
     Unready { side: &'static str, why: String },
     /// Both addresses lead to the same database, in which both sides would make their data.
     #[error("A and B are the same database of the same server")]

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use load::Outcome;
 use probe::{ActivitySampler, Readings};
-use record::Window;
+use record::{Moment, Window};
 use server::Conninfo;
 use site::{Service, Site};
 use spec::Point;
@@ -97,16 +97,12 @@ impl Sampled {
         }
         let clients = f64::from(clients);
         let is_open = own.iter().any(|index| point.workloads[*index].pace.rate().is_some());
-        // The mean of what is under way follows from the time that it took (Little's law).
-        let under_way = |at: u64| {
-            let running = outcome.intervals.iter().filter(|one| {
-                own.contains(&one.workload)
-                    && (one.start.0..one.start.0 + one.length_ns).contains(&at)
-            });
-            let sum: f64 = running
-                .map(|one| one.service.sum_ns() as f64 / (one.length_ns as f64).max(1.0))
-                .sum();
-            if is_open { sum.min(clients) } else { clients }
+        let under_way = |at: u64| match is_open {
+            true => outcome
+                .under_way(Moment(at), |index| own.contains(&index))
+                .unwrap_or(0.0)
+                .min(clients),
+            false => clients,
         };
         let load = Load {
             slowest: &slowest,
