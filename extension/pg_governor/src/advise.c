@@ -5,8 +5,10 @@
  * A session keeps a core busy for the share of its time in which it uses the CPU.
  * So cores ÷ share sessions keep all cores busy; twice as many make sure of it.
  * Waits for locks of other sessions do not count as time off the CPU: with fewer
- * sessions they are shorter.  The bounds, two and eight sessions for each core,
- * are those within which the pool study found the best throughput.
+ * sessions they are shorter.  The bounds are those within which test/evenness and the
+ * pool study found the best throughput: two sessions for each core with queries, eight
+ * to sixteen with what commits.  That is often off the CPU for a moment, and a core that
+ * falls asleep costs more than one that has a queue.
  */
 #include "compat.h"
 
@@ -24,9 +26,9 @@ GovernorAdvice
 governor_advise(const GovernorSample *sample, GovernorClass class, int cores)
 {
 	double		on_cpu = governor_advice_share(sample->on_cpu + sample->on_locks, sample->sessions);
-	int			least = 2 * cores;
-	int			most = class == GOVERNOR_TRANSACTION || class == GOVERNOR_AUTOCOMMIT ?
-		8 * cores : 2 * cores;
+	bool		commits = class == GOVERNOR_TRANSACTION || class == GOVERNOR_AUTOCOMMIT;
+	int			least = (commits ? 8 : 2) * cores;
+	int			most = (commits ? 16 : 2) * cores;
 	GovernorAdvice advice = {.verdict = GOVERNOR_ADVICE_CPU};
 
 	if (sample->looks < GOVERNOR_ADVICE_LOOKS_MIN)
