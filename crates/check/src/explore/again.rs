@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crash::{BLOCK_BYTES, Cursor, Flushes, Map, State};
 use fault::disk::write_image;
@@ -23,6 +23,8 @@ pub struct Again {
     pub now: String,
     /// Its fate when it was explored, and the writes that were lost in it.
     pub then: Vec<String>,
+    /// The image of each disk that was asked for: that of the data, and that of the WAL if it has one.
+    pub images: Vec<PathBuf>,
 }
 
 /// Looks at a state again, by its number. `before.ledger` is the trial's kept ledger. `image` is where
@@ -87,17 +89,21 @@ pub fn again(
     let mut replica = explored.replica(&name, 0)?;
     let (patch, ledger) = explored.state(&mut Cursor::new(&log, explored.flushes), state);
     let now = replica.look(&explored, &patch, &ledger, &explored.untouched)?.to_string();
+    let mut images = Vec::new();
     if let Some(image) = image {
         let path = place.join("image.patch");
         let mut wal = image.as_os_str().to_owned();
         wal.push(".wal");
-        for ((disk, base), image) in bases.iter().enumerate().zip([image, Path::new(&wal)]) {
+        for ((disk, base), image) in
+            bases.iter().enumerate().zip([image.to_owned(), PathBuf::from(wal)])
+        {
             let written = patch.of_disk(disk).write(&path);
             written.map_err(file_error("writing", &path))?;
-            write_image(base, &path, image).map_err(file_error("making the image", image))?;
+            write_image(base, &path, &image).map_err(file_error("making the image", &image))?;
+            images.push(image);
         }
     }
-    Ok(Again { now, then: then.clone() })
+    Ok(Again { now, then: then.clone(), images })
 }
 
 /// Makes an image from the log of its blocks.

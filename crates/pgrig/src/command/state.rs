@@ -39,7 +39,7 @@ pub(crate) fn state(arguments: &RunArguments) -> Result<Exit, Complaint> {
         terminal::result(format_args!("then: {line}"));
     }
     terminal::result(format_args!("now: {}", again.now));
-    if let Some(image) = &arguments.image {
+    for image in &again.images {
         let image = image.display();
         terminal::narrate(format_args!("the disk is in {image}: mount -o loop {image} DIRECTORY"));
     }

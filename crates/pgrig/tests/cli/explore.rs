@@ -21,7 +21,7 @@ disk = { cut = "block", size = "512MB", log = "256MB", wal = "128MB" }
 primary = {}
 standby = { of = "primary", sync = 1, disk = { cut = "block", size = "512MB", log = "256MB" } }
 [topologies.none.nodes.primary]
-disk = { cut = "block", size = "512MB", log = "256MB" }
+disk = { cut = "block", size = "512MB", log = "256MB", wal = "128MB" }
 swallow_fsync = "all"
 [variants.safe]
 topology = "safe"
@@ -116,12 +116,14 @@ fn every_crash_is_looked_at_and_a_state_that_fails_is_looked_at_again() {
     let line = failed();
     let number = line.split('\t').next().unwrap();
     let said = desk.pgrig(&["run", "crashes", "--state", number, "--image", "disk"]).ended(0);
+    assert!(said.err.contains("the disk is in disk.wal: "), "{}", said.err);
     let then = said.out.lines().find(|line| line.starts_with("then: ")).unwrap();
     let now = said.out.lines().find(|line| line.starts_with("now: ")).unwrap();
     assert_eq!(then.strip_prefix("then: "), now.strip_prefix("now: "), "{}", said.out);
-    // ext4's magic number.
-    let image = std::fs::read(desk.path("disk")).unwrap();
-    assert_eq!(&image[1080..1082], [0x53, 0xef]);
+    for image in ["disk", "disk.wal"] {
+        let image = std::fs::read(desk.path(image)).unwrap();
+        assert_eq!(&image[1080..1082], [0x53, 0xef], "ext4's magic number");
+    }
     let none = desk.pgrig(&["run", "crashes", "--state", "999999"]).ended(1);
     assert!(none.err.contains("has no state 999999"), "{}", none.err);
     let none = desk.pgrig(&["run", "pgbench", "--state", "1"]).ended(1);
