@@ -116,10 +116,17 @@ soak-states: setup build
 	fi
 
 # The worst faults of a manager of high availability, again and again; each repetition has a seed of its own.
-# An interrupted run goes on with `pgrig run --resume`. As root.
+# What was interrupted goes on where it stopped; one that is finished is shown. As root.
+FAILOVERS = runs/soak-failover-$(ROUNDS)
 soak-failover: setup build
-	@$(PGRIG) run failover --profile quick --rounds $(ROUNDS) --gate \
-	    --only '*/machine_killed|*/lagging_standby|*/order_of_return|async/manager_paused'
+	@if [ ! -d $(FAILOVERS) ]; then \
+		$(PGRIG) run failover --profile quick --rounds $(ROUNDS) --out $(FAILOVERS) --gate \
+			--only '*/machine_killed|*/lagging_standby|*/order_of_return|async/manager_paused'; \
+	elif $(PGRIG) run --resume $(FAILOVERS) --dry-run 2>&1 | grep -q 'is finished'; then \
+		$(PGRIG) show $(FAILOVERS); \
+	else \
+		$(PGRIG) run --resume $(FAILOVERS) --gate; \
+	fi
 
 # The rig alone, or all processes of a study in one moment, killed KILLS times; nothing may be left. STUDY is
 # one of fsync, replication and failover, or all by turns. As root.

@@ -9,6 +9,6 @@ mount -t tmpfs -o mode=1777 tmpfs /var/run/postgresql
 export XDG_RUNTIME_DIR={self.directory}/monitor XDG_CONFIG_HOME={self.directory}/monitor XDG_DATA_HOME={self.directory}/monitor
 as="setpriv --reuid=$(stat -c %u {self.directory}) --regid=$(stat -c %g {self.directory}) --clear-groups {packages.directory}/usr/bin/pg_autoctl"
 if [ -e {self.directory}/monitor/pg_autoctl ]; then
-  exec $as run --pgdata {self.directory}/data
+  exec $as run --pgdata {self.disk}/data
 fi
-exec $as create monitor --pgdata {self.directory}/data --pgctl {postgres.bin}/pg_ctl --pgport 5432 --hostname {self.address} --auth trust --no-ssl --run
+exec $as create monitor --pgdata {self.disk}/data --pgctl {postgres.bin}/pg_ctl --pgport 5432 --hostname {self.address} --auth trust --no-ssl --run

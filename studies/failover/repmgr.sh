@@ -7,7 +7,7 @@ done
 mkdir -p /var/run/postgresql
 mount -t tmpfs -o mode=1777 tmpfs /var/run/postgresql
 as="setpriv --reuid=$(stat -c %u {self.directory}) --regid=$(stat -c %g {self.directory}) --clear-groups"
-bin={postgres.bin} data={self.directory}/data conf={self.directory}/repmgr.conf
+bin={postgres.bin} data={self.disk}/data conf={self.directory}/repmgr.conf
 name={self.name}
 repmgr="$as {packages.directory}/usr/lib/postgresql/15/bin/repmgr -f $conf"
 start="$as $bin/pg_ctl --pgdata $data --log {self.directory}/server.log --wait start"

@@ -17,10 +17,30 @@ use crate::rows;
 pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     let mut sum = None;
+    let mut found: Vec<(&SiteNode, Vec<String>)> = Vec::new();
     for check in &before.point.checks {
-        let Check::Amcheck { node } = check else { continue };
-        let node = site.whom(node.as_ref())?;
-        let complaints = one(node)?;
+        match check {
+            Check::Amcheck { node } => {
+                let node = site.whom(node.as_ref())?;
+                found.push((node, one(node)?));
+            }
+            Check::AmcheckEverywhere => {
+                let primary = &site.primary_now()?.name;
+                for node in &site.nodes {
+                    match one(node) {
+                        Ok(complaints) => found.push((node, complaints)),
+                        Err(why) if node.name == *primary => return Err(why),
+                        // It is down, or ends meanwhile: that is for its manager to say.
+                        Err(why) => {
+                            outcome.note(format!("{PROGRAM} has not seen {}: {why}", node.name));
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    for (node, complaints) in found {
         let corruptions = complaints.len() as f64;
         outcome.set(&metrics::AMCHECK_CORRUPTIONS, &node.name, corruptions);
         sum = Some(sum.unwrap_or(0.0) + corruptions);

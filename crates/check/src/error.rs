@@ -85,6 +85,12 @@ pub enum Error {
     /// A ledger that no script of its workload writes.
     #[error("workload {workload} keeps a ledger, but no script of it writes :ledger_seq")]
     LedgerNotWritten { workload: String },
+    /// A reader of whose reading nothing is known.
+    #[error(
+        "workload {workload} reads for a ledger, but no script of it sets ledger_read_client and \
+         ledger_read_seq by \\gset"
+    )]
+    ReadingNotSaid { workload: String },
     /// A table of the ledger that is not there.
     #[error(
         "{place}: there is none; the data's script must make it, with the columns client int, seq \
@@ -126,6 +132,7 @@ impl Error {
             self,
             Error::NotOurs { .. }
                 | Error::LedgerNotWritten { .. }
+                | Error::ReadingNotSaid { .. }
                 | Error::NoTable { .. }
                 | Error::NoColumns { .. }
                 | Error::NotEmpty { .. }

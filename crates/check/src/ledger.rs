@@ -2,9 +2,10 @@
 //! was found.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::ops::Range;
 
-use record::ledger::{self, Anomaly, Findings, Ledger, Row, Rows, Split};
+use record::ledger::{self, Anomaly, Findings, Giver, Ledger, Row, Rows, Split};
 use record::{Moment, Note, NoteKind, Window};
 use server::Urgency;
 use site::{Site, SiteNode};
@@ -25,6 +26,11 @@ pub fn prepare(point: &Point, site: &Site) -> Result<(), Error> {
         let mut texts = workload.scripts.iter().map(|script| script.text().text);
         if !texts.any(|text| text.contains(":ledger_seq")) {
             return Err(Error::LedgerNotWritten { workload: workload.name.clone() });
+        }
+        let reads = workload.ledger.as_ref().is_some_and(|ledger| ledger.read.is_some());
+        let mut texts = workload.scripts.iter().map(|script| script.text().text);
+        if reads && !texts.any(|text| text.contains("ledger_read_seq")) {
+            return Err(Error::ReadingNotSaid { workload: workload.name.clone() });
         }
     }
     for node in checked_nodes(point, site)? {
@@ -241,6 +247,11 @@ fn one_node(
         let found = ledger::check_unless(&ledger, &rows, exposed, &is_over);
         let interrupted = || record::Error::Interrupted { path: before.ledger.to_owned() };
         let mut findings = found.ok_or_else(interrupted)?;
+        // Whoever wrote it: a reader reads what others write.
+        let of_others = read.iter().find(|(other, _)| tables.read.as_deref() == Some(*other));
+        if let Some((_, table)) = of_others {
+            ledger::check_seen(&ledger, table.rows(), &mut findings);
+        }
         for name in [&tables.insert, &tables.update].into_iter().flatten() {
             let Some((name, table)) = read.iter_mut().find(|(other, _)| *other == name) else {
                 continue;
@@ -297,6 +308,7 @@ fn only_anomalies(findings: Findings) -> Findings {
         unknown: 0,
         present: 0,
         unknown_present: 0,
+        seen: 0,
         ..findings
     }
 }
@@ -313,8 +325,20 @@ fn words(workload: &str, node: &SiteNode, findings: &Findings) -> Vec<String> {
         words.push(format!("{place}, {count} times: {}", anomaly.word()));
         let examples = findings.examples.iter().filter(|example| example.anomaly == anomaly);
         words.extend(examples.map(|example| example.to_string()));
+        if anomaly == Anomaly::Lost {
+            words.extend(findings.lost_of.iter().map(|(giver, count)| lost_of(giver, *count)));
+        }
     }
     words
+}
+
+/// Tells who had acknowledged what is lost: what a rewind of that server has thrown away.
+fn lost_of(giver: &Giver, count: u64) -> String {
+    let Giver { server, timeline } = giver;
+    // A script that asks for inet_server_addr() has it as a number.
+    let address = u32::try_from(*server).ok().filter(|number| *number > u32::from(u16::MAX));
+    let server = address.map_or(server.to_string(), |number| Ipv4Addr::from(number).to_string());
+    format!("of the lost ones, {count} were acknowledged by server {server} on timeline {timeline}")
 }
 
 /// A client that has no row cannot change it: what looks like a loss was never written.
@@ -341,7 +365,7 @@ fn unprepared(
 fn tables(point: &Point) -> BTreeSet<&str> {
     let ledgers = point.workloads.iter().filter_map(|workload| workload.ledger.as_ref());
     ledgers
-        .flat_map(|ledger| [&ledger.insert, &ledger.update])
+        .flat_map(|ledger| [&ledger.insert, &ledger.update, &ledger.read])
         .flatten()
         .map(String::as_str)
         .collect()
@@ -392,6 +416,8 @@ fn figures(checked: &Checked, outcome: &mut Outcome) {
             (&metrics::LEDGER_BROKEN, findings.broken as f64),
             (&metrics::LEDGER_TORN, findings.torn as f64),
             (&metrics::LEDGER_SCAN_DIFFERENCES, findings.scan_differences as f64),
+            (&metrics::LEDGER_SEEN, findings.seen as f64),
+            (&metrics::LEDGER_VANISHED, findings.vanished as f64),
             (&metrics::LEDGER_ANOMALIES, (findings.anomalies() as usize + unreadable) as f64),
             (&metrics::LEDGER_UNREADABLE, unreadable as f64),
         ] {

@@ -137,6 +137,8 @@ pub(crate) struct MadeLink {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MadeStation {
     pub(crate) directory: PathBuf,
+    /// The directory that the data of its server are below: its disk's, where it has one.
+    pub(crate) disk: PathBuf,
     /// The address on which its processes can be reached.
     pub(crate) address: String,
     /// The ports that are kept free for it.

@@ -13,6 +13,7 @@ mod objects;
 mod packages;
 mod pooler;
 mod port;
+mod powered;
 mod process;
 mod program;
 mod shared;

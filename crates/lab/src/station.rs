@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use terms::Direction;
+use fault::disk::Cut;
+use terms::{Direction, DiskFault, DiskRequest};
 
 use crate::answer::{MadeStation, Ran};
 use crate::error::Error;
@@ -45,6 +46,12 @@ impl Station {
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.made.directory
+    }
+
+    /// The directory below which the data of its server are: its disk's, where it has one, else its own.
+    #[must_use]
+    pub fn disk(&self) -> &Path {
+        &self.made.disk
     }
 
     /// Itself, as the end of another station's cut.
@@ -101,5 +108,39 @@ impl Station {
     /// Puts back the files that were copied aside; nothing of it may run.
     pub fn reset_files(&self) -> Result<(), Error> {
         self.ask(Verb::ResetFiles)
+    }
+
+    /// Cuts the power of its disk and kills all its processes. The disk is switched on when a process of it
+    /// is started next. `seed` decides what a block disk loses. With `at` the power of a block disk is cut
+    /// when that request comes.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
+    pub fn power_cut(&self, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
+        self.ask(Verb::PowerCut { seed, at })
+    }
+
+    /// Has its block disk fail from that request on. It works again when a process of the station is
+    /// started after all of them have ended.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
+    pub fn fail_disk(&self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
+        self.ask(Verb::FailDisk { at, fault })
+    }
+
+    /// Has its block disk take so much longer for each request of a kind from that one on; with nothing, it
+    /// is as fast as before.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
+    pub fn slow_disk(&self, slow: Option<(DiskRequest, Duration)>) -> Result<(), Error> {
+        self.ask(Verb::SlowDisk(slow))
+    }
+
+    /// Makes sure that what it has written so far survives a cut; without a disk of its own there is
+    /// nothing to do.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.ask(Verb::Sync)
     }
 }

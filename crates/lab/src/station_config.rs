@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use fault::disk::DiskConfig;
 use serde::{Deserialize, Serialize};
 use terms::EndSignal;
 
@@ -13,8 +14,10 @@ pub struct StationConfig {
     /// Number of ports of the loopback that are kept free for it.
     pub ports: usize,
     /// The data directory of the PostgreSQL server that one of its processes starts, below the
-    /// station's directory.
+    /// station's disk, where it has one, or below its directory.
     pub data: Option<PathBuf>,
+    /// A disk of its own for that server.
+    pub disk: Option<DiskConfig>,
 }
 
 /// A process of a station.

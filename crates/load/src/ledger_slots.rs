@@ -12,6 +12,10 @@ pub(crate) struct LedgerSlots {
     pub(crate) server: Slot,
     /// That server's timeline, if the script asks for it.
     pub(crate) timeline: Slot,
+    /// The client of a row that the transaction has read, if the script says so.
+    pub(crate) read_client: Slot,
+    /// The number of that row's transaction.
+    pub(crate) read_seq: Slot,
 }
 
 impl LedgerSlots {
@@ -21,6 +25,8 @@ impl LedgerSlots {
         let (client, chain) = (names.intern("ledger_client"), names.intern("ledger_chain"));
         // A script only sets them.
         let (server, timeline) = (names.intern("ledger_server"), names.intern("ledger_timeline"));
-        Some(LedgerSlots { client, seq, chain, server, timeline })
+        let (read_client, read_seq) =
+            (names.intern("ledger_read_client"), names.intern("ledger_read_seq"));
+        Some(LedgerSlots { client, seq, chain, server, timeline, read_client, read_seq })
     }
 }

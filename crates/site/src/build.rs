@@ -79,7 +79,9 @@ impl Site {
             Ok(SiteNode { name: node.name.clone(), server, conninfo, schema: None })
         });
         let mut nodes = nodes.collect::<Result<Vec<_>, Error>>()?;
-        let (stations, managed) = Stations::make(&plan.topology, place.labs, number, &nodes)?;
+        let disk = |disk| power::disk(disk, place.program);
+        let made = Stations::make(&plan.topology, place.labs, &disk, number, &nodes);
+        let (stations, managed) = made?;
         nodes.extend(managed);
         let connections = plan.connections(study);
         let (fronts, links, snapshots, rows_built) = Default::default();
@@ -335,7 +337,9 @@ pub(crate) fn data_extensions(
     let mut names = extensions(node);
     names.extend(warm::extensions(&plan.data, installation));
     // A standby cannot be given it when it is looked through; and sites copy each other.
-    let is_amcheck = |check: &Check| matches!(check, Check::Amcheck { .. } | Check::Explore(_));
+    let is_amcheck = |check: &Check| {
+        matches!(check, Check::Amcheck { .. } | Check::AmcheckEverywhere | Check::Explore(_))
+    };
     if study.points.iter().any(|point| point.checks.iter().any(is_amcheck)) {
         names.push(AMCHECK.to_owned());
     }

@@ -120,6 +120,11 @@ impl Error {
             Error::Target(error) => error.hint().map(str::to_owned),
             Error::TargetTls(error) => Some(error.hint().to_owned()),
             Error::Data { source, .. } => source.hint(),
+            Error::NotReady { .. } => Some(
+                "mend what its last words name in the study's folder, or give it more time: \
+                 ready = { …, within = \"5min\" }"
+                    .to_owned(),
+            ),
             Error::Cluster(error) => error.hint(),
             Error::Guard(error) => error.hint(),
             Error::GuardEnded { .. }
@@ -127,7 +132,6 @@ impl Error {
             | Error::ProxyNotOurs
             | Error::Died { .. }
             | Error::NoServer(_)
-            | Error::NotReady { .. }
             | Error::NoPrimary { .. }
             | Error::Interrupted { .. } => None,
         }

@@ -53,7 +53,7 @@ pub use link::SiteLink;
 pub use node::SiteNode;
 pub use plan::{SitePlan, proxy};
 pub use power::{
-    NotStarted, PowerError, Recovered, Taken, cut, disk, fail_disk, flush_disks, recover,
+    NotStarted, PowerError, Recovered, Taken, cut, cut_machine, disk, fail_disk, flush_disks, recover,
     start_after_cut, wal_disk,
 };
 pub use prepare::Alone;

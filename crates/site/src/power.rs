@@ -9,6 +9,7 @@ use lab::Node;
 use spec::{DiskFault, DiskRequest, FileSystem};
 
 use crate::site::Site;
+use crate::stations::SiteStation;
 
 /// The reason why a power cut does not count, or why a server could not be started after one.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +75,7 @@ pub fn wal_disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
 /// Flushes the disks whose power can be cut: what was prepared for the clients is not what a cut
 /// shall take, nor what makes it count. Disks that keep a log begin it then.
 pub fn flush_disks(site: &mut Site) -> Result<(), PowerError> {
+    site.stations.sync()?;
     let mut nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
     Ok(nodes.try_for_each(|node| {
         node.sync()?;
@@ -99,12 +101,28 @@ impl Taken {
     /// Describes the cut in words; the seed replays it.
     #[must_use]
     pub fn words(&self) -> String {
-        let (cut, seed) = (&self.cut, self.seed);
-        format!(
-            "{} bytes were not flushed: {} lost, {} kept, {} blocks torn; seed {seed}",
-            cut.unflushed_bytes, cut.dropped_bytes, cut.kept_bytes, cut.torn_blocks
-        )
+        words(&self.cut, self.seed)
     }
+}
+
+fn words(cut: &Cut, seed: u64) -> String {
+    format!(
+        "{} bytes were not flushed: {} lost, {} kept, {} blocks torn; seed {seed}",
+        cut.unflushed_bytes, cut.dropped_bytes, cut.kept_bytes, cut.torn_blocks
+    )
+}
+
+/// Cuts the power of a machine, which stays down; returns in words what that cost. What it does when it is
+/// started again is for its manager to say.
+///
+/// # Errors
+/// The lab's: it has no disk of its own.
+pub fn cut_machine(
+    machine: &SiteStation,
+    seed: u64,
+    at: Option<DiskRequest>,
+) -> Result<String, PowerError> {
+    Ok(words(&machine.station.power_cut(seed, at)?, seed))
 }
 
 /// Cuts the power of a server, which stays down: at once, or at a request of its block disk. A cut that

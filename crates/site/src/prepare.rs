@@ -176,6 +176,10 @@ impl Site {
     /// What the lab says of a disk.
     pub fn heal_disks(&mut self) -> Result<(), Error> {
         for name in std::mem::take(&mut self.slow_disks) {
+            if let Some(machine) = self.station(&name) {
+                machine.station.slow_disk(None)?;
+                continue;
+            }
             let Some(node) = self.server_mut(&name) else { continue };
             // A disk whose power was cut since begins anew.
             if node.is_running()? {

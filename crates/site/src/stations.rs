@@ -1,11 +1,12 @@
 //! The machines of a site: made, equipped, started as one cluster, and begun anew for each trial.
 
+use fault::disk::DiskConfig;
 use lab::{
     Encryption, Endpoint, Host, Peer, ProcessAct, Server, Station, StationConfig, StationProcess,
     StopMode,
 };
 use server::Control;
-use spec::{Machine, NodeKind, Topology};
+use spec::{Disk, DiskFault, DiskRequest, Machine, NodeKind, Topology};
 
 use crate::error::Error;
 use crate::labs::Labs;
@@ -30,6 +31,8 @@ pub struct SiteStation {
     pub(crate) machine: Machine,
     /// What its texts call by names.
     names: Names,
+    /// True since an action has its disk fail: the cluster begins anew then.
+    fails: bool,
     /// The way of clients to it, in keyword form, if there is one.
     pub(crate) conninfo: Option<String>,
     /// The end that the user asks for.
@@ -38,21 +41,23 @@ pub struct SiteStation {
 
 impl Stations {
     /// Makes the machines of a topology, with their networks and files; nothing of them is started.
-    /// Returns them with the servers that their programs will start.
+    /// Returns them with the servers that their programs will start. `disk` makes the disk that a study asks
+    /// for.
     ///
     /// # Errors
     /// What the lab says: no root, packages that cannot be had.
     pub(crate) fn make(
         topology: &Topology,
         labs: &Labs,
+        disk: &dyn Fn(Disk) -> Option<DiskConfig>,
         number: u32,
         nodes: &[SiteNode],
     ) -> Result<(Stations, Vec<SiteNode>), Error> {
         let machines = topology.nodes.iter().filter_map(|node| match &node.kind {
-            NodeKind::Machine(machine) => Some((node.name.as_str(), &**machine)),
+            NodeKind::Machine(machine) => Some((node.name.as_str(), (&**machine, node.disk))),
             _ => None,
         });
-        let machines: Vec<(&str, &Machine)> = machines.collect();
+        let machines: Vec<(&str, (&Machine, Disk))> = machines.collect();
         let Some((first, _)) = machines.first() else { return Ok(Default::default()) };
         let mut names = Names::default();
         let password = lab::new_password().map_err(Error::Lab)?;
@@ -72,7 +77,7 @@ impl Stations {
         }
         names.set("postgres", "bin", lab.installation().bin().display().to_string());
         let mut packages: Vec<String> =
-            machines.iter().flat_map(|(_, machine)| machine.packages.clone()).collect();
+            machines.iter().flat_map(|(_, (machine, _))| machine.packages.clone()).collect();
         packages.sort_unstable();
         packages.dedup();
         if !packages.is_empty() {
@@ -80,19 +85,21 @@ impl Stations {
             names.set("packages", "directory", root.display().to_string());
         }
         let (mut all, mut servers) = (Vec::new(), Vec::new());
-        for (name, machine) in machines {
+        for (name, (machine, on)) in machines {
             let lab = labs.of(name)?;
             let data = machine.server.as_ref().map(|server| server.data.clone().into());
             let config = StationConfig {
                 own_network: machine.has_network,
                 ports: machine.ports.len(),
                 data,
+                disk: disk(on),
             };
             // One lab holds all sites, and each of its nodes has a name of its own.
             let station = lab.station(&format!("{name}-{number}"), config)?;
             names.set(name, "name", name);
             names.set(name, "address", station.address());
             names.set(name, "directory", station.directory().display().to_string());
+            names.set(name, "disk", station.disk().display().to_string());
             for (role, port) in machine.ports.iter().zip(station.ports()) {
                 names.set(name, &format!("port.{role}"), port.to_string());
             }
@@ -171,6 +178,9 @@ impl Stations {
     /// becomes true soon.
     pub(crate) fn are_whole(&mut self) -> Result<bool, Error> {
         for one in &self.all {
+            if one.fails {
+                return Ok(false);
+            }
             for process in &one.machine.processes {
                 if one.station.process(&process.name, ProcessAct::Look)? == 0 {
                     return Ok(false);
@@ -278,8 +288,16 @@ impl Stations {
     }
 
     /// Puts the files back that were copied aside.
-    pub(crate) fn reset_files(&self) -> Result<(), Error> {
-        self.all.iter().try_for_each(|one| Ok(one.station.reset_files()?))
+    pub(crate) fn reset_files(&mut self) -> Result<(), Error> {
+        self.all.iter_mut().try_for_each(|one| {
+            one.fails = false;
+            Ok(one.station.reset_files()?)
+        })
+    }
+
+    /// Flushes the disks of those that have one of their own.
+    pub(crate) fn sync(&self) -> Result<(), lab::Error> {
+        self.all.iter().try_for_each(|one| one.station.sync())
     }
 }
 
@@ -312,7 +330,16 @@ impl SiteStation {
             None => server.map(|server| server.conninfo.clone()),
         };
         let (name, machine) = (name.to_owned(), machine.clone());
-        Ok(SiteStation { name, station, machine, names, conninfo, control })
+        Ok(SiteStation { name, station, machine, names, fails: false, conninfo, control })
+    }
+
+    /// Has its disk fail from a request on, for its programs to find out.
+    ///
+    /// # Errors
+    /// The lab's: it has no disk of its own.
+    pub fn fail_disk(&mut self, at: DiskRequest, fault: DiskFault) -> Result<(), lab::Error> {
+        self.fails = true;
+        self.station.fail_disk(at, fault)
     }
 
     /// Waits until it is ready, or one process of it.

@@ -8,7 +8,7 @@ mod course;
 mod entry;
 mod rebalance;
 
-pub(crate) use course::TopologyState;
+pub(crate) use course::{TopologyState, lacks_any_disk};
 pub(crate) use entry::{VERBS, server};
 
 /// Something done at a moment of the timeline. Each proves its effect or voids the trial.

@@ -34,6 +34,7 @@ impl Built {
         let study = study.unwrap_or_default();
         let own = fields.settings("settings");
         lay_over_machines(fields.value("variables"), topology.as_mut(), problems);
+        lay_over_disks(fields.named("disks"), topology.as_mut(), problems);
         let override_ = match fields.value("override").map(|value| &value.is) {
             Some(Is::Table(table)) => table.clone(),
             _ => Table::default(),
@@ -72,6 +73,21 @@ fn lay_over_machines(value: Option<&Value>, topology: Option<&mut Topology>, pro
                 format!("no machine of topology \"{}\" has a variable {name}", topology.name);
             let hint = "give one variables = { NAME = VALUE }, for {NAME} in its files";
             problems.hinted(&value.span, message, hint);
+        }
+    }
+}
+
+/// A variant's disks take the place of those that nodes have.
+fn lay_over_disks(entries: &[Entry], topology: Option<&mut Topology>, problems: &Problems) {
+    let Some(topology) = topology else { return };
+    for entry in entries {
+        let nodes = topology.nodes.iter_mut().filter(|node| node.group == entry.key);
+        let nodes = nodes.filter(|node| node.may_have_disk());
+        let count = nodes.map(|node| node.take_disk(&entry.value, problems)).count();
+        if count == 0 {
+            let known = topology.nodes.iter().filter(|node| node.may_have_disk());
+            let known = known.map(|node| node.group.as_str());
+            problems.unknown(&entry.key_span, "node with a server", &entry.key, known);
         }
     }
 }

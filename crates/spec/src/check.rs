@@ -36,6 +36,8 @@ pub enum Check {
         /// The server that is looked through; none for the one that the data were built on.
         node: Option<Whom>,
     },
+    /// pg_amcheck finds nothing on any server that answers when the check is made.
+    AmcheckEverywhere,
     /// pg_checksums finds nothing; the server is shut down for it.
     Checksums {
         /// The server; none for the one that the data were built on.
@@ -75,9 +77,11 @@ impl Check {
     #[must_use]
     pub fn looks_at(&self) -> LooksAt<'_> {
         match self {
-            Check::Counts | Check::Restore { .. } | Check::History { .. } | Check::Explore(_) => {
-                LooksAt::Nothing
-            }
+            Check::Counts
+            | Check::Restore { .. }
+            | Check::History { .. }
+            | Check::Explore(_)
+            | Check::AmcheckEverywhere => LooksAt::Nothing,
             Check::Placement => LooksAt::Cluster,
             Check::Ledger { node } => LooksAt::Rows(node.as_ref()),
             Check::Amcheck { node } | Check::Checksums { node } => LooksAt::Server(node.as_ref()),
@@ -96,7 +100,7 @@ impl Check {
     #[must_use]
     pub fn program(&self) -> Option<&'static str> {
         match self {
-            Check::Amcheck { .. } => Some("pg_amcheck"),
+            Check::Amcheck { .. } | Check::AmcheckEverywhere => Some("pg_amcheck"),
             Check::Checksums { .. } => Some("pg_checksums"),
             Check::Restore { .. } => Some("pg_basebackup"),
             Check::Counts
@@ -198,13 +202,14 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         word: "amcheck",
-        form: "\"amcheck\" or { amcheck = NODE }",
+        form: "\"amcheck\" or { amcheck = NODE } or { amcheck = \"every server now\" }",
         says: "pg_amcheck finds nothing",
         plain: Some(Check::Amcheck { node: None }),
-        parse: Some(|fields, topology, _| {
-            Some(Check::Amcheck { node: Some(Whom::parse(fields, "amcheck", topology)?) })
+        parse: Some(|fields, topology, _| match fields.text("amcheck") {
+            Some(EVERY_SERVER) => Some(Check::AmcheckEverywhere),
+            _ => Some(Check::Amcheck { node: Some(Whom::parse(fields, "amcheck", topology)?) }),
         }),
-        is: |check| matches!(check, Check::Amcheck { .. }),
+        is: |check| matches!(check, Check::Amcheck { .. } | Check::AmcheckEverywhere),
         figures: &["amcheck_"],
     },
     Row {
@@ -303,6 +308,9 @@ fn check(
     fields.finish();
     check
 }
+
+/// All that answer, for pg_amcheck; no node can have the name.
+const EVERY_SERVER: &str = "every server now";
 
 /// `{ explore = "primary", states = 500, second_cuts = 20, complaints = "SELECT …" }`
 fn explore(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<Explore> {

@@ -1,7 +1,7 @@
 //! A machine, a process, a route: nodes that are made of programs which the study names, and that the
 //! rig knows nothing else of.
 //!
-//! Texts of such a node may say `{NODE.address}`, `{NODE.directory}` and `{NODE.port.NAME}`, with `self`
+//! Texts of such a node may say `{NODE.address}`, `{NODE.directory}`, `{NODE.disk}` and `{NODE.port.NAME}`, with `self`
 //! for the node itself, `{self.name}`, `{servers.password}`, `{packages.directory}` and
 //! `{postgres.bin}`; they are known once the nodes are made. Files may also say `{NAME}` for one of the
 //! node's variables.
@@ -59,7 +59,7 @@ pub struct Process {
 pub struct ManagedServer {
     /// Its port on the machine's address.
     pub port: u16,
-    /// Its data directory, below the machine's directory.
+    /// Its data directory, below the machine's disk where it has one of its own, or its directory.
     pub data: String,
     /// The superuser that the rig connects as; the password is `{servers.password}`.
     pub user: String,

@@ -103,6 +103,22 @@ impl Node {
         self.is_postgres() || self.machine().is_some_and(|machine| machine.server.is_some())
     }
 
+    /// True if its data may lie on a disk of their own: those of a server of the rig's, or of a machine's.
+    pub(crate) fn may_have_disk(&self) -> bool {
+        let has_server = |machine: &Machine| machine.has_network && machine.server.is_some();
+        self.is_postgres() || self.machine().is_some_and(has_server)
+    }
+
+    /// Gives it the disk that study.toml describes.
+    pub(crate) fn take_disk(&mut self, value: &Value, problems: &Problems) {
+        self.disk = Disk::parse(value, problems);
+        let is_more = self.disk.has_log() || self.disk.has_wal_apart();
+        if is_more && self.machine().is_some() {
+            let message = "the disk of a machine keeps no log, and has the WAL with the data";
+            problems.hinted(&value.span, message, "leave out log and wal");
+        }
+    }
+
     /// The server that it follows, if it is a standby.
     #[must_use]
     pub fn follows(&self) -> Option<&str> {
@@ -207,11 +223,15 @@ impl Node {
         if is_postgres {
             node.extensions =
                 fields.texts("extensions").into_iter().map(|(name, _)| name).collect();
-            node.disk = fields.value("disk").map_or(Disk::Plain, |d| Disk::parse(d, problems));
             node.throttle = fields.value("throttle").and_then(|t| Throttle::parse(t, problems));
             node.has_checksums = fields.boolean("checksums").unwrap_or(false);
             node.is_archived = fields.boolean("archive").unwrap_or(false);
             node.swallow_fsync = fields.choice("swallow_fsync", SWALLOWED);
+        }
+        if node.may_have_disk()
+            && let Some(value) = fields.value("disk")
+        {
+            node.take_disk(value, problems);
         }
         if node.disk.can_be_cut()
             && let Some(entry) = fields.entry("throttle")

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::action::{Action, Chosen, TopologyState};
+use crate::action::{Action, Chosen, TopologyState, lacks_any_disk};
 use crate::data::{Reset, script_file};
 use crate::duration;
 use crate::fields::{self, Fields};
@@ -91,6 +91,9 @@ pub(crate) fn timeline(
         named.extend(timed.called.as_deref());
         // What has become of a node that is found at its moment is known then.
         if timed.chosen.is_some() {
+            if let Some(why) = lacks_any_disk(&timed.action, topology) {
+                problems.add(span, format!("{}: {why}", timed.action.verb()));
+            }
             continue;
         }
         if let Err(why) = course.follow(&timed.action, topology) {

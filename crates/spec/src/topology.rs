@@ -243,7 +243,7 @@ impl Topology {
                     ports.unwrap_or_default().iter().any(|known| known == port)
                 }
                 (_, Some(meant), None) if meant.machine().is_some() => {
-                    ["address", "directory", "name"].contains(&what)
+                    ["address", "directory", "disk", "name"].contains(&what)
                 }
                 (_, Some(meant), None) => {
                     let known = ["address", "port", "user", "database", "password", "name"];
@@ -252,7 +252,7 @@ impl Topology {
             };
             if !is_known {
                 let message = format!("node {}: nothing is called {{{name}}}", node.name);
-                let hint = "there is {NODE.address}, {NODE.directory}, {NODE.name}, \
+                let hint = "there is {NODE.address}, {NODE.directory}, {NODE.disk}, {NODE.name}, \
                             {NODE.port.NAME}, {self.…}, {servers.password}, \
                             {packages.directory} and {postgres.bin}; of a server of pgrig's \
                             {NODE.address}, {NODE.port}, {NODE.user}, {NODE.database} and \

@@ -51,6 +51,8 @@ pub struct Ledger {
     pub insert: Option<String>,
     /// The table in which each client changes its own row.
     pub update: Option<String>,
+    /// The insert table of others, of which its scripts say what they have read.
+    pub read: Option<String>,
 }
 
 /// A script and its share.
@@ -205,10 +207,11 @@ fn to(fields: &Fields<'_>, first_node: &str) -> Vec<String> {
 fn ledger(value: &Value, problems: &Problems) -> Option<Ledger> {
     let fields = Fields::of("a ledger", value, problems)?;
     let table = |key| fields.text(key).map(str::to_owned);
-    let ledger = Ledger { insert: table("insert"), update: table("update") };
+    let (insert, update, read) = (table("insert"), table("update"), table("read"));
+    let ledger = Ledger { insert, update, read };
     fields.finish();
-    if ledger.insert.is_none() && ledger.update.is_none() {
-        let hint = "write { insert = \"TABLE\" }, { update = \"TABLE\" } or both";
+    if [&ledger.insert, &ledger.update, &ledger.read].into_iter().all(Option::is_none) {
+        let hint = "write { insert = \"TABLE\" }, { update = \"TABLE\" } or both, or { read = \"TABLE\" }";
         problems.hinted(&value.span, "a ledger needs a table", hint);
     }
     Some(ledger)

@@ -152,6 +152,12 @@ impl Latency {
         buckets.collect()
     }
 
+    /// Number of durations in the buckets from this length on.
+    pub fn count_from(&self, from_ns: u64) -> u64 {
+        let buckets = self.buckets().into_iter();
+        buckets.filter(|(longest_ns, _)| *longest_ns >= from_ns).map(|(_, count)| count).sum()
+    }
+
     /// Memory that it holds, bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.counts.memory_bytes()

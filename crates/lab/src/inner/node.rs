@@ -34,6 +34,7 @@ use crate::find::Installation;
 use crate::inner::initdb::{self, SUPERUSER};
 use crate::inner::network::Network;
 use crate::inner::port::Port;
+use crate::inner::powered::Powered;
 use crate::inner::program::{Program, Runs};
 use crate::inner::shared::Shared;
 use crate::listen::Listen;

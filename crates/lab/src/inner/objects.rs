@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::SystemTime;
 
-use fault::disk::Method;
+use fault::disk::{DiskConfig, Method};
 use os::throttle::Throttle;
 use os::user::User;
 
@@ -24,6 +24,7 @@ use crate::inner::network::Network;
 use crate::inner::node::{Node, Snapshot};
 use crate::inner::packages;
 use crate::inner::pooler::Pooler;
+use crate::inner::powered::Powered;
 use crate::inner::process::Process;
 use crate::inner::program::Runs;
 use crate::inner::shared::{Shared, kill_servers};
@@ -146,10 +147,10 @@ impl Objects {
             Verb::ResetWal => self.node_mut(number, Node::reset_wal),
             Verb::TakeBackup => self.node_mut(number, Node::take_backup),
             Verb::Restore => self.node_mut(number, Node::restore),
-            Verb::PowerCut { seed, at } => self.node_mut(number, |node| node.power_cut(seed, at)),
-            Verb::FailDisk { at, fault } => self.node_mut(number, |node| node.fail_disk(at, fault)),
-            Verb::SlowDisk(slow) => self.node_mut(number, |node| node.slow_disk(slow)),
-            Verb::Sync => self.node_mut(number, Node::sync),
+            Verb::PowerCut { seed, at } => self.powered(number, |it| it.power_cut(seed, at)),
+            Verb::FailDisk { at, fault } => self.powered(number, |it| it.fail_disk(at, fault)),
+            Verb::SlowDisk(slow) => self.powered(number, |it| it.slow_disk(slow)),
+            Verb::Sync => self.powered(number, |it| it.sync()),
             Verb::RecordWrites(bytes) => self.node_mut(number, |node| node.record_writes(bytes)),
             Verb::EndRecord => self.node_mut(number, Node::end_record),
             Verb::LoadState => self.node_mut(number, Node::load_state),
@@ -183,12 +184,8 @@ impl Objects {
     }
 
     fn make_node(&self, number: u32, name: &str, mut config: NodeConfig) -> Result<Answer, Error> {
-        for disk in config.disk.iter_mut().chain(&mut config.wal_disk) {
-            if let Method::Block { program, .. } | Method::State { program, .. } = &mut disk.method
-            {
-                self.be_own(&mut program.path);
-            }
-        }
+        let disks = config.disk.iter_mut().chain(&mut config.wal_disk);
+        disks.for_each(|disk| self.be_own_disk(disk));
         let node = Node::new(Arc::clone(self.lab()?.shared()), name, config)?;
         let is_far = self.program.is_some();
         let (endpoint, inner) = (node.endpoint(), node.admin_endpoint());
@@ -219,8 +216,9 @@ impl Objects {
         &self,
         number: u32,
         name: &str,
-        config: StationConfig,
+        mut config: StationConfig,
     ) -> Result<Answer, Error> {
+        config.disk.iter_mut().for_each(|disk| self.be_own_disk(disk));
         let shared = Arc::clone(self.lab()?.shared());
         let switch = match config.own_network {
             true => Some(self.switch(&shared)?),
@@ -278,6 +276,12 @@ impl Objects {
     fn be_own(&self, program: &mut PathBuf) {
         if let Some(own) = &self.program {
             program.clone_from(own);
+        }
+    }
+
+    fn be_own_disk(&self, disk: &mut DiskConfig) {
+        if let Method::Block { program, .. } | Method::State { program, .. } = &mut disk.method {
+            self.be_own(&mut program.path);
         }
     }
 
@@ -365,6 +369,19 @@ impl Objects {
     ) -> Result<Answer, Error> {
         self.act(number, |object| match object {
             Object::Node(node) => Some(act(node)),
+            _ => None,
+        })
+    }
+
+    /// Does something with the disk of a node or a station.
+    fn powered<T: Into<Answer>>(
+        &self,
+        number: u32,
+        act: impl FnOnce(&mut dyn Powered) -> Result<T, Error>,
+    ) -> Result<Answer, Error> {
+        self.act(number, |object| match object {
+            Object::Node(node) => Some(act(&mut **node)),
+            Object::Station(station) => Some(act(&mut **station)),
             _ => None,
         })
     }

@@ -4,6 +4,8 @@
 //! Each process works in a directory of its own below the station's, which is how it is found with all
 //! that descends from it. A PostgreSQL server that one of them starts works in its data directory.
 
+mod disk;
+
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use crate::log;
 use crate::station_config::{ProcessAct, StationConfig, StationProcess};
 use crate::verb::StationRun;
 use crate::wait::wait_until;
+use disk::OwnDisk;
 
 /// Processes with a directory, and perhaps a network, in common.
 #[derive(Debug)]
@@ -38,6 +41,7 @@ pub(crate) struct Station {
     address: String,
     ports: Vec<Port>,
     data: Option<PathBuf>,
+    disk: Option<OwnDisk>,
     switch: Option<Arc<Switch>>,
     processes: Vec<Equipped>,
     cuts: Vec<CutWay>,
@@ -71,15 +75,22 @@ impl Station {
             address = switch.plug(&network, name)?;
             program.network = Some(network);
         }
-        let data = config.data.map(|data| program.file(data));
+        let disk = config.disk.map(|disk| OwnDisk::new(disk, &program));
+        program.file_system = disk.as_ref().map(OwnDisk::mount_point);
+        let place = program.file_system.clone().unwrap_or_else(|| program.directory.clone());
+        let data = config.data.map(|data| place.join(data));
         let (processes, cuts, kept, runs) = (Vec::new(), Vec::new(), None, 0);
-        Ok(Self { program, address, ports, data, switch, processes, cuts, kept, runs })
+        let mut station =
+            Self { program, address, ports, data, disk, switch, processes, cuts, kept, runs };
+        station.format_disk()?;
+        Ok(station)
     }
 
     pub(crate) fn made(&self) -> MadeStation {
         let ports = self.ports.iter().map(|port| port.number).collect();
         let (directory, address) = (self.program.directory.clone(), self.address.clone());
-        MadeStation { directory, address, ports }
+        let disk = self.program.file_system.clone().unwrap_or_else(|| directory.clone());
+        MadeStation { directory, disk, address, ports }
     }
 
     pub(crate) fn network(&self) -> Option<&Network> {
@@ -131,6 +142,7 @@ impl Station {
             let state = "runs the process already";
             return Err(self.program.state("starting a process of", state));
         }
+        self.mend_disk()?;
         let process = &self.processes[index].is;
         let (directory, owner) = (self.program.file(&process.name), self.program.owner);
         if !directory.is_dir() {
@@ -309,7 +321,7 @@ impl Station {
         let directory = self.program.shared.new_snapshot_directory();
         copy_tree(&self.program.directory, &directory, self.program.owner)?;
         self.kept = Some(directory);
-        Ok(())
+        self.keep_data()
     }
 
     pub(crate) fn reset_files(&mut self) -> Result<(), Error> {
@@ -317,7 +329,8 @@ impl Station {
         let Some(kept) = &self.kept else { return Ok(()) };
         remove_tree(&self.program.directory)?;
         self.program.make_directory()?;
-        copy_into(kept, &self.program.directory, self.program.owner)
+        copy_into(kept, &self.program.directory, self.program.owner)?;
+        self.reset_data()
     }
 }
 

@@ -79,6 +79,10 @@ impl Switch {
     /// Joins a station's network to it, and returns the station's address.
     pub(crate) fn plug(&self, network: &Network, name: &str) -> Result<String, Error> {
         let number = self.plugged.fetch_add(1, Ordering::Relaxed);
+        if number < FIRST_HOST {
+            let why = "its 246 addresses have been given out; run less of the study at a time";
+            return Err(self.failed("plugging into", why.to_owned()));
+        }
         let far = network.path("plugging in", name)?;
         let address = self.address(number);
         self.batch(

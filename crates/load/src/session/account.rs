@@ -3,7 +3,7 @@
 use history::Outcome;
 use record::{
     Moment,
-    ledger::{Chain, Entry, Giver, What},
+    ledger::{Chain, Entry, Giver, Seen, What},
 };
 use script::{Pipeline, Slot, Value};
 use wire::backend::ErrorResponse;
@@ -83,8 +83,9 @@ impl Session {
             self.variables.set(slots.seq, Value::Int(chained.seq as i64));
             self.variables.set(slots.chain, Value::Int(chained.value));
             // What the last transaction was told says nothing of this one.
-            self.variables.set(slots.server, Value::Null);
-            self.variables.set(slots.timeline, Value::Null);
+            for told in [slots.server, slots.timeline, slots.read_client, slots.read_seq] {
+                self.variables.set(told, Value::Null);
+            }
             self.note(cx, now, What::Intended);
         }
         self.begin_in_diary(cx, now);
@@ -206,20 +207,27 @@ impl Session {
                     chained.chain.acknowledged(chained.value);
                 }
                 What::Unknown => chained.chain.unknown(),
-                What::Failed(_) | What::Intended | What::Disconnected | What::Given(_) => {}
+                What::Failed(_)
+                | What::Intended
+                | What::Disconnected
+                | What::Given(_)
+                | What::Read(_) => {}
             }
-            let is_acknowledged = matches!(what, What::Acknowledged | What::AcknowledgedAlone);
-            if let (true, Some(giver)) = (is_acknowledged, self.giver(cx)) {
-                self.note(cx, now, What::Given(giver));
+            if matches!(what, What::Acknowledged | What::AcknowledgedAlone) {
+                let given = self.giver(cx).map(What::Given);
+                let told = given.into_iter().chain(self.seen(cx).map(What::Read));
+                told.for_each(|told| self.note(cx, now, told));
             }
             self.note(cx, now, what);
         }
         let outcome = match what {
             What::Acknowledged | What::AcknowledgedAlone => Outcome::Committed,
             What::Failed(_) => Outcome::Failed,
-            What::Unknown | What::Intended | What::Disconnected | What::Given(_) => {
-                Outcome::Unknown
-            }
+            What::Unknown
+            | What::Intended
+            | What::Disconnected
+            | What::Given(_)
+            | What::Read(_) => Outcome::Unknown,
         };
         self.end_in_diary(cx, now, outcome);
     }
@@ -227,12 +235,22 @@ impl Session {
     /// The server of the transaction under way, if its script has asked for it.
     fn giver(&self, cx: &LaneContext<'_>) -> Option<Giver> {
         let slots = cx.program.ledger?;
-        let number = |slot: Slot| {
-            let mut text = Vec::new();
-            self.variables.write(slot, &mut text);
-            str::from_utf8(&text).ok()?.trim().parse::<i64>().ok()
-        };
-        Some(Giver { server: number(slots.server)?, timeline: number(slots.timeline)? })
+        Some(Giver { server: self.number(slots.server)?, timeline: self.number(slots.timeline)? })
+    }
+
+    /// The row that the transaction under way has read, if its script says so. No transaction has number 0.
+    fn seen(&self, cx: &LaneContext<'_>) -> Option<Seen> {
+        let slots = cx.program.ledger?;
+        let (client, seq) = (self.number(slots.read_client)?, self.number(slots.read_seq)?);
+        let seq = u64::try_from(seq).ok().filter(|seq| *seq > 0)?;
+        Some(Seen { client: u32::try_from(client).ok()?, seq })
+    }
+
+    /// The value of a variable, if it is a whole number.
+    fn number(&self, slot: Slot) -> Option<i64> {
+        let mut text = Vec::new();
+        self.variables.write(slot, &mut text);
+        str::from_utf8(&text).ok()?.trim().parse().ok()
     }
 
     fn note(&self, cx: &mut LaneContext<'_>, now: u64, what: What) {

@@ -5,6 +5,7 @@ mod bad_input;
 mod choices;
 mod compare;
 mod controls;
+mod disks;
 mod ending;
 mod examples;
 mod explore;

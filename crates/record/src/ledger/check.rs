@@ -73,7 +73,7 @@ pub fn check_unless(
             last_inserted: counts.map(last_inserted),
             last_updated: updated.as_ref().map(|all| all.get(&client).copied().unwrap_or(0)),
         };
-        one_client(client, history, &found, exposed, &mut findings);
+        one_client((client, history), ledger, &found, exposed, &mut findings);
     }
     Some(findings)
 }
@@ -104,7 +104,8 @@ impl Found<'_> {
         let updated = self.last_updated.map(|last| seq == last || is_acknowledged && seq < last);
         match (self.is_inserted(seq), updated) {
             (Some(inserted), Some(updated)) if is_acknowledged => inserted && updated,
-            (inserted, updated) => inserted.or(updated).unwrap_or(false),
+            // A client that only reads has done what it was told.
+            (inserted, updated) => inserted.or(updated).unwrap_or(is_acknowledged),
         }
     }
 
@@ -140,8 +141,8 @@ impl Found<'_> {
 }
 
 fn one_client(
-    client: u32,
-    history: &[Transaction],
+    (client, history): (u32, &[Transaction]),
+    ledger: &Ledger,
     found: &Found<'_>,
     exposed: &[Exposure],
     findings: &mut Findings,
@@ -168,6 +169,9 @@ fn one_client(
                 findings.lost_max_run = findings.lost_max_run.max(run);
                 if !is_there {
                     lost((client, seq, transaction), found, alone, findings);
+                    if let Some(giver) = ledger.giver(transaction) {
+                        *findings.lost_of.entry(giver).or_default() += 1;
+                    }
                     if holes.contains(&seq) {
                         hole((client, seq, transaction), findings);
                     }

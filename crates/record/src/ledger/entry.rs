@@ -4,6 +4,7 @@
 //! ledger 2 seed 42
 //! i 3 17 61034567890          client 3 is about to send its transaction 17, at 61.03 s
 //! g 3 17 61035561201 7 2      server 7 with timeline 2 gave the answer that follows
+//! r 3 17 61035561201 4 21     it has read the row of client 4's transaction 21
 //! a 3 17 61035561201          the server acknowledged it
 //! w 3 18 61036120775          … with a warning that no standby may have it
 //! f 3 19 61036941030 40001    it failed, and for certain
@@ -46,8 +47,19 @@ pub enum What {
     Unknown,
     /// The server that gives the answer that the next entry notes, as the transaction asked for it.
     Given(Giver),
+    /// The row that it has read, as its script says; its acknowledgement follows.
+    Read(Seen),
     /// The connection was lost; the entry names the client's last transaction, or 0.
     Disconnected,
+}
+
+/// A row that a transaction has read, by the transaction that wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Seen {
+    /// The client that wrote it.
+    pub client: u32,
+    /// Sequence number of that client's transaction.
+    pub seq: u64,
 }
 
 /// The format that [`header_line`] announces.
@@ -84,6 +96,7 @@ impl Entry {
             What::Failed(_) => 'f',
             What::Unknown => 'u',
             What::Given(_) => 'g',
+            What::Read(_) => 'r',
             What::Disconnected => 'l',
         };
         // Memory is all that is written to here.
@@ -94,6 +107,9 @@ impl Entry {
             }
             What::Given(Giver { server, timeline }) => {
                 writeln!(out, "{letter} {client} {seq} {at} {server} {timeline}")
+            }
+            What::Read(Seen { client: of, seq: row }) => {
+                writeln!(out, "{letter} {client} {seq} {at} {of} {row}")
             }
             _ => writeln!(out, "{letter} {client} {seq} {at}"),
         };
@@ -115,6 +131,10 @@ impl Entry {
             ("g", [server, timeline]) => What::Given(Giver {
                 server: server.parse().map_err(|_| bad())?,
                 timeline: timeline.parse().map_err(|_| bad())?,
+            }),
+            ("r", [client, seq]) => What::Read(Seen {
+                client: client.parse().map_err(|_| bad())?,
+                seq: seq.parse().map_err(|_| bad())?,
             }),
             ("u", []) => What::Unknown,
             ("l", []) => What::Disconnected,

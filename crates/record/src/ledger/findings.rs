@@ -1,9 +1,11 @@
 //! Findings of a check, in numbers and in words.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::check::{Row, differences};
+use super::givers::Giver;
 use crate::Moment;
 
 /// The fate of every transaction of a ledger.
@@ -30,6 +32,8 @@ pub struct Findings {
     pub lost_alone: u64,
     /// Most acknowledged transactions of one client lost in a row.
     pub lost_max_run: u64,
+    /// The servers that had acknowledged the lost ones, where scripts have asked for them, and how many.
+    pub lost_of: BTreeMap<Giver, u64>,
     /// Times at which the first and the last of the lost ones were acknowledged.
     pub lost_span: Option<(Moment, Moment)>,
     /// Of the lost ones, those whose client has later ones of the same connection in the insert
@@ -47,6 +51,10 @@ pub struct Findings {
     pub torn: u64,
     /// Rows that only one of two ways of reading a table gave.
     pub scan_differences: u64,
+    /// Rows that clients have read.
+    pub seen: u64,
+    /// Of them, rows that are not there any more.
+    pub vanished: u64,
     /// The first few of each kind.
     pub examples: Vec<Example>,
 }
@@ -70,11 +78,13 @@ pub enum Anomaly {
     Torn,
     /// Seen by one way of reading and not by another.
     ScansDiffer,
+    /// Read by a client, and not there any more.
+    Vanished,
 }
 
 impl Anomaly {
     /// Every anomaly.
-    pub const ALL: [Anomaly; 8] = [
+    pub const ALL: [Anomaly; 9] = [
         Anomaly::Lost,
         Anomaly::Hole,
         Anomaly::FailedPresent,
@@ -83,6 +93,7 @@ impl Anomaly {
         Anomaly::Broken,
         Anomaly::Torn,
         Anomaly::ScansDiffer,
+        Anomaly::Vanished,
     ];
 
     /// Name of the anomaly.
@@ -97,6 +108,7 @@ impl Anomaly {
             Anomaly::Broken => "broken",
             Anomaly::Torn => "torn",
             Anomaly::ScansDiffer => "scans differ",
+            Anomaly::Vanished => "vanished",
         }
     }
 }
@@ -167,6 +179,7 @@ impl Findings {
             Anomaly::Broken => self.broken,
             Anomaly::Torn => self.torn,
             Anomaly::ScansDiffer => self.scan_differences,
+            Anomaly::Vanished => self.vanished,
         }
     }
 
@@ -202,6 +215,10 @@ impl Findings {
         self.unknown += other.unknown;
         self.present += other.present;
         self.unknown_present += other.unknown_present;
+        self.seen += other.seen;
+        for (giver, count) in &other.lost_of {
+            *self.lost_of.entry(*giver).or_default() += count;
+        }
         self.lost_alone += other.lost_alone;
         self.lost_max_run = self.lost_max_run.max(other.lost_max_run);
         if let Some((first, last)) = other.lost_span {
@@ -247,6 +264,7 @@ impl Findings {
             Anomaly::Broken => &mut self.broken,
             Anomaly::Torn => &mut self.torn,
             Anomaly::ScansDiffer => &mut self.scan_differences,
+            Anomaly::Vanished => &mut self.vanished,
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use super::entry::parse_header;
+use super::entry::{Seen, parse_header};
 use super::{Chain, Entry, Giver, What};
 use crate::Moment;
 use crate::error::Error;
@@ -28,6 +28,8 @@ pub struct Ledger {
     torn: Vec<String>,
     /// The servers that gave answers.
     givers: Vec<Giver>,
+    /// The rows that clients have read.
+    readings: Vec<Reading>,
 }
 
 /// One transaction of a client.
@@ -45,6 +47,17 @@ pub struct Transaction {
     pub is_last: bool,
     /// The number of the server that answered, from 1; 0 where it is not known.
     giver: u16,
+}
+
+/// One reading of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// The client that read it.
+    pub(super) reader: u32,
+    /// Time at which it was told.
+    pub(super) at: Moment,
+    /// The row.
+    pub(super) seen: Seen,
 }
 
 /// Outcome of a transaction, as far as its client knows.
@@ -122,7 +135,8 @@ impl Ledger {
             (*client, sent.collect())
         });
         let givers = self.givers.clone();
-        Ledger { seed: self.seed, clients: clients.collect(), torn: Vec::new(), givers }
+        let readings = self.readings.iter().filter(|one| one.at <= at).copied().collect();
+        Ledger { seed: self.seed, clients: clients.collect(), torn: Vec::new(), givers, readings }
     }
 
     /// Adds what one file says. Its last line may be cut off: nothing that follows a line in the
@@ -202,15 +216,21 @@ impl Ledger {
             transaction.giver = number_of(&mut self.givers, giver);
             return Ok(());
         }
+        if let What::Read(seen) = what {
+            self.readings.push(Reading { reader: client, at, seen });
+            return Ok(());
+        }
         state.is_open = false;
         transaction.ended = at;
         transaction.outcome = match what {
             What::Acknowledged => Outcome::Acknowledged,
             What::AcknowledgedAlone => Outcome::AcknowledgedAlone,
             What::Failed(_) => Outcome::Failed,
-            What::Unknown | What::Intended | What::Disconnected | What::Given(_) => {
-                Outcome::Unknown
-            }
+            What::Unknown
+            | What::Intended
+            | What::Disconnected
+            | What::Given(_)
+            | What::Read(_) => Outcome::Unknown,
         };
         match transaction.outcome {
             Outcome::Unknown => state.chain.unknown(),
@@ -269,9 +289,17 @@ impl Ledger {
     /// The part of it that is about these clients.
     #[must_use]
     pub fn of_clients(&self, clients: Range<u32>) -> Ledger {
-        let part = self.clients.range(clients).map(|(client, all)| (*client, all.clone()));
+        let part = self.clients.range(clients.clone());
+        let part = part.map(|(client, all)| (*client, all.clone()));
         let (torn, givers) = (self.torn.clone(), self.givers.clone());
-        Ledger { seed: self.seed, clients: part.collect(), torn, givers }
+        let readings = self.readings.iter().filter(|one| clients.contains(&one.reader));
+        let readings = readings.copied().collect();
+        Ledger { seed: self.seed, clients: part.collect(), torn, givers, readings }
+    }
+
+    /// What its clients have read.
+    pub(super) fn readings(&self) -> &[Reading] {
+        &self.readings
     }
 
     /// Files whose last line was cut off: their generator died while it wrote.

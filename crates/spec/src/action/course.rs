@@ -27,6 +27,8 @@ impl TopologyState {
             None => false,
         };
         match action {
+            // A manager goes on with a disk that fails.
+            Action::FailDisk { .. } if topology.node(&name).is_some_and(|n| n.machine().is_some()) => {}
             Action::Stop { .. }
             | Action::Kill { .. }
             | Action::PowerCut { .. }
@@ -68,27 +70,13 @@ impl TopologyState {
             Action::Reconnect { .. } => self.faulty.retain(|known| *known != name),
             _ => {}
         }
+        if let Some(why) = topology.node(&name).and_then(|node| lacks_disk(action, node)) {
+            return Err(why);
+        }
         match (action, topology.node(&name)) {
             (Action::Promote { .. }, Some(node)) if node.follows().is_none() => {
                 Err(format!("{name} is no standby"))
             }
-            (Action::PowerCut { .. }, Some(node)) if !node.disk.can_be_cut() => {
-                Err(format!("the disk of {name} cannot be cut: give it disk = {{ cut = … }}"))
-            }
-            (
-                Action::FailDisk { .. }
-                | Action::SlowDisk { .. }
-                | Action::PowerCut { at: Some(_), .. },
-                Some(Node { disk, .. }),
-            ) if !matches!(disk, Disk::CutBlock { .. }) => {
-                Err(format!("{name} has no block disk: give it disk = {{ cut = \"block\" }}"))
-            }
-            (
-                Action::FailDisk { .. } | Action::PowerCut { at: Some(_), .. },
-                Some(Node { disk, .. }),
-            ) if disk.has_wal_apart() => Err(format!(
-                "{name} has two disks, and a request is counted on one: leave out wal at its disk"
-            )),
             (
                 Action::Sql { .. } | Action::Checkpoint { .. } | Action::KillBackend { .. },
                 Some(_),
@@ -101,4 +89,33 @@ impl TopologyState {
             _ => Ok(()),
         }
     }
+}
+
+/// Says why the disk of a node is not one that an action is done to, where it is not.
+fn lacks_disk(action: &Action, node: &Node) -> Option<String> {
+    let Node { name, disk, .. } = node;
+    match action {
+        Action::PowerCut { .. } if !disk.can_be_cut() => {
+            Some(format!("the disk of {name} cannot be cut: give it disk = {{ cut = … }}"))
+        }
+        Action::FailDisk { .. } | Action::SlowDisk { .. } | Action::PowerCut { at: Some(_), .. }
+            if !matches!(disk, Disk::CutBlock { .. }) =>
+        {
+            Some(format!("{name} has no block disk: give it disk = {{ cut = \"block\" }}"))
+        }
+        Action::FailDisk { .. } | Action::PowerCut { at: Some(_), .. } if disk.has_wal_apart() => {
+            Some(format!(
+                "{name} has two disks, and a request is counted on one: leave out wal at its disk"
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// Says why an action on a node that is found at its moment cannot have an effect: none of those that it
+/// may find has the disk for it.
+pub(crate) fn lacks_any_disk(action: &Action, topology: &Topology) -> Option<String> {
+    let may_be = topology.nodes.iter().filter(|node| node.has_server());
+    let lacks: Option<Vec<String>> = may_be.map(|node| lacks_disk(action, node)).collect();
+    lacks?.into_iter().next()
 }

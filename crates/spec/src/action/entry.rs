@@ -257,7 +257,7 @@ impl Entry<'_> {
         let at = self.request().unwrap_or(DiskRequest::Flush(1));
         let by = self.fields.required("by");
         let by = by.and_then(|value| link::delay_us("by", value, self.fields.problems));
-        Some(Action::SlowDisk { node: self.own_server()?, at, by_us: by? })
+        Some(Action::SlowDisk { node: self.server()?, at, by_us: by? })
     }
 
     fn fail_disk(&self) -> Option<Action> {

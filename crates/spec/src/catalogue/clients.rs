@@ -117,6 +117,8 @@ metrics! {
         "transactions of the client that got the fewest"),
     LONGEST_WAIT_MS = row("longest_wait_ms", "ms", Lower, Workload, Total, WAIT,
         "longest time that any client waited for one transaction, those open at the close included"),
+    HUNG = row("hung", "", Lower, Workload, Total, WAIT,
+        "transactions that had waited for 5 s or longer when the window closed, and had not ended"),
 
     CONNECT_S = row("connect_s", "s", Lower, Trial, Total, CONNECT, "time until every client was connected"),
     CONNECT_MEAN_MS = row("connect_mean_ms", "ms", Lower, Trial, Total, CONNECT,

@@ -65,7 +65,12 @@ metrics! {
         "tables of the ledger that a server could not read: none of their rows is there for anybody"),
     LEDGER_ANOMALIES = row("ledger_anomalies", "", Lower, Workload, Total, BOTH,
         "everything that must not be: lost, failed but present, doubled, invented, broken, torn, \
-         what the two scans do not agree on, and tables that cannot be read"),
+         what the two scans do not agree on, what a reader saw and is gone, and tables that cannot be read"),
+
+    LEDGER_SEEN = row("ledger_seen", "", Neither, Workload, Total, LEDGER,
+        "rows that clients have read, as the script's ledger_read_seq names them"),
+    LEDGER_VANISHED = row("ledger_vanished", "", Lower, Workload, Total, BOTH,
+        "of the rows that clients have read, those that are not there any more"),
 
     LEDGER_SERVERS = row("ledger_servers", "", Neither, Workload, Total, LEDGER,
         "servers that acknowledged transactions, as the script's ledger_server names them"),

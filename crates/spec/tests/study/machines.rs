@@ -1,7 +1,7 @@
 //! Machines, and actions whose node is found when they are due.
 
 use super::*;
-use spec::{Action, Chosen, ProcessVerb, Ready, ReadyWhen, RejoinBy, Whom};
+use spec::{Action, Check, Chosen, Disk, ProcessVerb, Ready, ReadyWhen, RejoinBy, Whom};
 
 const STUDY: &str = r#"
 question = "?"
@@ -24,6 +24,7 @@ ports = ["sql"]
 clients = "host={proxy.address} port={proxy.port.sql} password={servers.password}"
 [variants.slow]
 variables = { ttl = 60 }
+disks = { db = { cut = "block", size = "300MB" } }
 [workloads.w]
 script = "orders.sql"
 to = "proxy"
@@ -35,8 +36,10 @@ timeline = [
   { at = "2s", cut = "victim", from = ["db2", "clients"], direction = "to" },
   { at = "3s", run = ["/bin/ctl", "{self.directory}"], on = "a standby now" },
   { at = "4s", heal = "victim" },
+  { at = "5s", fail_disk = "the primary now", flush = 3 },
+  { at = "6s", slow_disk = "db2", by = "20ms" },
 ]
-checks = [{ amcheck = "the primary now" }]
+checks = [{ amcheck = "the primary now" }, { amcheck = "every server now" }]
 [[claims]]
 every = "two_primaries_ms == 0"
 "#;
@@ -65,6 +68,9 @@ fn machines_and_nodes_that_are_chosen_are_read() {
     let Action::CutOff { from, .. } = &timed[1].action else { panic!("{timed:?}") };
     assert_eq!(from, &["db2", "clients"]);
     assert_eq!(timed[2].chosen, Some(Chosen::StandbyNow));
+    let disk = point.topology.node("db2").unwrap().disk;
+    assert!(matches!(disk, Disk::CutBlock { size_bytes, .. } if size_bytes == 300 << 20), "{disk:?}");
+    assert_eq!(point.checks[1], Check::AmcheckEverywhere);
 }
 
 #[test]
@@ -88,6 +94,10 @@ fn what_is_wrong_with_machines_is_pointed_at() {
     check("heal = \"victim\"", "heal = \"proxy\"", "proxy was not cut off before");
     check("from = [\"db2\"", "from = [\"db9\"", "unknown node \"db9\"");
     check("variables = { ttl = 60 }", "variables = { tll = 60 }", "has a variable tll");
+    check("disks = { db", "disks = { dbs", "unknown node with a server \"dbs\"");
+    check("{ cut = \"block\"", "{ cut = \"filesystem\"", "fail_disk: db1 has no block disk");
+    check("size = \"300MB\"", "size = \"300MB\", log = \"64MB\"", "keeps no log");
+    check("server = { port = 5433 }", "disk = \"plain\"", "has no field \"disk\"");
     check("clients = \"host=", "says = \"host=", "a node has no field \"says\"");
     check("server = { port = 5433 }", "server = { data = \"../data\" }", "below the machine's");
     check("stop = \"INT\"", "stop = \"KILL\"", "unknown stop \"KILL\"");

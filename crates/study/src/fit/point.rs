@@ -191,7 +191,7 @@ fn part_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
     }));
     for installation in point.topology.nodes.iter().filter_map(|node| has.installation(&node.name))
     {
-        if point.checks.iter().any(|check| matches!(check, Check::Amcheck { .. })) {
+        if point.checks.iter().any(|check| check.program() == Some("pg_amcheck")) {
             missing.extend(installation.require_extension("amcheck").err());
         }
         let programs = point.checks.iter().filter_map(Check::program);

@@ -7,7 +7,7 @@ use record::Fault;
 use server::message::with_detail as server_words;
 use server::{Client, ConnectError, Limits};
 use site::{Moved, PowerError, Service, Site, SiteLink, SiteNode, SiteStation, Taken};
-use spec::{Action, ProcessVerb};
+use spec::{Action, DiskRequest, ProcessVerb};
 
 use crate::trial::blame;
 
@@ -141,6 +141,13 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
     let name = action.target();
     let seen = match action {
         Action::Rebalance { node, to } => return Ok(Proof::Moved(site.rebalance(node, to)?)),
+        Action::PowerCut { at, .. } if site.station(name).is_some() => {
+            Ok(site::cut_machine(station(site, name)?, cut_seed, *at)?)
+        }
+        Action::FailDisk { at, fault, .. } if site.station(name).is_some() => {
+            station(site, name)?.fail_disk(*at, *fault)?;
+            Ok("requests of its disk fail from that one on".to_owned())
+        }
         Action::PowerCut { node, at } => {
             return Ok(Proof::Cut(site::cut(site, node, cut_seed, *at)?));
         }
@@ -167,7 +174,7 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
         Action::Unthrottle { .. } => {
             let (was_limited, was_slow) = (site.throttles.lift(name), site.slow_disks.remove(name));
             if was_slow {
-                server(site, name)?.slow_disk(None)?;
+                slow_disk(site, name, None)?;
             }
             match was_limited || was_slow {
                 true => Ok("its I/O is not limited any more".to_owned()),
@@ -175,7 +182,7 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
             }
         }
         Action::SlowDisk { at, by_us, .. } => {
-            server(site, name)?.slow_disk(Some((*at, Duration::from_micros(*by_us))))?;
+            slow_disk(site, name, Some((*at, Duration::from_micros(*by_us))))?;
             site.slow_disks.insert(name.to_owned());
             Ok("its disk is slow".to_owned())
         }
@@ -219,6 +226,18 @@ fn part<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut Part, ActError> {
 fn server<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut Node, ActError> {
     part(site, name)?;
     site.server_mut(name).ok_or_else(|| ActError::NoServer(name.to_owned()))
+}
+
+/// Slows down the disk of a server or of a machine, or heals it.
+fn slow_disk(
+    site: &mut Site,
+    name: &str,
+    slow: Option<(DiskRequest, Duration)>,
+) -> Result<(), ActError> {
+    match site.station(name) {
+        Some(machine) => Ok(machine.station.slow_disk(slow)?),
+        None => Ok(server(site, name)?.slow_disk(slow)?),
+    }
 }
 
 fn station<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteStation, ActError> {

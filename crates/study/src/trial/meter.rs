@@ -220,12 +220,14 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
     let ended = clock::now(agenda.origin);
     // A cut that had nothing to lose is one.
     let is_done = matches!(&done, Ok(_) | Err(ActError::Power(PowerError::NothingToLose)));
+    // What a machine does with a disk that fails is for its manager to say.
+    let goes_on = matches!(action, Action::FailDisk { .. }) && site.station(&name).is_some();
     match action {
         Action::Stop { .. }
         | Action::Kill { .. }
         | Action::PowerCut { .. }
         | Action::FailDisk { .. }
-            if is_done =>
+            if is_done && !goes_on =>
         {
             let node = name.clone();
             let is_sudden = !matches!(action, Action::Stop { .. });

@@ -11,6 +11,7 @@ use terms::{DiskFault, DiskRequest};
 use crate::error::Error;
 use crate::files::failed;
 use crate::inner::node::{Node, wal};
+use crate::inner::powered::Powered;
 use crate::inner::program::Program;
 use crate::node_config::NodeConfig;
 
@@ -31,8 +32,8 @@ pub(super) fn of_wal(config: &NodeConfig, program: &Program, port: u16) -> Optio
     Some(Disk::new(config, &directory, &disks.join(format!(".{port}.wal")), program.owner))
 }
 
-impl Node {
-    pub(crate) fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
+impl Powered for Node {
+    fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
         let doing = "cutting the power of";
         // All lose it in one moment: that of the first one's request, where there is one.
         let mut cuttings = self.with_disks(doing, |disk, init| disk.begin_cut(init))?.into_iter();
@@ -66,7 +67,7 @@ impl Node {
     }
 
     /// The first disk is that of the data.
-    pub(crate) fn fail_disk(&mut self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
+    fn fail_disk(&mut self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
         let doing = "failing requests of";
         let mut is_first = true;
         self.with_disks(doing, |disk, _| match std::mem::take(&mut is_first) {
@@ -77,7 +78,7 @@ impl Node {
     }
 
     /// Slows the disk of its data down, or heals it.
-    pub(crate) fn slow_disk(&mut self, slow: Option<(DiskRequest, Duration)>) -> Result<(), Error> {
+    fn slow_disk(&mut self, slow: Option<(DiskRequest, Duration)>) -> Result<(), Error> {
         let mut is_first = true;
         let slowed =
             self.with_disks("slowing", |disk, _| match (slow, std::mem::take(&mut is_first)) {
@@ -91,6 +92,12 @@ impl Node {
         }
     }
 
+    fn sync(&mut self) -> Result<(), Error> {
+        self.with_disks("syncing", |disk, init| disk.sync(init)).map(drop)
+    }
+}
+
+impl Node {
     /// Switches its disk on, if it is off since a cut.
     ///
     /// # Errors
@@ -112,10 +119,6 @@ impl Node {
 
     fn lost(&self, why: String) -> Result<(), Error> {
         Err(Error::DataLost { node: self.name().to_owned(), why })
-    }
-
-    pub(crate) fn sync(&mut self) -> Result<(), Error> {
-        self.with_disks("syncing", |disk, init| disk.sync(init)).map(drop)
     }
 
     /// Its data directory as this process can open it.

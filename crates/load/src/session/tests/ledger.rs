@@ -57,6 +57,11 @@ fn the_outcome_of_a_transaction_is_what_the_server_said() {
     // The server that the script has asked for, in the transaction that it acknowledges only.
     let asks = "SELECT 7 AS ledger_server, 2 AS ledger_timeline \\gset\n".to_owned() + ONE;
     check(&asks, &["T:ledger_server,ledger_timeline D:7,2 C Z:I", "C Z:I"], "i1 g1:7 a1");
+    // The row that it has read; a row of no transaction is none.
+    let reads =
+        "SELECT 4 AS ledger_read_client, 21 AS ledger_read_seq FROM log LIMIT :ledger_seq \\gset\n";
+    check(reads, &["T:ledger_read_client,ledger_read_seq D:4,21 C Z:I"], "i1 r1:4 a1");
+    check(reads, &["T:ledger_read_client,ledger_read_seq D:4,0 C Z:I"], "i1 a1");
     // An error after something was committed takes nothing back.
     let tail = format!("{ONE}SELECT 1/0;\n");
     check(&tail, &["C Z:I", "E:22012 Z:I"], "i1 u1");

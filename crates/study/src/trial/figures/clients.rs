@@ -90,6 +90,7 @@ pub(super) fn clients(
         (&metrics::RECONNECTS, total.reconnects),
         (&metrics::ABORTED_CLIENTS, total.aborted_clients),
         (&metrics::UNKNOWN, workload.unknown),
+        (&metrics::HUNG, workload.open.count_from(HANGS_FROM_NS)),
     ] {
         figures.set(name, scope, count as f64);
     }
@@ -116,3 +117,6 @@ fn waits(workload: &WorkloadResult, scope: &str, figures: &mut Figures) {
         figures.set_bounded(&metrics::LATENCY_MAX_MS, scope, longest_ms, is_open);
     }
 }
+
+/// Longer than a failover by hand takes.
+const HANGS_FROM_NS: u64 = 5_000_000_000;
