@@ -271,15 +271,19 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
                     "write 'variant/scenario/WORKLOAD'",
                 );
             }
-            let Some(expect) = expect else {
-                problems.hinted(fields.span(), "a claim needs expect", expect::HINT);
+            let needs_expect =
+                || problems.hinted(fields.span(), "a claim needs expect", expect::HINT);
+            if expect.is_none() && pairs.is_none() {
+                needs_expect();
                 return None;
-            };
-            let expect_text = crate::fields::text("expect", expect, problems)?;
-            let expected = expect::parse(expect_text);
-            if let Err(why) = &expected {
-                problems.hinted(&expect.span, why.clone(), expect::HINT);
             }
+            let written = expect.map(|expect| {
+                let expected = expect::parse(crate::fields::text("expect", expect, problems)?);
+                if let Err(why) = &expected {
+                    problems.hinted(&expect.span, why.clone(), expect::HINT);
+                }
+                expected.ok()
+            });
             if !made {
                 return None;
             }
@@ -287,7 +291,20 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
             let expression = Expression::parse(source, targets);
             let expression = expression.map_err(|f| report(f, source, value, text, problems));
             let pairs = pairs.and_then(|pairs| Pairs::parse(pairs, problems));
-            Some(About::Value { value: expression.ok()?, expect: expected.ok()?, pairs })
+            let value = expression.ok()?;
+            let expect = match written {
+                Some(expect) => expect?,
+                None => {
+                    let (above, _) = value.ratio().unwrap_or_default();
+                    let of_pairs =
+                        pairs.and_then(|one| one.expected(value.references()[above].metric));
+                    if of_pairs.is_none() {
+                        needs_expect();
+                    }
+                    of_pairs?
+                }
+            };
+            Some(About::Value { value, expect, pairs })
         }
         (None, Some(every)) => {
             if let Some(expect) = expect {

@@ -41,6 +41,7 @@ mod plan;
 mod published;
 mod table;
 mod twin;
+mod versus;
 
 mod catalogue;
 mod template;

@@ -4,6 +4,9 @@
 //! What the machine does to one block it also does to its neighbours, so that pairs show differences
 //! that whole trials, minutes apart, cannot.
 
+use stats::Expectation;
+
+use crate::catalogue::{Better, Metric};
 use crate::fields::{Fields, duration_ms, text};
 use crate::problem::Problems;
 use crate::value::Value;
@@ -21,6 +24,9 @@ pub struct Pairs {
     pub max_ms: u64,
     /// It also stops as soon as every claim about these points is judged.
     pub until_judged: bool,
+    /// A difference below this share counts as none; the precision where none is given. A claim that
+    /// expects nothing else expects the numerator to be worse by no more than this.
+    pub threshold: Option<f64>,
 }
 
 /// Longest time for which pairs are measured, unless the claim says otherwise.
@@ -41,14 +47,16 @@ impl Pairs {
             problems.hinted(&value.span, "a block takes 100 ms to 10 s", HINT);
         }
         let max_ms = fields.duration_ms("max").unwrap_or(MAX_MS);
-        let precision = fields.required("precision").and_then(|value| {
-            let share = percent(text("precision", value, problems)?);
+        let share = |key: &'static str, value: &Value| {
+            let share = percent(text(key, value, problems)?);
             if share.is_none() {
-                let message = "precision must be a percentage between 0 and 100";
+                let message = format!("{key} must be a percentage between 0 and 100");
                 problems.hinted(&value.span, message, HINT);
             }
             share
-        });
+        };
+        let precision = fields.required("precision").and_then(|value| share("precision", value));
+        let threshold = fields.value("threshold").and_then(|value| share("threshold", value));
         let until = fields.value("until");
         let until_judged = until.and_then(|value| {
             let word = text("until", value, problems)?;
@@ -61,7 +69,7 @@ impl Pairs {
         });
         let until_judged = until_judged.unwrap_or(false);
         fields.finish();
-        Some(Pairs { block_ms, precision: precision?, max_ms, until_judged })
+        Some(Pairs { block_ms, precision: precision?, max_ms, until_judged, threshold })
     }
 
     /// The narrower precision, the shorter block, the longer time, and to the precision if one says so.
@@ -71,6 +79,22 @@ impl Pairs {
             precision: self.precision.min(other.precision),
             max_ms: self.max_ms.max(other.max_ms),
             until_judged: self.until_judged && other.until_judged,
+            threshold: match (self.threshold, other.threshold) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            },
+        }
+    }
+
+    /// The range in which a ratio of this metric is expected where the claim says nothing of it; its bound
+    /// has four digits, as it is shown.
+    pub(crate) fn expected(&self, metric: &Metric) -> Option<Expectation> {
+        let share = 1.0 + self.threshold?;
+        let rounded = |bound: f64| (bound * 1e4).round() / 1e4;
+        match metric.better {
+            Better::Higher => Some(Expectation::AtLeast(rounded(1.0 / share))),
+            Better::Lower => Some(Expectation::AtMost(rounded(share))),
+            Better::Neither => None,
         }
     }
 }

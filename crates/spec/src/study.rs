@@ -207,8 +207,8 @@ fn read(
 
 /// Statements about points.
 #[derive(Default)]
-struct Said {
-    claims: Vec<Claim>,
+pub(crate) struct Said {
+    pub(crate) claims: Vec<Claim>,
     tables: Vec<Table>,
     answer: Option<Answer>,
     /// Claims that do not fit values that were set.
@@ -217,7 +217,7 @@ struct Said {
 
 /// Reads what is said. Where a run sets values, what no longer fits them is left out: a claim about
 /// 8 clients where 2 are run. The words of the answer, which speak of claims, go with it.
-fn claims(
+pub(crate) fn claims(
     fields: &Fields<'_>,
     text: &str,
     profile: Profile,

@@ -142,7 +142,7 @@ impl PairsOrder<'_> {
             rule: Rule {
                 deciding: Metric::deciding(rate).to_vec(),
                 precision: pairs.precision,
-                threshold: pairs.precision,
+                threshold: pairs.threshold.unwrap_or(pairs.precision),
                 by_threshold: false,
                 until: None,
                 claims: self.claims(),

@@ -140,8 +140,14 @@ fn pairs_are_two_points_of_as_many_clients() {
         precision: 0.02,
         max_ms: 600_000,
         until_judged: false,
+        threshold: None,
     };
     assert_eq!(pairing.pairs, how);
+    // A threshold says what is expected: that the numerator is worse by no more than that.
+    let by_threshold = "pairs = { precision = \"2%\", threshold = \"25%\" }";
+    let study = parse(&OWN.replace("expect = \">= 2.0\"", by_threshold));
+    let spec::About::Value { expect, .. } = &study.claims[0].about else { panic!("a value") };
+    assert_eq!(expect.to_string(), "≥ 0.8");
     // Without a round too few, such a claim is never beyond judgement.
     let few = asked.replacen("[scenarios.load]", "[scenarios.load]\nrounds = 1", 1);
     assert_eq!(spec::never_judged(&folder(&few)), vec![]);

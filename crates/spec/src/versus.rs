@@ -1,0 +1,46 @@
+//! Two points of a study against each other, each under the name of its side.
+
+use crate::fields::Fields;
+use crate::folder::Folder;
+use crate::named::Named;
+use crate::problem::{Problem, Problems};
+use crate::study::{Said, Study, claims};
+use crate::value;
+
+impl Study {
+    /// The study of two of its points, each as the variant that has the name of its side. Its own claims,
+    /// tables and answer are left out.
+    #[must_use]
+    pub fn versus(&self, points: [usize; 2], sides: [&str; 2]) -> Study {
+        let side = |side: usize| {
+            let mut point = self.points[points[side]].clone();
+            sides[side].clone_into(&mut point.name.variant);
+            point
+        };
+        let named = |name: &str| Named { name: name.to_owned(), says: String::new() };
+        Study {
+            points: vec![side(0), side(1)],
+            variants: sides.map(named).into(),
+            claims: Vec::new(),
+            tables: Vec::new(),
+            published: Vec::new(),
+            answer: None,
+            twin: None,
+            ..self.clone()
+        }
+    }
+
+    /// The same study with the claims of a text, in the place of its own.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub fn with_claims(self, text: &str) -> Result<Study, Vec<Problem>> {
+        let problems = Problems::of(Folder::STUDY);
+        let table = value::parse(text, &problems);
+        let fields = Fields::new("claims", &table, 0..0, &problems);
+        let Said { claims, .. } = claims(&fields, text, self.profile, &self.points, false);
+        fields.finish();
+        let found = problems.into_sorted();
+        if found.is_empty() { Ok(Study { claims, ..self }) } else { Err(found) }
+    }
+}
