@@ -5,6 +5,6 @@
 """
 
 from .histogram import Histogram
-from .record import Comparison, Record, RecordError, read
+from .record import Record, RecordError, read
 
-__all__ = ["Comparison", "Histogram", "Record", "RecordError", "read"]
+__all__ = ["Histogram", "Record", "RecordError", "read"]

@@ -10,21 +10,19 @@ import pandas as pd
 from .histogram import Histogram
 
 #: The format of records that this package reads.
-FORMAT = 4
+FORMAT = 5
 
 
 class RecordError(Exception):
     """A directory is no record, or is of a format that this package does not know."""
 
 
-def read(path: Union[str, Path]) -> Union["Record", "Comparison"]:
-    """Opens the record of a study or of a comparison; raises RecordError if the path is neither."""
+def read(path: Union[str, Path]) -> "Record":
+    """Opens a record, of a study or of a comparison; raises RecordError if the path is none."""
     directory = Path(path)
-    if (directory / "comparison.json").is_file():
-        return Comparison(directory)
     if (directory / "record.json").is_file():
         return Record(directory)
-    raise RecordError(f"{directory} is no record of pgrig: it has neither record.json nor comparison.json")
+    raise RecordError(f"{directory} is no record of pgrig: it has no record.json")
 
 
 def _json(path: Path) -> Dict[str, Any]:
@@ -55,7 +53,7 @@ def _figures(figures: List[Dict[str, Any]], **same: Any) -> List[Dict[str, Any]]
                 "unit": figure["unit"],
                 "a": figure["a"],
                 "b": figure["b"],
-                "ratio": ratio.get("estimate"),
+                "ratio": ratio.get("value"),
                 "low": ratio.get("lower"),
                 "high": ratio.get("upper"),
                 "verdict": figure["verdict"],
@@ -66,11 +64,11 @@ def _figures(figures: List[Dict[str, Any]], **same: Any) -> List[Dict[str, Any]]
 
 
 class Record:
-    """What a run of a study has measured. Each table is read when it is first asked for."""
+    """What ``pgrig run`` or ``pgrig compare`` has measured. Each table is read when it is first asked for."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        #: The first page: study, profile, seed, plan, facts of the machine, notes.
+        #: The first page: study, profile, seed, plan, facts of the machine, notes, the sides of a comparison.
         self.header = _json(directory / "record.json")
         if self.header.get("format") != FORMAT:
             raise RecordError(
@@ -153,14 +151,23 @@ class Record:
         return pd.DataFrame(rows).drop(columns="at", errors="ignore")
 
     @cached_property
+    def _pairs(self) -> List[Dict[str, Any]]:
+        return [_json(path) for path in sorted(self.directory.glob("pairs/*.json"))]
+
+    @cached_property
     def pairs(self) -> pd.DataFrame:
-        """One row for each figure that was measured in pairs: B ÷ A with its interval."""
+        """One row for each figure that was measured in pairs, with the verdict: a is the denominator, b the numerator."""
         rows: List[Dict[str, Any]] = []
-        for path in sorted(self.directory.glob("pairs/*.json")):
-            pair = _json(path)
+        for pair in self._pairs:
             same = {key: pair[key] for key in ("above", "below", "scenario", "pairs")}
             rows += _figures(pair["figures"], **same, **pair["axes"])
         return pd.DataFrame(rows)
+
+    @cached_property
+    def looks(self) -> pd.DataFrame:
+        """One row for each segment of pairs: what was known after it."""
+        looks = [{"number": pair["number"], **look} for pair in self._pairs for look in pair.get("looks", [])]
+        return pd.json_normalize(looks)
 
     @cached_property
     def claims(self) -> pd.DataFrame:
@@ -174,22 +181,3 @@ class Record:
     def _since(attempt: Dict[str, Any], at: int) -> float:
         window = attempt.get("window") or {}
         return (at - window.get("open", attempt["began"])) / 1e9
-
-
-class Comparison:
-    """What ``pgrig compare`` has measured."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        #: Everything that comparison.json has.
-        self.header = _json(directory / "comparison.json")
-
-    @cached_property
-    def figures(self) -> pd.DataFrame:
-        """One row for each figure: A, B, B ÷ A with its interval, and the verdict."""
-        return pd.DataFrame(_figures(self.header["figures"]))
-
-    @cached_property
-    def looks(self) -> pd.DataFrame:
-        """What was known after each segment."""
-        return pd.json_normalize(list(_lines(self.directory / "looks.jsonl")))

@@ -7,6 +7,6 @@ import pgrig
 
 def test_a_comparison_has_figures():
     comparison = pgrig.read(os.environ["PGRIG_COMPARISON"])
-    figures = comparison.figures.set_index("metric")
+    figures = comparison.pairs.set_index("metric")
     assert figures.loc["throughput", "a"] > 0
     assert len(comparison.looks) > 0

@@ -63,11 +63,15 @@ pub fn compare_servers(
     observe: &mut dyn FnMut(compare::Event<'_>),
 ) -> Result<Compared, study::Error> {
     let found = study::versus(request, control, observe)?;
-    found.save(directory, Some(directory))?;
-    let figure = found.headline();
-    let ratio = found.figure(figure).and_then(|one| one.b_over_a.as_ref());
+    let headline = found.header.comparison.as_ref().map(record::Comparison::headline);
+    let shown = &found.paired.shown;
+    let figure = headline.and_then(|metric| shown.figure(metric));
+    let ratio = figure.and_then(|figure| figure.b_over_a.as_ref());
     let ratio = ratio.map(|ratio| [ratio.value, ratio.lower, ratio.upper]);
-    Ok(Compared { ratio, refusal: found.refusal(figure).map(|doubt| doubt.words()) })
+    let refusal = figure.and_then(|figure| figure.refusal(&shown.conditions));
+    let compared = Compared { ratio, refusal: refusal.map(|doubt| doubt.words()) };
+    found.save(directory, Some(directory))?;
+    Ok(compared)
 }
 
 /// An event of a bisection.

@@ -1,11 +1,11 @@
-//! The answer that the figures give, and the rule for stopping.
+//! The verdicts that the figures give, and the rule for stopping.
 
-use record::comparison::{Comparison, Instances, Metric, Ratio, Stop, Verdict};
-use record::{Doubt, Series};
+use record::Series;
+use record::comparison::{Instances, Metric, Stop, Verdict};
 use stats::equivalence::{Difference, Region};
 use stats::{Expectation, Interval, sequence};
 
-use crate::figure::{self, Figure};
+use crate::figure::Figure;
 
 /// The verdict on a ratio B ÷ A. An interval within the threshold is *equal* even where it leaves
 /// out 1: a difference that small is none. `floor` is a share that identical servers may differ by
@@ -29,84 +29,6 @@ pub(crate) fn verdict(
         (true, _, true) | (_, true, false) => Verdict::Better,
         (true, _, false) | (_, true, true) => Verdict::Worse,
         (false, false, _) => Verdict::CannotTell,
-    }
-}
-
-/// The answer, in a sentence or two.
-pub(crate) fn answer(found: &Comparison) -> String {
-    let Instances { segments, renewal, .. } = found.shown.instances;
-    let segments = match (renewal.restarts(), segments) {
-        (true, 1) => "1 restart".to_owned(),
-        (true, n) => format!("{n} restarts"),
-        (false, 1) => "1 segment".to_owned(),
-        (false, n) => format!("{n} segments"),
-    };
-    let pairs = format!("{segments}, {} pairs, {}", found.shown.pairs, span(found.shown.seconds));
-    let ratio_of = |metric| found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());
-    let headline = found.headline();
-    let Some(ratio) = ratio_of(headline) else {
-        return match headline.quantile() {
-            None => format!(
-                "Cannot tell: {pairs} are too few. An interval takes {} {}.",
-                stats::sequence::OBSERVATIONS_MIN,
-                if renewal.restarts() { "restarts" } else { "segments" },
-            ),
-            Some(quantile) => format!(
-                "Cannot tell: {pairs} hold too few transactions. An interval of the {} takes {} of \
-                 each side.",
-                headline.words(),
-                figure::transactions_min(quantile)
-            ),
-        };
-    };
-    let seen = format!("{} of A's {} ({pairs})", ratio.words(), headline.words());
-    let percent = found.threshold * 100.0;
-    let rate = found.rate.map(|rate| format!(" at {rate} transactions a second"));
-    let rate = rate.unwrap_or_default();
-    let first = match found.verdict(headline) {
-        Verdict::Better => format!("B is faster{rate}: {seen}."),
-        Verdict::Worse => format!("B is slower{rate}: {seen}."),
-        Verdict::Equal => format!("B is as fast as A{rate} within {percent} %: {seen}."),
-        Verdict::CannotTell => match found.refusal(headline).map(Doubt::words) {
-            Some(doubt) => {
-                format!("Cannot tell whether B is faster or slower{rate}, for {doubt}: {seen}.")
-            }
-            None => format!(
-                "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} %.",
-                ratio.half_width() * 100.0
-            ),
-        },
-    };
-    let others = found.deciding().into_iter().filter(|metric| *metric != headline);
-    let others = others.filter_map(|metric| {
-        let words = metric.words();
-        let Some(ratio) = ratio_of(metric).map(Ratio::words) else {
-            let failed = found.shown.conditions.failed_share_max;
-            let is_hidden = metric.quantile().is_some_and(|quantile| failed > 1.0 - quantile);
-            return Some(match is_hidden {
-                true => format!(" So many transactions failed that the {words} is not known."),
-                false => format!(" Too few transactions for the {words}."),
-            });
-        };
-        let is_lower = match found.verdict(metric) {
-            Verdict::Better => !metric.higher_is_better(),
-            Verdict::Worse => metric.higher_is_better(),
-            Verdict::Equal => return None,
-            Verdict::CannotTell => return Some(format!(" The {words} cannot be told: {ratio}.")),
-        };
-        let which = if is_lower { "lower" } else { "higher" };
-        Some(format!(" The {words} is {which} on B: {ratio}."))
-    });
-    first + &others.collect::<String>()
-}
-
-/// `9 min 4 s`
-fn span(seconds: f64) -> String {
-    let whole = seconds.round() as u64;
-    match (whole / 60, whole % 60) {
-        (0, seconds) => format!("{seconds} s"),
-        (minutes, 0) => format!("{minutes} min"),
-        (minutes, seconds) => format!("{minutes} min {seconds} s"),
     }
 }
 

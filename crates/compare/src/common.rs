@@ -11,7 +11,7 @@ use crate::profile::Profiler;
 /// The part of a request for a comparison that does not depend on the sides.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// The user's name for the comparison.
+    /// The user's name for the comparison, for the record.
     pub name: Option<String>,
     /// Compare A with a copy of itself.
     pub is_self: bool,

@@ -317,7 +317,7 @@ impl Contest<'_> {
         let pilot_s = pilots_s(self.max_time, None);
         let intervals = OBSERVATIONS_MIN as f64 * with_restart_s;
         let transactions = match metric.quantile() {
-            Some(quantile) => figure::transactions_min(quantile) as f64,
+            Some(_) => figure::transactions_min(metric) as f64,
             None => 0.0,
         };
         // Each side is observed in its own blocks of an octet, and these begin transactions for a part

@@ -417,11 +417,10 @@ impl<'c, 'a> Course<'c, 'a> {
         found.looks.push(Look { pairs, seconds, segment: ratio, is_exchanged, ratios, background });
         let Contested { figures, looks, instances, .. } = found;
         observe(Told::Progress(Progress { pairs, figures, looks, instances, seconds }));
-        let quantiles = self.contest.rule.deciding.iter().filter_map(|one| one.quantile());
-        let quantile = quantiles.fold(0.5, f64::max);
+        let needed = self.contest.rule.deciding.iter().map(|one| figure::transactions_min(*one));
+        let needed = needed.max().unwrap_or(0) as f64;
         let share = seconds / self.contest.max_time.as_secs_f64();
-        let is_due = observation::transactions_min(&self.units) as f64
-            >= figure::transactions_min(quantile) as f64 * share;
+        let is_due = observation::transactions_min(&self.units) as f64 >= needed * share;
         let rule = &self.contest.rule;
         rule.stops(&self.found.figures, is_due).or_else(|| {
             let is_judged = !rule.claims.is_empty()

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use record::Comparison;
 use record::comparison::DataOrigin;
+
+use crate::contest::Progress;
 
 /// An event of a comparison.
 #[derive(Debug)]
@@ -42,6 +43,6 @@ pub enum Event<'a> {
     },
     /// The time is too short for an interval, and which time would do.
     Short(&'a str),
-    /// There is more to say: the comparison as it would be if it ended now.
-    Progress(&'a Comparison),
+    /// A segment has been measured.
+    Progress(Progress<'a>),
 }

@@ -1,7 +1,7 @@
 //! The figures of a comparison: what each side shows, and B ÷ A with its interval over segments.
 
 use record::Series;
-use record::comparison::{Instances, Metric, Ratio, Renewal, Verdict};
+use record::comparison::{Instances, Metric, Ratio, Verdict};
 use stats::sequence::{self, Place, Term, totals};
 use stats::{Interval, NoInterval};
 
@@ -36,10 +36,7 @@ impl Figure {
     /// Widens an interval whose servers were never restarted by what instances differ by: the
     /// difference that they happen to have is the same at every look.
     pub(crate) fn allow_for(&mut self, instances: &Instances) {
-        if instances.renewal != Renewal::Kept {
-            return;
-        }
-        let lasting = instances.floor(self.metric).ln_1p();
+        let lasting = instances.lasting(self.metric);
         self.ratio = self.ratio.map(|ratio| {
             let wider = |from: f64, to: f64| (to / from).ln().hypot(lasting).exp();
             let (low, high) = (wider(ratio.low, ratio.point), wider(ratio.point, ratio.high));
@@ -157,21 +154,9 @@ fn rate(segments: &[Octet], metric: Metric, confidence: f64) -> Option<Figure> {
     Some(Figure { metric, sides, ratio, is_background })
 }
 
-/// Samples beyond a quantile that a unit of the comparison needs on either side: with fewer, the
-/// quantile is close to the maximum and jumps.
-const BEYOND_MIN: f64 = 20.0;
-
-/// Samples of each side that a unit needs. Of few samples the median is no extreme one.
-fn samples_min(quantile: f64) -> u64 {
-    if quantile <= 0.5 {
-        return 1;
-    }
-    (BEYOND_MIN / (1.0 - quantile)).round() as u64
-}
-
-/// Transactions of each side that an interval of a quantile takes at least.
-pub(crate) fn transactions_min(quantile: f64) -> u64 {
-    samples_min(quantile) * sequence::OBSERVATIONS_MIN as u64
+/// Transactions of each side that an interval of a metric takes at least.
+pub(crate) fn transactions_min(metric: Metric) -> u64 {
+    metric.samples_min() * sequence::OBSERVATIONS_MIN as u64
 }
 
 /// A quantile of latency.
@@ -209,7 +194,7 @@ fn ratio(series: &Series, confidence: f64) -> Result<Interval, NoInterval> {
 /// A quantile, unit by unit. Segments are merged until each side has enough samples; a unit that is
 /// not full counts in none.
 fn quantiles(segments: &[Octet], metric: Metric, quantile: f64) -> Option<Series> {
-    let needed = samples_min(quantile);
+    let needed = metric.samples_min();
     let (mut below, mut above) = (Vec::new(), Vec::new());
     let mut unit = Octet::default();
     for segment in segments {

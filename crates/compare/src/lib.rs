@@ -6,11 +6,11 @@
 //! servers are restarted: which memory and which files a server got is a matter of chance, and
 //! the interval is to contain it.
 //!
-//! Reading order: [`measure`] makes a [`record::Comparison`] of any two sides that stand:
+//! Reading order: [`measure`] finds what any two sides that stand show, [`Compared`]:
 //! `contest` says what two sides are, `pilot` finds the length of a block, `design` the order of
 //! blocks, `course` loads them and `schedule` divides its time; `tidy` does what would otherwise happen inside a block; `meter`, `waits` and `profile` look at the servers meanwhile,
-//! `plans` at their plans afterwards and `presets` at how they were built; `figure` makes figures of what was observed, `answer` the
-//! verdict, `doubts` what stands against it. `same` checks that both sides hold the same data. Servers are the callers': the room
+//! `plans` at their plans afterwards and `presets` at how they were built; `figure` makes figures of what was observed, `answer` their
+//! verdicts, `doubts` what stands against them. `same` checks that both sides hold the same data. Servers are the callers': the room
 //! `study` builds those of `pgrig compare`, compares variants and measures pairs.
 //!
 //! Limits: nothing is printed here, and no record is written.
@@ -55,7 +55,7 @@ pub use design::SIDES;
 pub use error::Error;
 pub use event::Event;
 pub use figure::Figure;
-pub use measure::{Over, Subject, measure};
+pub use measure::{Compared, Over, measure, rate};
 pub use observation::{Half, Octet, Segment};
 pub use pilot::Shape;
 pub use same::check as check_same;

@@ -1,12 +1,12 @@
-//! From two sides that stand with their data to a comparison.
+//! From two sides that stand with their data to what they have shown.
 
 use std::time::Instant;
 
 use load::{Control, Urgency, Workload};
-use record::comparison::{DataOrigin, FORMAT, Metric, Point, Shown, Side, Stop};
-use record::{Comparison, Fact, Series};
+use record::Series;
+use record::comparison::{Metric, Shown, Stop};
 
-use crate::answer::{self, Rule};
+use crate::answer::Rule;
 use crate::common::Common;
 use crate::contest::{Arena, CONFIDENCE, Contest, Contested, Told};
 use crate::crash::Watched;
@@ -15,40 +15,34 @@ use crate::event::Event;
 use crate::pilot::Shape;
 use crate::{plans, presets, reach};
 
-/// The description of the sides for a record.
-#[derive(Clone, Debug)]
-pub struct Subject {
-    /// A, then B.
-    pub sides: [Side; 2],
-    /// The origin of the data of both sides.
-    pub data: DataOrigin,
-    /// The point of a study whose load it is; none where pgbench's options say what the load is.
-    pub point: Option<Point>,
-    /// pgbench's options; empty with a study.
-    pub workload: String,
-    /// The settings that pgrig gave both servers by itself.
-    pub set: Vec<(String, String)>,
-    /// The machine that the load comes from.
-    pub facts: Vec<Fact>,
+/// What was found of two sides.
+#[derive(Debug)]
+pub struct Compared {
+    /// What they have shown.
+    pub shown: Shown,
+    /// The series from which the ratios of throughput and latency are computed.
+    pub series: Vec<Series>,
+    /// The figures that decided, at least one.
+    pub decides: Vec<Metric>,
+    /// The goals that were out of reach, and what would reach them.
+    pub notes: Vec<String>,
 }
 
 /// Loads two sides in turn by `lanes` threads until the answer is as precise as was asked for. What
 /// was measured before an interruption, or before a client failed, is an answer.
 pub fn measure(
-    subject: Subject,
     arena: &mut dyn Arena,
     workloads: [Vec<Workload>; 2],
     lanes: u32,
     common: &Common,
     control: &Control,
     observe: &mut dyn FnMut(Event<'_>),
-) -> Result<Comparison, Error> {
+) -> Result<Compared, Error> {
     // The clients of both sides keep their connections.
     let _ = lab::machine::raise_nofile();
     let Common { precision, threshold, by_threshold, .. } = *common;
-    let rate = workloads[0].iter().map(|workload| workload.pace.rate()).sum::<Option<f64>>();
     let deciding = match common.decides.is_empty() {
-        true => Metric::deciding(rate).to_vec(),
+        true => Metric::deciding(rate(&workloads[0])).to_vec(),
         false => common.decides.clone(),
     };
     let mut contest = Contest {
@@ -75,39 +69,36 @@ pub fn measure(
     let began = Instant::now();
     observe(Event::Pilot { precision, max_time: common.max_time });
     let shape = contest.find_shape(None)?;
-    let mut found = blank(subject, rate, contest.begun(shape), common);
-    found.notes = reach::settle(&mut contest, shape, common);
+    let notes = reach::settle(&mut contest, shape, common);
+    let decides = contest.rule.deciding.clone();
     // They hold together (Bonferroni).
-    contest.deciding = 1.0 - (1.0 - common.confidence) / contest.rule.deciding.len() as f64;
-    found.decides.clone_from(&contest.rule.deciding);
+    contest.deciding = 1.0 - (1.0 - common.confidence) / decides.len() as f64;
     observe(Event::Planned {
-        blocks: found.shown.blocks(),
+        blocks: contest.begun(shape).blocks(),
         forty_pairs_s: contest.pairs_s(shape, 40),
-        notes: &found.notes,
+        notes: &notes,
     });
-    let rule = contest.rule.clone();
     let over = contest.measure(&watched, shape, began, &mut |told| {
-        let progress = match told {
-            Told::Progress(progress) => progress,
-            Told::Short(note) => return observe(Event::Short(note)),
-        };
-        let so_far = &mut found.shown;
-        so_far.looks.extend(progress.looks.last().cloned());
-        (so_far.pairs, so_far.seconds) = (progress.pairs, progress.seconds);
-        so_far.figures = rule.judged(progress.figures, progress.instances);
-        so_far.instances.clone_from(progress.instances);
-        found.answer = answer::answer(&found);
-        observe(Event::Progress(&found));
+        observe(match told {
+            Told::Progress(progress) => Event::Progress(progress),
+            Told::Short(note) => Event::Short(note),
+        });
     })?;
-    found.shown = over.shown;
-    found.shown.doubts.extend(over.crashes);
-    if found.shown.stop != Stop::Died {
+    let Over { mut shown, series, crashes, .. } = over;
+    shown.doubts.extend(crashes);
+    if shown.stop != Stop::Died {
         let sides = contest.arena.sides();
-        found.shown.plans = plans::compare(sides, &contest.workloads, common.seed);
-        found.shown.doubts.extend(presets::doubts(sides));
+        shown.plans = plans::compare(sides, &contest.workloads, common.seed);
+        shown.doubts.extend(presets::doubts(sides));
     }
-    found.answer = answer::answer(&found);
-    Ok(found)
+    Ok(Compared { shown, series, decides, notes })
+}
+
+/// The transactions a second that workloads are asked for together; none where a client begins one as soon
+/// as the one before has ended.
+#[must_use]
+pub fn rate(workloads: &[Workload]) -> Option<f64> {
+    workloads.iter().map(|workload| workload.pace.rate()).sum()
 }
 
 /// A contest that is over.
@@ -179,33 +170,5 @@ impl Contest<'_> {
             ..self.begun(shape)
         };
         Ok(Over { shown, series: contested.series, crashes, lost: contested.lost })
-    }
-}
-
-/// A comparison of which nothing is measured yet.
-fn blank(subject: Subject, rate: Option<f64>, shown: Shown, common: &Common) -> Comparison {
-    let Subject { sides: [a, b], data, point, workload, set, facts } = subject;
-    Comparison {
-        format: FORMAT,
-        pgrig: env!("CARGO_PKG_VERSION").to_owned(),
-        started_at: common.started_at.clone(),
-        command: common.command.clone(),
-        commit: common.commit.clone(),
-        name: common.name.clone(),
-        workload,
-        set,
-        decides: Vec::new(),
-        notes: Vec::new(),
-        answer: String::new(),
-        a,
-        b,
-        point,
-        is_self: common.is_self,
-        data,
-        rate,
-        threshold: common.threshold,
-        confidence: common.confidence,
-        facts,
-        shown,
     }
 }

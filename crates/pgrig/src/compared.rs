@@ -1,28 +1,34 @@
 //! A comparison, as it is printed.
 
-use record::Comparison;
-use record::comparison::{Figure, Verdict};
+use record::comparison::{Figure, Shown, Verdict};
+use record::{Comparison, Paired};
 
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
 
-/// Prints the sides, the answer, then what the answer rests on.
-pub(crate) fn print(found: &Comparison) {
-    if let Some(name) = &found.name {
+/// Prints what the sides are.
+pub(crate) fn print_sides(comparison: &Comparison) {
+    if let Some(name) = &comparison.name {
         terminal::result(styled(STRONG, name));
     }
-    for words in found.sides_words() {
+    for words in comparison.sides_words() {
         terminal::result(styled(FAINT, words));
     }
-    let style = match found.verdict(found.headline()) {
-        Verdict::Better | Verdict::Equal => GOOD,
-        Verdict::Worse => BAD,
-        Verdict::CannotTell => UNSURE,
-    };
-    terminal::result(styled(style, &found.answer));
+}
+
+/// Prints the goals that were out of reach.
+pub(crate) fn print_notes(notes: &[String]) {
+    for note in notes {
+        terminal::result(styled(FAINT, format!("  {note}")));
+    }
+}
+
+/// Prints what both sides have shown.
+pub(crate) fn print(comparison: &Comparison, paired: &Paired) {
+    let shown = &paired.shown;
     terminal::result("");
     let head = format!("  {:<40}{:>12}{:>12}   {}", "", "A", "B", "B ÷ A");
     terminal::result(styled(STRONG, head.trim_end()));
-    for figure in &found.shown.figures {
+    for figure in &shown.figures {
         let [a, b] = [figure.a, figure.b].map(terms::figure);
         let ratio = match (&figure.b_over_a, figure.is_of_nothing()) {
             (Some(ratio), _) => ratio.words(),
@@ -33,20 +39,24 @@ pub(crate) fn print(found: &Comparison) {
         let said = said(figure);
         terminal::result(format_args!("  {name:<40}{a:>12}{b:>12}   {ratio}   {said}"));
     }
-    waits(found);
-    tails(found);
-    plans(found);
+    waits(shown);
+    tails(shown);
+    plans(shown);
     terminal::result("");
-    let (clients, blocks, rest) = (found.shown.clients, found.shown.blocks(), found.shown.rest_ms);
-    let stop = found.shown.stop.words();
-    let load = found.point.as_ref().map(|point| format!("{}, ", point.words()));
+    let (clients, blocks, rest) = (shown.clients, shown.blocks(), shown.rest_ms);
+    let (seed, stop) = (shown.seed, shown.stop.words());
+    let load = comparison.point.as_ref().map(|point| format!("{}, ", point.words()));
     let load = load.unwrap_or_default();
     let how = format!(
-        "  {load}{clients} clients a side, {blocks} with {rest} ms of rest, seed {}; ended: {stop}",
-        found.shown.seed
+        "  {load}{clients} clients a side, {blocks} with {rest} ms of rest, seed {seed}; ended: {stop}"
     );
     terminal::result(styled(FAINT, how));
-    if let [Some(a), Some(b)] = found.shown.background.map(|side| side.idle_cpus) {
+    if let Some(identical) = &shown.identical {
+        let words = identical.words();
+        let half = format!("  one half of A's blocks against the other half: throughput {words}");
+        terminal::result(styled(FAINT, half));
+    }
+    if let [Some(a), Some(b)] = shown.background.map(|side| side.idle_cpus) {
         let idle = format!(
             "  a side's servers while the other one had its turn: A {:.1} %, B {:.1} % of a CPU",
             a * 100.0,
@@ -54,13 +64,10 @@ pub(crate) fn print(found: &Comparison) {
         );
         terminal::result(styled(FAINT, idle));
     }
-    for words in found.shown.instances.words(found.headline()) {
+    for words in shown.instances.words(comparison.headline()) {
         terminal::result(styled(FAINT, format!("  {words}")));
     }
-    for note in &found.notes {
-        terminal::result(styled(FAINT, format!("  {note}")));
-    }
-    for doubt in &found.shown.doubts {
+    for doubt in &shown.doubts {
         terminal::result(format_args!("  {} {doubt}", styled(UNSURE, "doubt:")));
     }
 }
@@ -78,8 +85,8 @@ fn said(figure: &Figure) -> String {
 /// A wait is told where its share differs by as much as this.
 const WAIT_SHARE_MIN: f64 = 0.02;
 
-fn waits(found: &Comparison) {
-    let told = found.shown.waits.iter().filter(|wait| (wait.b - wait.a).abs() >= WAIT_SHARE_MIN);
+fn waits(shown: &Shown) {
+    let told = shown.waits.iter().filter(|wait| (wait.b - wait.a).abs() >= WAIT_SHARE_MIN);
     for wait in told.take(3) {
         let (a, b) = (wait.a * 100.0, wait.b * 100.0);
         let name = format!("time in {}, %", wait.event);
@@ -87,8 +94,8 @@ fn waits(found: &Comparison) {
     }
 }
 
-fn tails(found: &Comparison) {
-    for (side, tail) in [("A", &found.shown.tails.a), ("B", &found.shown.tails.b)] {
+fn tails(shown: &Shown) {
+    for (side, tail) in [("A", &shown.tails.a), ("B", &shown.tails.b)] {
         let Some(tail) = tail else { continue };
         terminal::result(format_args!("  tail of {side}: {}", tail.basis()));
         terminal::result(format_args!("    by cause: {}", tail.causes_line()));
@@ -96,8 +103,8 @@ fn tails(found: &Comparison) {
     }
 }
 
-fn plans(found: &Comparison) {
-    for pair in found.shown.plans.iter().filter(|pair| !pair.is_same()).take(3) {
+fn plans(shown: &Shown) {
+    for pair in shown.plans.iter().filter(|pair| !pair.is_same()).take(3) {
         let statement = pair.statement.split_whitespace().collect::<Vec<_>>().join(" ");
         let statement: String = statement.chars().take(80).collect();
         terminal::result(format_args!("  the plans differ: {statement}"));

@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use record::Comparison;
+use record::comparison::{Metric, Verdict};
 use report::{Measure, Results};
 use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
+use crate::exit::{self, Exit};
+use crate::records::{self, Opened};
 use crate::terminal;
 
 /// Where results are written for other programs.
@@ -40,7 +43,7 @@ pub(crate) struct ExchangeArguments {
 
 impl ExchangeArguments {
     /// True if anything is to be written.
-    pub(crate) fn is_asked(&self) -> bool {
+    fn is_asked(&self) -> bool {
         let Self { junit, github_summary, github_output, markdown, benchmark_action, bencher } =
             self;
         let files = [junit, markdown, benchmark_action, bencher];
@@ -61,17 +64,20 @@ impl ExchangeArguments {
         }
     }
 
-    /// Writes what is asked for about a comparison.
-    pub(crate) fn write_comparison(&self, found: &Comparison) -> Result<(), Complaint> {
-        if self.github_output {
-            append(&github_file(OUTPUT)?, &outputs(found))?;
+    /// Writes what is asked for about a record. Outputs of a step are those of a comparison.
+    pub(crate) fn write(&self, opened: &Opened) -> Result<(), Complaint> {
+        if !self.is_asked() {
+            return Ok(());
         }
-        self.write(&Results::of_comparison(found))
+        if let (true, Some(comparison)) = (self.github_output, &opened.reader.header().comparison) {
+            append(&github_file(OUTPUT)?, &outputs(opened, comparison))?;
+        }
+        self.write_results(&records::results(opened)?)
     }
 
     /// Writes what is asked for. Files of measures are not written without a measure: a service would take
     /// an empty one for a result.
-    pub(crate) fn write(&self, results: &Results) -> Result<(), Complaint> {
+    fn write_results(&self, results: &Results) -> Result<(), Complaint> {
         if let Some(path) = &self.junit {
             put(path, &results.junit())?;
         }
@@ -117,14 +123,21 @@ fn github_file((option, variable): GithubFile) -> Result<PathBuf, Complaint> {
 
 /// The outputs of a step that compares: what the figure that the answer begins with shows, and the verdict
 /// that `--gate` would go by.
-fn outputs(found: &Comparison) -> String {
-    let first = found.deciding().into_iter().next();
-    let figure = found.shown.figures.iter().find(|figure| Some(figure.metric) == first);
-    let ratio = figure.and_then(|figure| figure.b_over_a.as_ref());
+fn outputs(opened: &Opened, comparison: &Comparison) -> String {
+    let figure = |metric| opened.reader.pairs().last().and_then(|it| it.shown.figure(metric));
+    let is_better =
+        |metric: &Metric| figure(*metric).is_some_and(|it| it.verdict == Verdict::Better);
+    let verdict = match exit::of_claims(opened.judge().claims.iter()) {
+        Exit::DoesNotHold => Verdict::Worse,
+        Exit::CannotTell => Verdict::CannotTell,
+        _ if comparison.decides.iter().any(is_better) => Verdict::Better,
+        _ => Verdict::Equal,
+    };
+    let ratio = figure(comparison.headline()).and_then(|figure| figure.b_over_a.as_ref());
     let number = |value: Option<f64>| value.map(|value| format!("{value:.4}")).unwrap_or_default();
     [
-        ("verdict", found.gate().word().to_owned()),
-        ("figure", first.map(|metric| metric.name().to_owned()).unwrap_or_default()),
+        ("verdict", verdict.word().to_owned()),
+        ("figure", comparison.headline().name().to_owned()),
         ("ratio", number(ratio.map(|ratio| ratio.value))),
         ("low", number(ratio.map(|ratio| ratio.lower))),
         ("high", number(ratio.map(|ratio| ratio.upper))),

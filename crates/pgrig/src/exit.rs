@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use verdict::{ClaimVerdict, Verdict};
+
 /// Exit code of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -47,6 +49,16 @@ const GUARD_STATUS: [(Exit, &str); 3] = [
     (Exit::Exposed, "exposed: a window is open, or the setting in force is weaker"),
     (Exit::Unreachable, "unreachable: the server does not answer, or the status cannot be read"),
 ];
+
+/// The exit code of a gate through which these claims must pass.
+pub(crate) fn of_claims<'c>(claims: impl Iterator<Item = &'c ClaimVerdict> + Clone) -> Exit {
+    let any = |verdict| claims.clone().any(|claim| claim.verdict == verdict);
+    match () {
+        () if any(Verdict::DoesNotHold) => Exit::DoesNotHold,
+        () if any(Verdict::CannotTell) => Exit::CannotTell,
+        () => Exit::Done,
+    }
+}
 
 impl Exit {
     pub(crate) fn code(self) -> ExitCode {

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use record::Comparison;
-use record::comparison::{Floor, Instances, is_comparison};
+use record::comparison::{Floor, Instances};
+use record::{Header, Reader};
 
 use crate::history;
 
@@ -13,11 +13,15 @@ use crate::history;
 pub(crate) fn on_this_machine(runs: &Path) -> Floor {
     let here = history::machine(&study::machine_facts(&std::env::temp_dir()));
     let entries = std::fs::read_dir(runs).into_iter().flatten().flatten();
-    let directories = entries.map(|entry| entry.path()).filter(|path| is_comparison(path));
-    let found: Vec<Instances> = directories
-        .filter_map(|directory| Comparison::open(&directory).ok())
-        .filter(|found| found.is_self && history::machine(&found.facts) == here)
-        .map(|found| found.shown.instances)
-        .collect();
-    Floor::of(&found)
+    let is_meant = |header: &Header| {
+        header.comparison.as_ref().is_some_and(|one| one.is_self)
+            && history::machine(&header.facts) == here
+    };
+    let directories = entries.map(|entry| entry.path());
+    // What a study has measured takes long to read.
+    let own = directories.filter(|path| Header::read(path).is_ok_and(|header| is_meant(&header)));
+    let readers: Vec<Reader> = own.filter_map(|path| Reader::open(&path).ok()).collect();
+    let pairs = readers.iter().flat_map(Reader::pairs);
+    let found: Vec<&Instances> = pairs.map(|paired| &paired.shown.instances).collect();
+    Floor::of(found)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use record::{Comparison, Reader, Trial, comparison};
+use record::{Reader, Trial};
 use report::{Evidence, Report, Results};
 use spec::{Profile, ROUNDS_MAX, Study};
 use verdict::Judgement;
@@ -18,18 +18,11 @@ pub(crate) struct Opened {
 impl Opened {
     pub(crate) fn judge(&self) -> Judgement {
         let reader = &self.reader;
-        verdict::judge(&self.study, &reader.header().plan, reader.trials(), reader.pairs())
+        verdict::judge_record(&self.study, reader.header(), reader.trials(), reader.pairs())
     }
 }
 
 pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
-    if comparison::is_comparison(directory) {
-        let directory = directory.display();
-        let what = format!("{directory} is the record of a comparison, not of a study");
-        return Err(
-            Complaint::new(what).hinted(Some(format!("read it with: pgrig show {directory}")))
-        );
-    }
     let reader = Reader::open(directory)?;
     let header = reader.header();
     let profile: Profile = header
@@ -50,12 +43,14 @@ pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
         }
         None => study,
     };
+    let study = match &header.comparison {
+        Some(comparison) => comparison.study(&study).map_err(|why| {
+            let what = format!("reading {}/record.json: {why}", directory.display());
+            Complaint::new(what).hinted(Some("the file was changed"))
+        })?,
+        None => study,
+    };
     Ok(Opened { reader, study })
-}
-
-/// Writes report.html beside a comparison; the page's path.
-pub(crate) fn write_compared(directory: &Path, found: &Comparison) -> Result<PathBuf, Complaint> {
-    Ok(record::attach(directory, "report.html", &report::compared(found))?)
 }
 
 /// Results of a record for other programs.

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use compare::{Figure, Progress};
 use openmetrics::{Kind, Place, Publisher, Text};
-use record::Comparison;
-use record::comparison::Figure;
 use study::{Event, Stage};
 
 use crate::complaint::Complaint;
@@ -115,10 +114,8 @@ impl OfRun {
                 self.left_s = *left_s;
                 let throughput = record::comparison::Metric::Throughput;
                 let figure = progress.figures.iter().find(|figure| figure.metric == throughput);
-                let ratio = figure.and_then(|figure| figure.ratio).map(|ratio| {
-                    vec![("point", ratio.point), ("low", ratio.low), ("high", ratio.high)]
-                });
-                let ratio = ratio.unwrap_or_default();
+                let ratio = figure.and_then(|figure| figure.ratio);
+                let ratio = ratio.iter().flat_map(bounds).collect();
                 self.pairs = Some(OfPairs { pairs: progress.pairs, ratio });
             }
             Event::PairsEnded { .. } => self.pairs = None,
@@ -169,6 +166,11 @@ impl Figures for OfRun {
     }
 }
 
+/// A ratio and its bounds, each with its label.
+fn bounds(ratio: &stats::Interval) -> [(&'static str, f64); 3] {
+    [("point", ratio.point), ("low", ratio.low), ("high", ratio.high)]
+}
+
 /// A comparison of two servers.
 #[derive(Default)]
 pub(crate) struct OfComparison {
@@ -178,9 +180,9 @@ pub(crate) struct OfComparison {
 }
 
 impl OfComparison {
-    pub(crate) fn look(&mut self, found: &Comparison) {
-        (self.pairs, self.seconds) = (found.shown.pairs, found.shown.seconds);
-        self.figures.clone_from(&found.shown.figures);
+    pub(crate) fn look(&mut self, progress: &Progress<'_>) {
+        (self.pairs, self.seconds) = (progress.pairs, progress.seconds);
+        self.figures = progress.figures.to_vec();
     }
 }
 
@@ -193,19 +195,15 @@ impl Figures for OfComparison {
         let help = "Value of a side so far, in the figure's own unit.";
         let mut values = text.family("compare_value", Kind::Gauge, help);
         for figure in &self.figures {
-            for (side, value) in [("a", figure.a), ("b", figure.b)] {
-                let labels =
-                    [("figure", figure.metric.name()), ("side", side), ("unit", &*figure.unit)];
-                values.sample(&labels, value);
+            for (side, value) in ["a", "b"].into_iter().zip(figure.sides) {
+                let (name, unit) = (figure.metric.name(), figure.metric.unit());
+                values.sample(&[("figure", name), ("side", side), ("unit", unit)], value);
             }
         }
         let help = "B ÷ A and its interval so far.";
         let mut ratios = text.family("compare_ratio", Kind::Gauge, help);
         for figure in &self.figures {
-            let Some(ratio) = &figure.b_over_a else { continue };
-            for (bound, value) in
-                [("point", ratio.value), ("low", ratio.lower), ("high", ratio.upper)]
-            {
+            for (bound, value) in figure.ratio.iter().flat_map(bounds) {
                 ratios.sample(&[("figure", figure.metric.name()), ("bound", bound)], value);
             }
         }
@@ -215,27 +213,16 @@ impl Figures for OfComparison {
 
 #[cfg(test)]
 mod tests {
-    use record::comparison::{Ratio, Verdict};
-
     use super::*;
 
     #[test]
     fn a_comparison_shows_its_ratios() {
+        let ratio = stats::Interval { low: 0.4, high: 0.6, ..stats::Interval::exact(0.5, 8) };
         let figure = Figure {
             metric: record::comparison::Metric::P99,
-            unit: "ms".to_owned(),
-            a: 2.0,
-            b: 1.0,
-            b_over_a: Some(Ratio {
-                value: 0.5,
-                lower: 0.4,
-                upper: 0.6,
-                confidence: 0.975,
-                n: 8,
-                method: String::new(),
-            }),
-            verdict: Verdict::Better,
-            deciding: true,
+            sides: [2.0, 1.0],
+            ratio: Some(ratio),
+            is_background: false,
         };
         let text = OfComparison { pairs: 8, seconds: 4.0, figures: vec![figure] }.text();
         for line in [

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use record::{Comparison, Interval};
+use record::Interval;
 use report::Look;
 use spec::Study;
 use stats::Latency;
@@ -53,20 +53,22 @@ impl ServedComparison {
         }
     }
 
-    /// Shows the comparison as far as it is.
-    pub(crate) fn show(&mut self, found: &Comparison) {
+    /// Shows the ratios as far as they are known.
+    pub(crate) fn show(&mut self, looks: &[record::comparison::Look]) {
         let Some(server) = &self.server else { return };
         if server.is_watched() && self.shown.is_none_or(|shown| shown.elapsed() >= EACH) {
-            server.show(report::compared(found));
+            server.show(report::pairs_under_way("B ÷ A", looks));
             self.shown = Some(Instant::now());
         }
     }
 
-    pub(crate) fn end(self, found: &Comparison) {
-        if let Some(server) = self.server {
-            server.show(report::compared(found));
-            server.end(&found.answer);
+    /// Shows the finished report.
+    pub(crate) fn end(self, directory: &Path, answer: &str) {
+        let Some(server) = self.server else { return };
+        if let Ok(page) = page_of(directory) {
+            server.show(page);
         }
+        server.end(answer);
     }
 }
 

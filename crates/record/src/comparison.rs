@@ -1,60 +1,39 @@
-//! A comparison of two servers, as `pgrig compare` makes it: what was found, and its directory.
-//!
-//! ```text
-//! runs/DATE-compare-N/
-//!   comparison.json   the sides, every figure with its interval, the verdicts, the doubts
-//!   looks.jsonl       the same ratios as they were after each octet of blocks
-//!   profile-a.folded, profile-b.folded    where the servers' CPU time went, with --profile
-//!   report.html       the report
-//! ```
+//! What two sides have shown that were loaded in turn, and the comparison of two sides that `pgrig compare`
+//! makes.
 
 mod background;
-mod files;
-mod gate;
 mod instances;
 mod metric;
 mod ratio;
 mod shown;
 mod sides;
+mod study;
 mod tails;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Conditions, Doubt, Fact, Sort};
+use crate::{Conditions, Doubt, Sort};
 
 pub use background::Background;
-pub use files::{COMPARISON, is_comparison, make_directory};
 pub use instances::{Floor, Instances, Renewal, SPREAD_ASSUMED};
 pub use metric::Metric;
 pub use ratio::Ratio;
 pub use shown::Shown;
 pub use tails::Tails;
 
-/// The version of `comparison.json` that this pgrig writes and reads.
-pub const FORMAT: u32 = 2;
-
-/// Result of a comparison.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The part of a record's first page that only `pgrig compare` has: what was asked, and what the sides are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Comparison {
-    /// Version of the format, [`FORMAT`].
-    pub format: u32,
-    /// The pgrig that wrote it.
-    pub pgrig: String,
-    /// Wall clock when measuring began, RFC 3339.
-    pub started_at: String,
-    /// The command that was run.
-    pub command: String,
     /// The commit that was compared, where the environment names one.
     pub commit: Option<String>,
     /// The user's name for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// pgbench's options, which say what the load is; empty with a study, and in older records.
+    /// pgbench's options, which say what the load is; empty with a study.
     pub workload: String,
-    /// The answer, in a sentence or two.
-    pub answer: String,
     /// Side A.
     pub a: Side,
     /// Side B.
@@ -73,19 +52,14 @@ pub struct Comparison {
     /// the one before has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
+    /// The half-width that was asked for, as a share.
+    pub precision: f64,
     /// A difference below this share counts as none.
     pub threshold: f64,
     /// The deciding figures' intervals hold together at this level, the others each by itself.
     pub confidence: f64,
-    /// The figures that the answer rests on, the one that it begins with first.
+    /// The figures that the answer rests on, at least one; it begins with the first.
     pub decides: Vec<Metric>,
-    /// The goals that were out of reach, and what would reach them.
-    pub notes: Vec<String>,
-    /// The machine and its system.
-    pub facts: Vec<Fact>,
-    /// What both sides have shown. Its looks are a file of their own.
-    #[serde(flatten)]
-    pub shown: Shown,
 }
 
 /// One side.
@@ -132,10 +106,11 @@ impl Point {
 }
 
 /// Origin of the data of both sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataOrigin {
     /// File by file.
+    #[default]
     Copied,
     /// By the same statements, from the same seed.
     LoadedTwice,
@@ -362,23 +337,7 @@ pub struct Look {
 }
 
 impl Comparison {
-    /// A figure.
-    #[must_use]
-    pub fn figure(&self, metric: Metric) -> Option<&Figure> {
-        self.shown.figure(metric)
-    }
-
-    /// The figures that the answer rests on, the one that it begins with first.
-    #[must_use]
-    pub fn deciding(&self) -> Vec<Metric> {
-        match self.decides.is_empty() {
-            true => Metric::deciding(self.rate).to_vec(),
-            false => self.decides.clone(),
-        }
-    }
-
-    /// Describes the sides in sentences: `A: random_page_cost 4, B: 1.1`; what pgrig has set; what
-    /// identical sides differed by.
+    /// Describes the sides in sentences: `A: random_page_cost 4, B: 1.1`; what pgrig has set.
     #[must_use]
     pub fn sides_words(&self) -> Vec<String> {
         sides::words(self)
@@ -387,19 +346,18 @@ impl Comparison {
     /// The figure that the answer begins with.
     #[must_use]
     pub fn headline(&self) -> Metric {
-        self.deciding()[0]
+        self.decides.first().copied().unwrap_or(Metric::Throughput)
     }
 
-    /// The doubt about the conditions that keeps a figure from being judged.
+    /// The name that it was given; else the load that it compares under.
     #[must_use]
-    pub fn refusal(&self, metric: Metric) -> Option<Doubt> {
-        self.figure(metric)?.refusal(&self.shown.conditions)
-    }
-
-    /// Conclusion about a figure.
-    #[must_use]
-    pub fn verdict(&self, metric: Metric) -> Verdict {
-        self.figure(metric).map_or(Verdict::CannotTell, |figure| figure.verdict)
+    pub fn title(&self) -> String {
+        let load = self.point.as_ref().map_or(self.workload.clone(), Point::words);
+        match (&self.name, load.as_str()) {
+            (Some(name), _) => name.clone(),
+            (None, "") => "compare".to_owned(),
+            (None, load) => format!("compare {load}"),
+        }
     }
 }
 

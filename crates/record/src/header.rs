@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use spec::{Planned, PointName};
 
+use crate::Comparison;
+
 /// The version of the record's format that this pgrig writes.
 ///
 /// A change of what a file of a record contains increases it. A record of another format is refused: no
 /// format was released yet.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// `record.json`: what was run, on what, and how it ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +45,9 @@ pub struct Header {
     pub facts: Vec<Fact>,
     /// Notes for the reader: what was left out and why.
     pub notes: Vec<String>,
+    /// What was compared, where `pgrig compare` has written it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison>,
 }
 
 /// State of a run.

@@ -82,4 +82,4 @@ pub use trial::{
     WorkloadResult,
 };
 pub use writable::{check_directory, check_file};
-pub use writer::{Writer, attach};
+pub use writer::{Writer, attach, make_directory};

@@ -4,10 +4,12 @@
 //! runs/DATE-STUDY-N/
 //!   pairs/
 //!     01-ABOVE-BELOW-SCENARIO.json      figures, series, doubts
+//!     01-ABOVE-BELOW-SCENARIO-a.folded, …-b.folded    where the servers' CPU time went, with --profile
 //! ```
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -126,23 +128,55 @@ impl Paired {
         })
     }
 
-    fn file(&self) -> String {
+    /// `B ÷ A, load clients=8`: the sides, and what both have in common.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let [below, above] = self.sides();
+        let mut name = format!("{above} ÷ {below}, ");
+        if self.above == self.below {
+            name.push_str(&self.above);
+        } else {
+            name.push_str(&self.scenario);
+            if let Some(below) = &self.below_scenario {
+                name.push_str(&format!(" ÷ {below}"));
+            }
+        }
+        for (axis, value) in &self.axes {
+            name.push_str(&format!(" {axis}={value}"));
+        }
+        name
+    }
+
+    /// The name of its files, without their end.
+    fn stem(&self) -> String {
         let Paired { number, above, below, scenario, .. } = self;
         let mut name = format!("{number:02}-{above}-{below}-{scenario}");
         if let Some(scenario) = &self.below_scenario {
             name.push_str(&format!("-{scenario}"));
         }
         match self.attempt {
-            0 | 1 => format!("{name}.json"),
-            attempt => format!("{name}-attempt-{attempt}.json"),
+            0 | 1 => name,
+            attempt => format!("{name}-attempt-{attempt}"),
         }
+    }
+
+    /// Files of the folded stacks of A and of B.
+    fn profiles(&self) -> [String; 2] {
+        ["a", "b"].map(|side| format!("{}-{side}.folded", self.stem()))
     }
 
     /// Adds it to a record.
     pub(crate) fn write(&self, record: &Path) -> Result<(), Error> {
         let directory = record.join(PAIRS);
         fs::create_dir_all(&directory).map_err(io("creating", &directory))?;
-        files::replace(&directory.join(self.file()), |out| files::json(out, self))
+        if let Some(profile) = &self.shown.profile {
+            for (name, folded) in self.profiles().iter().zip(&profile.folded) {
+                let folded = folded.as_bytes();
+                files::replace(&directory.join(name), |out| out.write_all(folded))?;
+            }
+        }
+        let file = directory.join(format!("{}.json", self.stem()));
+        files::replace(&file, |out| files::json(out, self))
     }
 
     /// All of a record, ordered by number and attempt.
@@ -161,7 +195,15 @@ impl Paired {
                 // In memory an observation takes that many times its text, and half of it is free.
                 let bytes = usize::try_from(entry.bytes).unwrap_or(usize::MAX);
                 allowance.keep(bytes.saturating_mul(4), &directory.path(&*name))?;
-                all.push(finished::read_json(&directory, &name)?);
+                let mut paired: Paired = finished::read_json(&directory, &name)?;
+                let profiles = paired.profiles();
+                if let Some(profile) = &mut paired.shown.profile {
+                    for (name, folded) in profiles.iter().zip(&mut profile.folded) {
+                        *folded = directory.text(name, finished::JSON_BYTES_MAX)?;
+                        allowance.keep(folded.len(), &directory.path(name))?;
+                    }
+                }
+                all.push(paired);
             }
         }
         all.sort_by_key(|paired| (paired.number, paired.attempt));

@@ -172,10 +172,20 @@ pub fn is_record(directory: &Path) -> bool {
 
 /// The two fields that every format has, so that another format is recognised as one.
 #[derive(Deserialize)]
-pub(crate) struct Stamp {
-    pub(crate) format: u32,
+struct Stamp {
+    format: u32,
     #[serde(default)]
-    pub(crate) pgrig: String,
+    pgrig: String,
+}
+
+impl Header {
+    /// Reads the first page of a record alone.
+    ///
+    /// # Errors
+    /// If the directory is no record, is of another format, or its first page is damaged.
+    pub fn read(directory: &Path) -> Result<Header, Error> {
+        read_header(&Inside::open(directory)?)
+    }
 }
 
 fn read_header(directory: &Inside) -> Result<Header, Error> {

@@ -35,7 +35,9 @@ impl Writer {
     /// # Errors
     /// If the directory cannot be made or written to.
     pub fn create_below(runs: &Path, header: Header, folder: &Folder) -> Result<Writer, Error> {
-        let directory = files::make_numbered(runs, &header.started_at, &header.study)?;
+        // A comparison is of a study's variants, and is no run of that study.
+        let kind = if header.comparison.is_some() { "compare" } else { header.study.as_str() };
+        let directory = files::make_numbered(runs, &header.started_at, kind)?;
         Writer::make(directory, header, folder)
     }
 
@@ -205,6 +207,23 @@ impl Writer {
     fn save_header(&self) -> Result<(), Error> {
         let path = self.directory.join(crate::layout::HEADER);
         files::replace(&path, |out| files::json(out, &self.header))
+    }
+}
+
+/// Makes the directory of a record: `out`, which must be new or empty, or one below `runs` that is named
+/// by the day and `kind`.
+///
+/// # Errors
+/// If the directory holds something, or cannot be made.
+pub fn make_directory(
+    runs: &Path,
+    out: Option<&Path>,
+    started_at: &str,
+    kind: &str,
+) -> Result<PathBuf, Error> {
+    match out {
+        Some(directory) => files::make_empty(directory),
+        None => files::make_numbered(runs, started_at, kind),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The answer, and every claim with its verdict.
 
+use record::Header;
 use spec::{About, Claim, Quantifier, Study, metrics};
 use stats::Method;
 use verdict::{ClaimVerdict, Judgement, Measured, Source, Verdict};
@@ -10,9 +11,16 @@ use crate::plot::{ClaimPlot, claim_plot};
 use crate::view::{Answer, ClaimRow, Outcome, Table, Tally};
 
 /// The answer and how sure it is.
-pub(crate) fn answer(judgement: &Judgement) -> Answer {
+pub(crate) fn answer(judgement: &Judgement, header: &Header) -> Answer {
     let headline = judgement.claims.first();
-    let mut sure = Vec::new();
+    let mut sure: Vec<String> = Vec::new();
+    if let Some(comparison) = &header.comparison {
+        sure.extend(comparison.sides_words());
+        sure.extend(
+            comparison.point.as_ref().map(|it| format!("The load is that of {}.", it.words())),
+        );
+        sure.extend(header.notes.iter().cloned());
+    }
     match headline.map(|claim| (&claim.measured, claim)) {
         Some((Measured::Value { interval, per_round }, _)) => {
             let (_, range) = number::with_interval(interval.point, interval.low, interval.high);
@@ -120,7 +128,9 @@ pub(crate) fn tallies(judgement: &Judgement) -> Vec<Tally> {
 
 /// Every claim, in the study's order.
 pub(crate) fn rows(study: &Study, judgement: &Judgement) -> Vec<ClaimRow> {
-    study.claims.iter().zip(&judgement.claims).map(|(claim, judged)| row(claim, judged)).collect()
+    // Beyond those of the study are the ones that a comparison has of its own.
+    let claims = study.claims.iter().map(Some).chain(std::iter::repeat(None));
+    claims.zip(&judgement.claims).map(|(claim, judged)| row(claim, judged)).collect()
 }
 
 /// A verdict as a mark.
@@ -132,10 +142,11 @@ pub(crate) fn outcome(verdict: Verdict) -> Outcome {
     }
 }
 
-fn row(claim: &Claim, judged: &ClaimVerdict) -> ClaimRow {
-    let code = match &claim.about {
-        About::Value { value, .. } => format!("{} {}", value.source(), judged.expected),
-        About::Every { quantifier, condition, of, .. } => {
+fn row(claim: Option<&Claim>, judged: &ClaimVerdict) -> ClaimRow {
+    let code = match claim.map(|claim| &claim.about) {
+        None => String::new(),
+        Some(About::Value { value, .. }) => format!("{} {}", value.source(), judged.expected),
+        Some(About::Every { quantifier, condition, of, .. }) => {
             let trials = match quantifier {
                 Quantifier::Every => "every trial",
                 Quantifier::Some => "some trial",
@@ -149,7 +160,8 @@ fn row(claim: &Claim, judged: &ClaimVerdict) -> ClaimRow {
     ClaimRow {
         mark: outcome(judged.verdict),
         says: judged.says.clone(),
-        plot: plot(claim, judged, &here, &interval, &published),
+        plot: claim
+            .map_or(String::new(), |claim| plot(claim, judged, &here, &interval, &published)),
         code,
         kind: judged.label(),
         published,

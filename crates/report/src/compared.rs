@@ -1,96 +1,22 @@
-//! The page of a comparison, `pgrig compare`.
+//! Two sides that were loaded in turn: the course of their ratios, their figures, waits and plans.
 
 use record::Comparison;
-use record::comparison::{Figure, Look, Metric, PlanPair, Side, Stop, Verdict, Wait};
+use record::comparison::{Background, Figure, Look, Metric, PlanPair, Side, Verdict, Wait};
 
 use crate::curve;
-use crate::environment;
-use crate::flame;
 use crate::json::Json;
 use crate::number;
-use crate::page::ComparedPage;
-use crate::page::rendered;
-use crate::tail_tables;
-use crate::view::{Answer, Cell, Outcome, Table};
+use crate::view::{Cell, Outcome, Table};
 
 /// Looks that a chart draws at most: more than a screen has room for.
 const LOOKS_MAX: usize = 600;
 
-/// Names of the sides of a comparison.
-const SIDES: [&str; 2] = ["A", "B"];
-
 /// Metrics that are drawn over time.
 const DRAWN: [Metric; 4] = [Metric::Throughput, Metric::P99, Metric::Cpu, Metric::P50];
 
-/// A comparison as one HTML file that needs nothing beside it.
-#[must_use]
-pub fn compared(found: &Comparison) -> String {
-    let curves = DRAWN
-        .iter()
-        .filter_map(|metric| curve(*metric, &found.shown.looks, "B ÷ A"))
-        .collect::<Vec<_>>();
-    let page = ComparedPage {
-        title: found.answer.clone(),
-        started_at: found.started_at.clone(),
-        answer: answer(found),
-        curves: (0..curves.len()).collect(),
-        figures: figures(&found.shown.figures, SIDES, &note(found)),
-        waits: (!found.shown.waits.is_empty()).then(|| waits(&found.shown.waits, SIDES)),
-        tails: tail_tables::tables(&[
-            ("A", found.shown.tails.a.as_ref()),
-            ("B", found.shown.tails.b.as_ref()),
-        ]),
-        flame: found.shown.profile.as_ref().and_then(flame::graph),
-        is_running: found.shown.stop == Stop::Running,
-        plans: found.shown.plans.iter().map(plan).collect(),
-        sides: sides(found),
-        doubts: found.shown.doubts.clone(),
-        command: found.command.clone(),
-        environment: environment::grouped(&found.facts),
-        data: Json::Object(vec![
-            ("trials", Json::List(Vec::new())),
-            ("percentiles", Json::List(Vec::new())),
-            ("curves", Json::List(curves)),
-        ])
-        .to_string(),
-    };
-    rendered(&page)
-}
-
-fn answer(found: &Comparison) -> Answer {
-    let mark = outcome(found.verdict(found.headline()));
-    let percent = found.confidence * 100.0;
-    let deciding = deciding(found);
-    let sure = vec![
-        format!(
-            "{} pairs of {}, {} clients a side; {}{}.",
-            found.shown.pairs,
-            found.shown.blocks(),
-            found.shown.clients,
-            if found.shown.stop == Stop::Running { "" } else { "ended: " },
-            found.shown.stop.words()
-        ),
-        format!(
-            "The intervals of {deciding} hold together at {percent} % at every moment; the \
-             others hold at {percent} % each. Differences below {} % count as none.",
-            found.threshold * 100.0
-        ),
-    ];
-    let load = found.point.as_ref().map(|point| format!("The load is that of {}.", point.words()));
-    let instances = found.shown.instances.words(found.headline());
-    let notes = found.notes.iter().cloned();
-    let sure =
-        found.sides_words().into_iter().chain(sure).chain(instances).chain(load).chain(notes);
-    let sure = sure.collect();
-    Answer { mark, sentence: found.answer.clone(), sure, noise: None }
-}
-
-fn note(found: &Comparison) -> String {
-    format!("{} decide; the others explain", deciding(found))
-}
-
-fn deciding(found: &Comparison) -> String {
-    found.deciding().into_iter().map(Metric::words).collect::<Vec<_>>().join(" and ")
+/// The course of the ratios that are drawn.
+pub(crate) fn curves(looks: &[Look], quotient: &str) -> Vec<Json> {
+    DRAWN.iter().filter_map(|metric| curve(*metric, looks, quotient)).collect()
 }
 
 fn outcome(verdict: Verdict) -> Outcome {
@@ -102,7 +28,7 @@ fn outcome(verdict: Verdict) -> Outcome {
 }
 
 /// The ratio with its interval over the pairs, and for throughput each segment by itself.
-pub(crate) fn curve(metric: Metric, looks: &[Look], quotient: &str) -> Option<Json> {
+fn curve(metric: Metric, looks: &[Look], quotient: &str) -> Option<Json> {
     let step = looks.len().div_ceil(LOOKS_MAX).max(1);
     let last = looks.len().checked_sub(1)?;
     // The last one is what the answer says.
@@ -184,7 +110,7 @@ pub(crate) fn waits(waits: &[Wait], [a, b]: [&str; 2]) -> Table {
 }
 
 /// Two plans beside each other, line by line.
-fn plan(pair: &PlanPair) -> Table {
+pub(crate) fn plan(pair: &PlanPair) -> Table {
     let words = if pair.is_same() { "the same steps" } else { "the steps differ" };
     let one_line = pair.statement.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut table = Table::new(&one_line, words, &["", "A", "B"]);
@@ -206,7 +132,8 @@ fn plan(pair: &PlanPair) -> Table {
     table
 }
 
-fn sides(found: &Comparison) -> Table {
+/// What the sides of a comparison are.
+pub(crate) fn sides(found: &Comparison) -> Table {
     let mut table = Table::new("The sides", "", &["", "A", "B"]);
     let mut row = |name: &str, of: &dyn Fn(&Side) -> String| {
         let (a, b) = (of(&found.a), of(&found.b));
@@ -223,7 +150,12 @@ fn sides(found: &Comparison) -> Table {
         settings.collect::<Vec<_>>().join(", ")
     });
     row("script", &|side| side.sql.clone().unwrap_or_default());
-    let seen = found.shown.background;
+    table
+}
+
+/// The work of both sides' servers besides the load; none where none was seen.
+pub(crate) fn background(seen: [Background; 2], [a, b]: [&str; 2]) -> Option<Table> {
+    let mut table = Table::new("Besides the load", "", &["", &format!("#{a}"), &format!("#{b}")]);
     if let [Some(a), Some(b)] = seen.map(|side| side.idle_cpus) {
         let [a, b] = [a, b].map(number::percent);
         table.row(["CPU use while the other side had its turn".to_owned(), a, b]);
@@ -236,5 +168,6 @@ fn sides(found: &Comparison) -> Table {
         let [a, b] = seen.map(|side| side.autovacuums.to_string());
         table.row(["autovacuum seen at work".to_owned(), a, b]);
     }
-    table
+    table.folded = true;
+    (!table.rows.is_empty()).then_some(table)
 }

@@ -77,10 +77,13 @@ impl Report<'_> {
     #[must_use]
     pub fn verdicts_csv(&self) -> String {
         let mut table = CsvTable::new(VERDICT_COLUMNS);
-        for (claim, judged) in self.study.claims.iter().zip(&self.judgement.claims) {
-            let expression = match &claim.about {
-                About::Value { value, .. } => value.source(),
-                About::Every { condition, .. } => condition.source(),
+        // Beyond those of the study are the ones that a comparison has of its own.
+        let claims = self.study.claims.iter().map(Some).chain(std::iter::repeat(None));
+        for (claim, judged) in claims.zip(&self.judgement.claims) {
+            let expression = match claim.map(|claim| &claim.about) {
+                None => "",
+                Some(About::Value { value, .. }) => value.source(),
+                Some(About::Every { condition, .. }) => condition.source(),
             };
             let Figures { measured, low, high, confidence, method, n } = judged.measured.figures();
             table.row([

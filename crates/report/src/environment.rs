@@ -69,7 +69,12 @@ pub(crate) fn grouped(facts: &[Fact]) -> Vec<FactGroup> {
 ///
 /// The study's settings are those of servers that the rig has built; a target's are facts.
 pub(crate) fn tables(study: &Study, header: &Header) -> Vec<Table> {
-    let mut tables = vec![workloads(study), data(study)];
+    // The load of a comparison may be that of pgbench's options, which are its command.
+    let is_of_study = header.comparison.as_ref().is_none_or(|one| one.point.is_some());
+    let mut tables = match is_of_study {
+        true => vec![workloads(study), data(study)],
+        false => Vec::new(),
+    };
     let is_target = header.facts.iter().any(|fact| fact.name == "target");
     tables.extend(settings(study).filter(|_| !is_target));
     tables

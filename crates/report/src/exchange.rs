@@ -4,8 +4,7 @@
 mod junit;
 mod summary;
 
-use record::Comparison;
-use record::comparison::Verdict as Compared;
+use record::{Ending, Paired};
 use spec::{Better, ClaimKind, Metric, metrics};
 use verdict::{ClaimVerdict, Measured, Verdict};
 
@@ -19,7 +18,7 @@ const TOLD: [&Metric; 3] =
 /// Results of a record, for other programs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
-    /// The study's name, or `compare`.
+    /// The study's name, or that of a comparison.
     pub name: String,
     /// Wall clock at the beginning, RFC 3339.
     pub started_at: String,
@@ -75,82 +74,9 @@ pub struct Measure {
     pub more_is_better: bool,
 }
 
-impl Results {
-    /// Of a comparison: the deciding figures are cases, each ratio B ÷ A is a figure.
-    #[must_use]
-    pub fn of_comparison(found: &Comparison) -> Results {
-        let cases = found.deciding().into_iter().map(|metric| {
-            let verdict = found.verdict(metric);
-            let figure = found.figure(metric);
-            let ratio = figure.and_then(|figure| figure.b_over_a.as_ref());
-            let is_beyond = figure.is_some_and(|one| one.is_worse_beyond(found.threshold));
-            let refusal = found.refusal(metric);
-            Case {
-                name: metric.words().to_owned(),
-                outcome: match (verdict, &refusal) {
-                    (Compared::Better | Compared::Equal, _) => CaseOutcome::Passed,
-                    (Compared::Worse, _) if is_beyond => CaseOutcome::Failed,
-                    (_, Some(_)) => CaseOutcome::Broken,
-                    (Compared::Worse | Compared::CannotTell, None) => CaseOutcome::Skipped,
-                },
-                text: match (ratio, refusal) {
-                    (Some(ratio), Some(doubt)) => {
-                        format!("B ÷ A: {}, cannot tell: {}", ratio.words(), doubt.words())
-                    }
-                    (Some(ratio), None) => {
-                        format!("B ÷ A: {}, {}", ratio.words(), verdict.words())
-                    }
-                    (None, _) => "too few samples".to_owned(),
-                },
-            }
-        });
-        let [a, b] = found.shown.conditions.failed_shares.map(|share| share * 100.0);
-        let failed = Case {
-            name: "failed transactions".to_owned(),
-            outcome: match found.shown.conditions.fails_more() {
-                true => CaseOutcome::Failed,
-                false => CaseOutcome::Passed,
-            },
-            text: format!("{a:.2} % of A's, {b:.2} % of B's"),
-        };
-        let figures = found.shown.figures.iter().filter_map(|figure| {
-            let ratio = figure.b_over_a.as_ref()?;
-            Some(Measure {
-                benchmark: "B ÷ A".to_owned(),
-                name: figure.metric.name().to_owned(),
-                unit: String::new(),
-                value: ratio.value,
-                bounds: Some([ratio.lower, ratio.upper]),
-                more_is_better: figure.metric.higher_is_better(),
-            })
-        });
-        Results {
-            name: name(found),
-            started_at: found.started_at.clone(),
-            answer: found.answer.clone(),
-            cases: cases.chain([failed]).collect(),
-            figures: figures.collect(),
-            doubts: found.shown.doubts.clone(),
-        }
-    }
-}
-
-/// The name that a comparison was given; else the load that it compares under.
-fn name(found: &Comparison) -> String {
-    let load = match (&found.point, found.workload.as_str()) {
-        (Some(point), _) => point.words(),
-        (None, workload) => workload.to_owned(),
-    };
-    match (&found.name, load.as_str()) {
-        (Some(name), _) => name.clone(),
-        (None, "") => "compare".to_owned(),
-        (None, load) => format!("compare {load}"),
-    }
-}
-
 impl Report<'_> {
-    /// Results for other programs: every claim is a case, the usual metrics of every point are
-    /// figures.
+    /// Results for other programs: every claim is a case, the usual metrics of every point and the ratios of
+    /// all pairs are figures.
     #[must_use]
     pub fn results(&self) -> Results {
         let lines = self
@@ -177,14 +103,52 @@ impl Report<'_> {
                 })
             })
         });
+        let comparison = self.header.comparison.as_ref();
+        let cases = self.judgement.claims.iter().map(|claim| {
+            let case = case(claim);
+            match case.outcome {
+                // It need not be told, unless something stands against the figures.
+                CaseOutcome::Broken if comparison.is_some() && !self.is_doubted() => {
+                    Case { outcome: CaseOutcome::Skipped, ..case }
+                }
+                _ => case,
+            }
+        });
+        let doubts = self.pairs.iter().flat_map(|paired| paired.shown.doubts.iter().cloned());
         Results {
-            name: self.header.study.clone(),
+            name: comparison.map_or(self.header.study.clone(), record::Comparison::title),
             started_at: self.header.started_at.clone(),
             answer: self.judgement.answer.clone(),
-            cases: self.judgement.claims.iter().map(case).collect(),
-            figures: figures.collect(),
-            doubts: self.header.notes.clone(),
+            cases: cases.collect(),
+            figures: figures.chain(self.pairs.iter().flat_map(|one| self.ratios(one))).collect(),
+            doubts: self.header.notes.iter().cloned().chain(doubts).collect(),
         }
+    }
+
+    /// True if the conditions of pairs keep figures from being judged.
+    fn is_doubted(&self) -> bool {
+        self.pairs.iter().any(|paired| !paired.shown.conditions.doubts().is_empty())
+    }
+    /// The ratios of an attempt at pairs that was measured to its end.
+    fn ratios(&self, paired: &Paired) -> Vec<Measure> {
+        let benchmark = match self.header.comparison {
+            Some(_) => "B ÷ A".to_owned(),
+            None => paired.name(),
+        };
+        let is_done = paired.ending == Ending::Done;
+        let figures = paired.shown.figures.iter().filter(|_| is_done);
+        let ratios = figures.filter_map(|figure| {
+            let ratio = figure.b_over_a.as_ref()?;
+            Some(Measure {
+                benchmark: benchmark.clone(),
+                name: figure.metric.name().to_owned(),
+                unit: String::new(),
+                value: ratio.value,
+                bounds: Some([ratio.lower, ratio.upper]),
+                more_is_better: figure.metric.higher_is_better(),
+            })
+        });
+        ratios.collect()
     }
 }
 
@@ -216,8 +180,11 @@ fn case(claim: &ClaimVerdict) -> Case {
         (Some(value), ..) => terms::figure(value),
         _ => "nothing measured".to_owned(),
     };
-    let why = if claim.why.is_empty() { String::new() } else { format!("; {}", claim.why) };
     let (expected, verdict) = (&claim.expected, claim.verdict.words());
-    let text = format!("{remark}{verdict}: {measured}, expected {expected}{why}");
+    let text = match (&claim.measured, claim.why.as_str()) {
+        (Measured::Nothing, why) if expected.is_empty() => format!("{verdict}: {why}"),
+        (_, "") => format!("{remark}{verdict}: {measured}, expected {expected}"),
+        (_, why) => format!("{remark}{verdict}: {measured}, expected {expected}; {why}"),
+    };
     Case { name: claim.says.clone(), outcome, text }
 }

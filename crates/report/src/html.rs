@@ -22,6 +22,9 @@ const SECTIONS: [(&str, &str); 7] = [
     ("again", "Environment"),
 ];
 
+/// Sections about trials.
+const OF_TRIALS: [&str; 4] = ["time", "latency", "proof", "trust"];
+
 /// More tables than these before the reader has asked for them are a wall.
 const LATENCY_TABLES_MAX: usize = 4;
 
@@ -35,11 +38,15 @@ impl Report<'_> {
         let (proof_words, proof) = proof::proof(study, trials, &self.groups);
         let (mut trust_words, trust) = trust::trust(study, trials, &self.noise, &self.judgement);
         trust_words.extend(header.notes.iter().cloned());
+        let comparison = header.comparison.as_ref();
+        let has_trials = comparison.is_none();
+        let is_shown = |(id, _): &&(&str, &str)| has_trials || !OF_TRIALS.contains(id);
+        let sections = SECTIONS.iter().filter(is_shown).copied().collect();
         let tidy = |tables: Vec<Table>| -> Vec<Table> {
             tables.into_iter().map(Table::without_empty_columns).collect()
         };
         let (charts, positions) = self.charts();
-        let (pairs, curves) = pairs::pairs(study, &self.pairs, comparisons.data.len());
+        let (pairs, curves) = pairs::pairs(study, comparison, &self.pairs, comparisons.data.len());
         let curves = comparisons.data.into_iter().chain(curves).collect();
         latency_tables.extend(tail_tables::of_groups(&self.groups, trials));
         latency_tables.iter_mut().skip(LATENCY_TABLES_MAX).for_each(|table| table.folded = true);
@@ -53,10 +60,11 @@ impl Report<'_> {
             study: study.name.clone(),
             question: study.question.clone(),
             subtitle: environment::subtitle(header),
-            answer: claims::answer(&self.judgement),
+            answer: claims::answer(&self.judgement, header),
             picture: picture::picture(study, &self.judgement),
             tallies: claims::tallies(&self.judgement),
-            sections: SECTIONS.to_vec(),
+            sections,
+            has_trials,
             has_published: self.judgement.claims.iter().any(|claim| claim.published.is_some()),
             claims: claims::rows(study, &self.judgement),
             notes: study.notes.clone(),

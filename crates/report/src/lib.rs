@@ -55,7 +55,6 @@ mod number;
 
 pub use bench::Bench;
 pub use bisected::{BisectedStep, bisected};
-pub use compared::compared;
 pub use csv_files::{TRIAL_COLUMNS, VERDICT_COLUMNS};
 pub use evidence::Evidence;
 pub use exchange::{Case, CaseOutcome, Measure, Results};

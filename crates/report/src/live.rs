@@ -1,8 +1,6 @@
 //! Pages that are looked at while something runs: the shell around a report that grows, and the
 //! load that is under way.
 
-use record::comparison::Metric;
-
 use crate::compared;
 use crate::json::Json;
 use crate::page::rendered;
@@ -46,9 +44,7 @@ pub fn under_way(title: &str, looks: &[Look]) -> String {
 /// Pairs that are under way: how the interval narrows.
 #[must_use]
 pub fn pairs_under_way(title: &str, looks: &[record::comparison::Look]) -> String {
-    let drawn = [Metric::Throughput, Metric::P99];
-    let curves = drawn.into_iter().filter_map(|metric| compared::curve(metric, looks, "ratio"));
-    page(title, curves.collect())
+    page(title, compared::curves(looks, "ratio"))
 }
 
 fn page(title: &str, curves: Vec<Json>) -> String {

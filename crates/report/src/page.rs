@@ -77,6 +77,8 @@ pub(crate) struct StudyPage {
     pub(crate) tallies: Vec<Tally>,
     /// Anchor and title of each section.
     pub(crate) sections: Vec<(&'static str, &'static str)>,
+    /// True if trials were planned: a comparison has none.
+    pub(crate) has_trials: bool,
     /// True if anything was published of a claim.
     pub(crate) has_published: bool,
     pub(crate) claims: Vec<ClaimRow>,
@@ -159,39 +161,6 @@ pub(crate) struct BenchPage {
     pub(crate) command: String,
     /// Output of the load.
     pub(crate) words: String,
-    pub(crate) environment: Vec<FactGroup>,
-    /// Figures for the charts.
-    pub(crate) data: String,
-}
-
-/// The page of a comparison.
-#[derive(Template)]
-#[template(path = "compared.html")]
-pub(crate) struct ComparedPage {
-    pub(crate) title: String,
-    /// Wall clock at the beginning.
-    pub(crate) started_at: String,
-    /// The answer, and how sure it is.
-    pub(crate) answer: Answer,
-    /// Places of the curves.
-    pub(crate) curves: Vec<usize>,
-    /// Every figure with its interval.
-    pub(crate) figures: Table,
-    /// Wait events of the clients.
-    pub(crate) waits: Option<Table>,
-    /// Slow transactions by cause.
-    pub(crate) tails: Vec<Table>,
-    /// Flame graph of the CPU time, as SVG.
-    pub(crate) flame: Option<String>,
-    /// True if more is to come.
-    pub(crate) is_running: bool,
-    /// Plans side by side.
-    pub(crate) plans: Vec<Table>,
-    /// Descriptions of the sides.
-    pub(crate) sides: Table,
-    /// Reasons to doubt the answer.
-    pub(crate) doubts: Vec<String>,
-    pub(crate) command: String,
     pub(crate) environment: Vec<FactGroup>,
     /// Figures for the charts.
     pub(crate) data: String,

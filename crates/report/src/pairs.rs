@@ -2,21 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use record::comparison::Metric;
-use record::{Ending, Paired};
+use record::comparison::{Metric, Shown};
+use record::{Comparison, Ending, Paired};
 use spec::Study;
 
-use crate::compared;
 use crate::grouping::label;
 use crate::json::Json;
-use crate::view::PairsBlock;
-
-/// Metrics that are drawn over the pairs.
-const DRAWN: [Metric; 2] = [Metric::Throughput, Metric::P99];
+use crate::view::{PairsBlock, Table};
+use crate::{compared, flame, tail_tables};
 
 /// Each pairing's last attempt, and its curves. `first` is the number of curves that the page has
 /// already.
-pub(crate) fn pairs(study: &Study, all: &[Paired], first: usize) -> (Vec<PairsBlock>, Vec<Json>) {
+pub(crate) fn pairs(
+    study: &Study,
+    comparison: Option<&Comparison>,
+    all: &[Paired],
+    first: usize,
+) -> (Vec<PairsBlock>, Vec<Json>) {
     let is_last = |paired: &&Paired| {
         !all.iter().any(|other| other.number == paired.number && other.attempt > paired.attempt)
     };
@@ -25,25 +27,51 @@ pub(crate) fn pairs(study: &Study, all: &[Paired], first: usize) -> (Vec<PairsBl
         let sides = paired.sides();
         let names @ [below, above] = sides.each_ref().map(String::as_str);
         let quotient = format!("{above} ÷ {below}");
-        let drawn: Vec<Json> = DRAWN
-            .into_iter()
-            .filter_map(|metric| compared::curve(metric, &paired.shown.looks, &quotient))
-            .collect();
+        let drawn = compared::curves(&paired.shown.looks, &quotient);
         let ids = (first + curves.len()..).take(drawn.len()).collect();
         curves.extend(drawn);
-        let mut tables = Vec::new();
-        if !paired.shown.figures.is_empty() {
-            tables.push(compared::figures(&paired.shown.figures, names, ""));
-        }
-        if !paired.shown.waits.is_empty() {
-            let mut waits = compared::waits(&paired.shown.waits, names);
-            waits.folded = true;
-            tables.push(waits);
-        }
-        PairsBlock { heading: heading(study, paired, &quotient), words: words(paired), ids, tables }
+        let mut tables: Vec<Table> = comparison.map(compared::sides).into_iter().collect();
+        tables.extend(self::tables(&paired.shown, names));
+        let headline = comparison.map_or(Metric::Throughput, Comparison::headline);
+        let mut words = words(paired, headline);
+        words.extend(comparison.map(together));
+        let flame = paired.shown.profile.as_ref().and_then(flame::graph);
+        PairsBlock { heading: heading(study, paired, &quotient), words, ids, tables, flame }
     };
     let blocks = all.iter().filter(is_last).map(&mut block).collect();
     (blocks, curves)
+}
+
+/// What both sides have shown.
+fn tables(shown: &Shown, names: [&str; 2]) -> Vec<Table> {
+    let mut tables = Vec::new();
+    if !shown.figures.is_empty() {
+        tables.push(compared::figures(&shown.figures, names, ""));
+    }
+    if !shown.waits.is_empty() {
+        let mut waits = compared::waits(&shown.waits, names);
+        waits.folded = true;
+        tables.push(waits);
+    }
+    let [below, above] = names;
+    tables.extend(tail_tables::tables(&[
+        (below, shown.tails.a.as_ref()),
+        (above, shown.tails.b.as_ref()),
+    ]));
+    tables.extend(shown.plans.iter().map(compared::plan));
+    tables.extend(compared::background(shown.background, names));
+    tables
+}
+
+/// Which intervals of a comparison hold together.
+fn together(comparison: &Comparison) -> String {
+    let deciding = comparison.decides.iter().map(|metric| metric.words());
+    let deciding = deciding.collect::<Vec<_>>().join(" and ");
+    let [percent, least] = [comparison.confidence, comparison.threshold].map(|share| share * 100.0);
+    format!(
+        "The intervals of {deciding} in the table hold together at {percent} % at every moment; the \
+         others hold at {percent} % each. Differences below {least} % count as none."
+    )
 }
 
 /// `In pairs: governed ÷ plain, hot rows, clients = 64`
@@ -65,17 +93,27 @@ fn heading(study: &Study, paired: &Paired, quotient: &str) -> String {
     }
 }
 
-fn words(paired: &Paired) -> Vec<String> {
+fn words(paired: &Paired, headline: Metric) -> Vec<String> {
     if paired.ending != Ending::Done {
         return vec![format!("Not measured: {}.", paired.ending.why())];
     }
     let stop = paired.shown.stop.words();
     let measured = format!(
-        "Both servers stood at once, with {} clients each, and were loaded in turn: {} pairs of \
-         blocks of {} ms in {:.0} s. It ended because {stop}.",
-        paired.shown.clients, paired.shown.pairs, paired.shown.block_ms, paired.shown.seconds
+        "Both servers stood at once, with {} clients each, and were loaded in turn: {} pairs of {} in \
+         {:.0} s. It ended: {stop}.",
+        paired.shown.clients,
+        paired.shown.pairs,
+        paired.shown.blocks(),
+        paired.shown.seconds
     );
+    let identical = paired.shown.identical.as_ref().map(|ratio| {
+        let [below, _] = paired.sides();
+        format!(
+            "One half of {below}'s blocks against the other half: throughput {}.",
+            ratio.words()
+        )
+    });
     let doubts = paired.shown.doubts.iter().map(|doubt| format!("Doubt: {doubt}."));
-    let instances = paired.shown.instances.words(Metric::Throughput);
-    [measured].into_iter().chain(instances).chain(doubts).collect()
+    let instances = paired.shown.instances.words(headline);
+    [measured].into_iter().chain(identical).chain(instances).chain(doubts).collect()
 }

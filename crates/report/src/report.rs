@@ -75,7 +75,7 @@ impl<'a> Report<'a> {
         }
         timeline::rank_waits(timelines.iter_mut().flatten());
         let groups = groups(study, &trials);
-        let judgement = verdict::judge(study, &header.plan, &trials, pairs);
+        let judgement = verdict::judge_record(study, header, &trials, pairs);
         let (noise, pairs) = (noises, pairs.to_vec());
         Ok(Report { study, header, trials, pairs, timelines, noise, logs, groups, judgement })
     }

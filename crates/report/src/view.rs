@@ -146,6 +146,8 @@ pub(crate) struct PairsBlock {
     /// Positions in the page's list of curves.
     pub(crate) ids: Vec<usize>,
     pub(crate) tables: Vec<Table>,
+    /// Flame graph of the CPU time, as SVG.
+    pub(crate) flame: Option<String>,
 }
 
 /// A row of trials at a glance.

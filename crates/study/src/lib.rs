@@ -43,7 +43,7 @@ pub use fit::need::Need;
 pub use fit::preflight::{Pair, Preflight};
 pub use pairs::options::Options;
 pub use pairs::side::{Data, SideOptions};
-pub use pairs::versus::{Asked, Choice, Versus, versus};
+pub use pairs::versus::{Asked, Choice, Found, Variants, Versus, versus};
 pub use platform::has_on_hosts;
 pub use request::{OnHosts, Place, Request, Servers};
 pub use run::dry_run::dry_run;

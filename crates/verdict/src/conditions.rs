@@ -81,6 +81,10 @@ fn run(header: &Header) -> Properties {
         ("profile".to_owned(), header.profile.clone()),
         ("pgrig".to_owned(), header.pgrig.clone()),
     ];
+    if let Some(comparison) = &header.comparison {
+        properties.push(("workload".to_owned(), comparison.workload.clone()));
+        properties.push(("sides".to_owned(), comparison.sides_words().join(" ")));
+    }
     let lasting = |fact: &&Fact| {
         let is_fleeting = FLEETING.contains(&fact.name.as_str());
         !is_fleeting && !FLEETING_GROUPS.contains(&fact.group.as_str())

@@ -7,7 +7,7 @@
 //! thing on a real machine, a third to a half differ by more than their rounds explain. So two runs
 //! are called different, and never better or worse. That takes several runs of either side.
 
-use record::{Ending, Figure, Header, Trial};
+use record::{Ending, Figure, Header, Paired, Series, Trial};
 use spec::{Better, Metric, Study};
 use stats::equivalence::{self, Region};
 use stats::{Expectation, FAMILY_ERROR, HEADLINE_ROUNDS_MIN, Interval, ratio, sample, student};
@@ -25,6 +25,8 @@ pub struct Side<'r> {
     pub study: &'r Study,
     /// Its trials.
     pub trials: &'r [Trial],
+    /// What was measured in pairs.
+    pub pairs: &'r [Paired],
 }
 
 /// Changes from one record to another.
@@ -40,11 +42,11 @@ pub struct Diff {
 /// Difference of one metric of one point between two records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The point, `variant/scenario axis=value`.
+    /// The point, `variant/scenario axis=value`; of pairs, the two that are divided.
     pub point: String,
     /// The metric.
     pub metric: &'static Metric,
-    /// Geometric mean over the first record's rounds.
+    /// Geometric mean over the first record's rounds, or over its restarts in pairs.
     pub before: f64,
     /// Geometric mean over the second record's rounds.
     pub after: f64,
@@ -116,7 +118,7 @@ impl Diff {
     }
 }
 
-/// Compares every point that both have, in the order of the first.
+/// Compares every point that both have, in the order of the first, and what both have measured in pairs.
 #[must_use]
 pub fn diff(before: Side<'_>, after: Side<'_>) -> Diff {
     let (mut differences, mut p_values) = (Vec::new(), Vec::new());
@@ -133,8 +135,42 @@ pub fn diff(before: Side<'_>, after: Side<'_>) -> Diff {
             }
         }
     }
+    for paired in measured(before.pairs) {
+        let name = paired.name();
+        let Some(other) = measured(after.pairs).find(|other| other.name() == name) else {
+            continue;
+        };
+        for series in &paired.series {
+            let of =
+                |one: &&Series| (one.metric, &one.workload) == (series.metric, &series.workload);
+            let (Some(other), Some(metric)) =
+                (other.series.iter().find(of), series.metric.catalogued())
+            else {
+                continue;
+            };
+            let name = match &series.workload {
+                Some(workload) => format!("{name} {workload}"),
+                None => name.clone(),
+            };
+            let sides = [(ratios(series), false), (ratios(other), false)];
+            if let Some((difference, p)) = difference(name, metric, &sides) {
+                differences.push(difference);
+                p_values.push(p);
+            }
+        }
+    }
     correct(&mut differences, &p_values);
     Diff { conditions: conditions::differing(before, after), differences }
+}
+
+/// The attempts at pairs that were measured to their end.
+fn measured(pairs: &[Paired]) -> impl Iterator<Item = &Paired> {
+    pairs.iter().filter(|paired| paired.ending == Ending::Done)
+}
+
+/// The quotients of a series, one for each restart of the servers.
+fn ratios(series: &Series) -> Vec<f64> {
+    series.above.iter().zip(&series.below).map(|(above, below)| above / below).collect()
 }
 
 /// Takes back what does not stand Holm's correction over all figures that could be judged.

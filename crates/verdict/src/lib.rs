@@ -1,12 +1,13 @@
 //! From a study and its record to verdicts, and from two records to differences.
 //!
-//! Reading order: [`judge`] answers every claim of a study; [`Measured`] is what it rests on, and
+//! Reading order: [`judge`] answers every claim of a study, [`judge_record`] those of a record; [`Measured`] is what it rests on, and
 //! `doubt` what may stand against it; [`diff()`] compares two records.
 //!
 //! Limits: nothing is read from disk, drawn or printed here. Everything is a function of the study
 //! and its trials, so that a report made years later says what was said on the day.
 
 mod claim_verdict;
+mod compared;
 mod judge;
 
 mod against;
@@ -34,6 +35,7 @@ mod name;
 
 pub use attempts::{AttemptUse, uses};
 pub use claim_verdict::{ClaimVerdict, Figures, Measured, Verdict};
+pub use compared::judge_record;
 pub use conditions::Condition;
 pub use diff::{Change, Diff, Difference, Side, diff};
 pub use judge::{Discarded, Judgement, judge, judge_claim};

@@ -62,16 +62,20 @@ pub(crate) fn judge(
     }
     let part = study.points[above.point].part(&above.scope).map(|_| above.scope.as_str());
     let series = Metric::of(above.metric).and_then(|metric| paired.series_of(metric, part));
-    let interval = series.map(|series| interval(series, CONFIDENCE));
-    let Some((series, Ok(interval))) = series.zip(interval) else {
+    let Some((series, interval)) = series.and_then(|series| {
+        let interval = sequence::ratio(&series.above, &series.below, CONFIDENCE).ok()?;
+        Some((series, interval))
+    }) else {
         return nothing(format!(
             "{} segments are too few; an interval takes {} or more, each with enough transactions",
             paired.shown.instances.segments,
             sequence::OBSERVATIONS_MIN
         ));
     };
+    let lasting = paired.shown.instances.lasting(series.metric);
+    let interval = wider(interval, lasting);
     let verdict = verdict_of(expect, &interval);
-    let p = expect.p_value(interval.point, |bound| p_value(series, bound));
+    let p = expect.p_value(interval.point, |bound| p_value(series, interval.point, bound, lasting));
     let mut found = Found {
         why: match verdict {
             Verdict::CannotTell => "the interval reaches over the bound".to_owned(),
@@ -96,11 +100,23 @@ pub(crate) fn judge(
     found
 }
 
-fn interval(series: &Series, confidence: f64) -> Result<Interval, stats::NoInterval> {
-    sequence::ratio(&series.above, &series.below, confidence)
+/// An interval of servers that were never restarted, widened by what instances differ by: the difference
+/// that they happen to have is the same at every look.
+fn wider(ratio: Interval, lasting: f64) -> Interval {
+    if lasting == 0.0 {
+        return ratio;
+    }
+    let from = |bound: f64| (bound / ratio.point).ln().hypot(lasting).exp();
+    Interval { low: ratio.point / from(ratio.low), high: ratio.point * from(ratio.high), ..ratio }
 }
 
-fn p_value(series: &Series, bound: f64) -> f64 {
+/// The p-value of a bound by intervals that are [`wider`].
+fn p_value(series: &Series, point: f64, bound: f64, lasting: f64) -> f64 {
+    let distance = (point / bound).ln().abs();
+    if distance <= lasting {
+        return 1.0;
+    }
+    let bound = point * (distance * distance - lasting * lasting).sqrt().exp();
     sequence::ratio_p(&series.above, &series.below, bound).unwrap_or(1.0)
 }
 
@@ -114,7 +130,7 @@ struct Judged<'p> {
 }
 
 impl Judged<'_> {
-    /// Doubts about it: the same as those of `pgrig compare`.
+    /// Doubts about it.
     fn doubts(&self) -> Vec<String> {
         let sort = match self.metric {
             Metric::Throughput => Sort::Rate,
@@ -127,9 +143,11 @@ impl Judged<'_> {
             doubt => doubt.refuses(sort, is_pulled(self.expect, self.verdict, &self.interval)),
         };
         let mut doubts: Vec<String> = doubts.filter(refuses).map(Doubt::words).collect();
-        if self.paired.shown.stop == Stop::Died {
-            doubts.push("a client of a side failed".to_owned());
-        }
+        doubts.extend(match self.paired.shown.stop {
+            Stop::Died => Some("a client of a side failed".to_owned()),
+            Stop::Interrupted => Some("it was interrupted".to_owned()),
+            _ => None,
+        });
         doubts
     }
 

@@ -31,10 +31,7 @@ pub(crate) fn bisect(arguments: &BisectArguments) -> Result<Exit, Complaint> {
             let figure = arguments.figure.name();
             let state = State::new(&command, &now, figure, arguments.error, commits);
             let runs = Path::new(compare::RUNS);
-            (
-                state,
-                record::comparison::make_directory(runs, arguments.out.as_deref(), &now, "bisect")?,
-            )
+            (state, record::make_directory(runs, arguments.out.as_deref(), &now, "bisect")?)
         }
     };
     let between = state.commits.len().saturating_sub(2);

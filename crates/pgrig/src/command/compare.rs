@@ -6,20 +6,20 @@ use std::time::Duration;
 use compare::{CONFIDENCE, Common, Event};
 use import::Cache;
 use pgbench::options::{Invocation, RunOptions};
-use record::Comparison;
-use record::comparison::{DataOrigin, Metric, Stop, Verdict};
+use record::comparison::{DataOrigin, Metric, Stop};
 use spec::Profile;
-use study::{Asked, Choice, Data, Options, SideOptions, Versus};
+use study::{Asked, Choice, Data, Options, SideOptions, Variants, Versus};
 use terms::duration;
 
 use crate::arguments::{CompareArguments, StudyArguments};
+use crate::command::show;
 use crate::complaint::Complaint;
 use crate::exchange::put;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::live::Live;
 use crate::scraped::{OfComparison, Scraped};
 use crate::served::{self, ServedComparison};
-use crate::{compared, floor, records, signals, studies, terminal};
+use crate::{floor, records, signals, studies, terminal};
 
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     arguments.exchange.check()?;
@@ -31,7 +31,8 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
         record::check_file(path)?;
     }
     match &arguments.out {
-        Some(out) => drop(Comparison::reserve(out)?),
+        // Nothing is measured for a place that cannot be written.
+        Some(out) => drop(record::make_directory(Path::new(RUNS), Some(out), "", "")?),
         None => record::check_directory(Path::new(RUNS))?,
     }
     let control = signals::control();
@@ -42,9 +43,9 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     let mut observe = |event: Event<'_>| {
         let line = show(&event, arguments.precision, &live, &mut next_line_s);
         page.say(&line);
-        if let Event::Progress(found) = event {
-            page.show(found);
-            scraped.show(|figures| figures.look(found));
+        if let Event::Progress(progress) = event {
+            page.show(progress.looks);
+            scraped.show(|figures| figures.look(&progress));
         }
     };
     let found = study::versus(&request, &control, &mut observe);
@@ -61,16 +62,24 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
         }
         found => found?,
     };
-    compared::print(&found);
+    let stop = found.paired.shown.stop;
     let directory = found.save(Path::new(RUNS), arguments.out.as_deref())?;
-    let written = records::write_compared(&directory, &found)?;
+    let opened = records::open(&directory)?;
+    let judgement = opened.judge();
+    let written = records::write_report(&opened)?;
+    show::print(&opened, &judgement);
     if let Some(path) = &arguments.json {
-        put(path, &(found.json() + "\n"))?;
+        put(path, &terms::escaped(&format!("{:#}\n", show::json(&opened, &judgement))))?;
     }
-    arguments.exchange.write_comparison(&found)?;
+    arguments.exchange.write(&opened)?;
     terminal::narrate(format_args!("  report          {}", written.display()));
-    page.end(&found);
-    Ok(exit(&found, arguments.gate.is_some()))
+    page.end(&directory, &judgement.answer);
+    Ok(match stop {
+        Stop::Interrupted => Exit::Interrupted,
+        Stop::Died => Exit::Incomplete,
+        _ if arguments.gate.is_none() => Exit::Done,
+        _ => exit::of_claims(judgement.claims.iter()),
+    })
 }
 
 /// Below it lie records that were given no other place.
@@ -79,9 +88,9 @@ pub(crate) const RUNS: &str = "runs";
 /// Says that a comparison could begin.
 fn checked(request: &Versus) -> Result<Exit, Complaint> {
     request.check()?;
-    if let Asked::Study(study, choice) = &request.asked {
-        let points = choice.points(study).map_err(study::Error::from)?;
-        let [a, b] = points.map(|index| &study.points[index].name.variant);
+    if let Asked::Study(of) = &request.asked {
+        let points = of.choice.points(&of.study).map_err(study::Error::from)?;
+        let [a, b] = points.map(|index| &of.study.points[index].name.variant);
         terminal::narrate(format_args!("  A is variant {a}, B is variant {b}"));
     }
     terminal::result("everything that is named is there and fits; nothing was built");
@@ -116,7 +125,8 @@ fn of_study(arguments: &CompareArguments, name: &str) -> Result<Asked, Complaint
         at: at.clone(),
         variants: [a_variant.clone(), b_variant.clone()],
     };
-    Ok(Asked::Study(Box::new(studies::parse(&found, profile)?), choice))
+    let study = studies::parse(&found, profile)?;
+    Ok(Asked::Study(Box::new(Variants { folder: found.folder, study, choice })))
 }
 
 fn sides(arguments: &CompareArguments) -> [SideOptions; 2] {
@@ -210,10 +220,10 @@ pub(crate) fn show(
 ) -> String {
     let line = line(event, precision);
     match event {
-        Event::Progress(found) if !live.is_live() => {
-            let has_interval = found.shown.figures.iter().any(|figure| figure.b_over_a.is_some());
-            if has_interval && found.shown.seconds >= *next_line_s {
-                *next_line_s = found.shown.seconds + LINE_S;
+        Event::Progress(progress) if !live.is_live() => {
+            let has_interval = progress.figures.iter().any(|figure| figure.ratio.is_some());
+            if has_interval && progress.seconds >= *next_line_s {
+                *next_line_s = progress.seconds + LINE_S;
                 live.say(&line);
             }
         }
@@ -260,32 +270,21 @@ fn line(event: &Event<'_>, precision: f64) -> String {
             line
         }
         Event::Short(note) => format!("  measuring       {note}"),
-        Event::Progress(found) => {
-            let mut line = format!("  comparing       {} pairs   B ÷ A ", found.shown.pairs);
-            let ratio = |metric| found.figure(metric).and_then(|figure| figure.b_over_a.as_ref());
+        Event::Progress(progress) => {
+            let mut line = format!("  comparing       {} pairs   B ÷ A ", progress.pairs);
             for metric in [Metric::Throughput, Metric::P99, Metric::Cpu] {
-                if let Some(ratio) = ratio(metric) {
-                    let (value, lower, upper) = (ratio.value, ratio.lower, ratio.upper);
+                let figure = progress.figures.iter().find(|figure| figure.metric == metric);
+                if let Some(ratio) = figure.and_then(|figure| figure.ratio) {
+                    let (value, lower, upper) = (ratio.point, ratio.low, ratio.high);
                     let label = metric.label();
                     line.push_str(&format!(" {label} {value:.3} [{lower:.3}, {upper:.3}]  "));
                 }
             }
-            let (took, stops) = (duration(found.shown.seconds), precision * 100.0);
+            let (took, stops) = (duration(progress.seconds), precision * 100.0);
             match precision > 0.0 {
                 true => format!("{line} {took}, stops at ± {stops} %"),
                 false => format!("{line} {took}"),
             }
         }
-    }
-}
-
-fn exit(found: &Comparison, gate: bool) -> Exit {
-    match (found.shown.stop, found.gate()) {
-        (Stop::Interrupted, _) => Exit::Interrupted,
-        (Stop::Died, _) => Exit::Incomplete,
-        _ if !gate => Exit::Done,
-        (_, Verdict::Worse) => Exit::DoesNotHold,
-        (_, Verdict::CannotTell) => Exit::CannotTell,
-        (_, Verdict::Better | Verdict::Equal) => Exit::Done,
     }
 }

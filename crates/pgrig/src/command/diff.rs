@@ -20,8 +20,9 @@ pub(crate) fn diff(arguments: &DiffArguments) -> Result<Exit, Complaint> {
     let diff = verdict::diff(side(&before), side(&after));
     if diff.differences.is_empty() {
         let [first, second] = paths.map(|path| path.display());
-        let what = format!("{first} and {second} have no trial in common");
-        return Err(Complaint::new(what).hinted(Some("compare records of the same study")));
+        let what = format!("{first} and {second} have no trial and no pairs in common");
+        return Err(Complaint::new(what)
+            .hinted(Some("compare records of the same study, or of two comparisons")));
     }
     if arguments.json {
         let sides =
@@ -51,8 +52,8 @@ pub(crate) fn diff(arguments: &DiffArguments) -> Result<Exit, Complaint> {
 }
 
 fn side(opened: &Opened) -> Side<'_> {
-    let (header, trials) = (opened.reader.header(), opened.reader.trials());
-    Side { header, study: &opened.study, trials }
+    let Opened { reader, study } = opened;
+    Side { header: reader.header(), study, trials: reader.trials(), pairs: reader.pairs() }
 }
 
 fn print_side(word: &str, opened: &Opened, path: &Path) {

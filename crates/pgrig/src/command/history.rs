@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use record::{Comparison, comparison};
-use report::{Results, Series};
+use report::Series;
 use terms::figure;
 
 use crate::arguments::{HistoryArguments, HistoryCommand};
@@ -46,21 +45,15 @@ pub(crate) fn history(arguments: &HistoryArguments) -> Result<Exit, Complaint> {
 
 fn add(file: &Path, directory: &Path, commit: Option<&str>) -> Result<(), Complaint> {
     record::check_file(file)?;
-    let (results, facts, known) = if comparison::is_comparison(directory) {
-        let found = Comparison::open(directory)?;
-        (Results::of_comparison(&found), found.facts, found.commit)
-    } else {
-        let opened = records::open(directory)?;
-        let facts = opened.reader.header().facts.clone();
-        (records::results(&opened)?, facts, None)
-    };
+    let opened = records::open(directory)?;
+    let (results, header) = (records::results(&opened)?, opened.reader.header());
     if results.figures.is_empty() {
         let what = format!("{} has no figure with an interval to keep", directory.display());
         return Err(Complaint::new(what)
             .hinted(Some("add a study's record, or a comparison that ran longer".to_owned())));
     }
-    let commit = commit.or(known.as_deref());
-    history::add(file, directory, &results, commit, &history::machine(&facts))?;
+    let known = header.comparison.as_ref().and_then(|one| one.commit.as_deref());
+    history::add(file, directory, &results, commit.or(known), &history::machine(&header.facts))?;
     let (count, place) = (results.figures.len(), file.display());
     terminal::narrate(format_args!("{count} figures of {} added to {place}", directory.display()));
     Ok(())

@@ -10,12 +10,12 @@ use record::{Ending, RunState, Trial};
 use spec::{About, ClaimKind, Folder, Planned, Profile, Study};
 use study::{Ended, Has, Place, Preflight, Request, Servers};
 use terms::grouped;
-use verdict::{Judgement, Verdict};
+use verdict::Judgement;
 
 use crate::arguments::{HostLossName, RunArguments};
 use crate::command::{check, hosts};
 use crate::complaint::Complaint;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::progress::Progress;
 use crate::scraped::{OfRun, Scraped};
 use crate::served::{self, ServedStudy};
@@ -132,15 +132,11 @@ fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, is_hollow: bool) -> Ex
         Gate::Invariants => kind != ClaimKind::Finding,
         Gate::Everything => true,
     };
-    let gated = || judgement.claims.iter().filter(|claim| counts(claim.kind));
-    if gated().any(|claim| claim.verdict == Verdict::DoesNotHold) {
-        Exit::DoesNotHold
-    } else if gated().any(|claim| claim.verdict == Verdict::CannotTell)
-        || (gate != Gate::Open && (is_hollow || !judgement.against.is_empty()))
-    {
-        Exit::CannotTell
-    } else {
-        Exit::Done
+    match exit::of_claims(judgement.claims.iter().filter(|claim| counts(claim.kind))) {
+        Exit::Done if gate != Gate::Open && (is_hollow || !judgement.against.is_empty()) => {
+            Exit::CannotTell
+        }
+        exit => exit,
     }
 }
 
@@ -229,6 +225,10 @@ fn smaller_profile(arguments: &RunArguments) -> Option<String> {
 fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Request, Complaint> {
     let opened = records::open(directory)?;
     let header = opened.reader.header();
+    if header.comparison.is_some() {
+        let what = format!("{} is a comparison, and no run goes on with it", directory.display());
+        return Err(Complaint::new(what).hinted(Some(format!("compare again: {}", header.again))));
+    }
     let folder: Folder = opened.reader.folder().clone();
     let request = Request {
         folder,
@@ -315,7 +315,7 @@ fn again(found: &Found, arguments: &RunArguments, profile: Profile, seed: u64) -
 #[cfg(test)]
 mod tests {
     use spec::Rank;
-    use verdict::{ClaimVerdict, Measured};
+    use verdict::{ClaimVerdict, Measured, Verdict};
 
     use super::*;
 

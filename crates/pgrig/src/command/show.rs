@@ -3,7 +3,7 @@
 use std::fs::DirEntry;
 use std::path::Path;
 
-use record::{Comparison, RunState, comparison};
+use record::RunState;
 use serde_json::{Value, json};
 use verdict::{ClaimVerdict, Figures, Judgement, Noise, Source};
 
@@ -17,15 +17,6 @@ use crate::{compared, records, summary, terminal};
 pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let directory = &arguments.directory;
     arguments.exchange.check()?;
-    if comparison::is_comparison(directory) {
-        let found = Comparison::open(directory)?;
-        match arguments.json {
-            true => terminal::result(found.json()),
-            false => compared::print(&found),
-        }
-        arguments.exchange.write_comparison(&found)?;
-        return Ok(Exit::Done);
-    }
     if !record::is_record(directory) {
         return list(directory);
     }
@@ -35,20 +26,34 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
         let value = json(&opened, &judgement);
         terminal::json(&value);
     } else {
-        summary::print(&judgement);
-        summary::print_missed_rates(&opened.study, opened.reader.trials());
-        summary::print_explored(opened.reader.trials());
-        if opened.reader.header().state == RunState::Interrupted {
+        print(&opened, &judgement);
+        let header = opened.reader.header();
+        if header.state == RunState::Interrupted && header.comparison.is_none() {
             let directory = directory.display();
             terminal::narrate(format_args!(
                 "interrupted; go on with: pgrig run --resume {directory}"
             ));
         }
     }
-    if arguments.exchange.is_asked() {
-        arguments.exchange.write(&records::results(&opened)?)?;
-    }
+    arguments.exchange.write(&opened)?;
     Ok(Exit::Done)
+}
+
+/// Prints the answer and what it rests on.
+pub(crate) fn print(opened: &Opened, judgement: &Judgement) {
+    let comparison = opened.reader.header().comparison.as_ref();
+    if let Some(comparison) = comparison {
+        compared::print_sides(comparison);
+    }
+    summary::print(judgement);
+    summary::print_missed_rates(&opened.study, opened.reader.trials());
+    summary::print_explored(opened.reader.trials());
+    if let Some(comparison) = comparison {
+        for paired in opened.reader.pairs() {
+            compared::print(comparison, paired);
+        }
+        compared::print_notes(&opened.reader.header().notes);
+    }
 }
 
 /// The records in a folder; of a file, what to name instead.
@@ -63,16 +68,16 @@ fn list(directory: &Path) -> Result<Exit, Complaint> {
     // A link may lead to a record that is not of this folder.
     let is_folder = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
     let mut paths: Vec<_> = entries.filter(is_folder).map(|entry| entry.path()).collect();
-    paths.retain(|path| record::is_record(path) || comparison::is_comparison(path));
+    paths.retain(|path| record::is_record(path));
     paths.sort();
     if paths.is_empty() {
         // Says what is wrong with it.
         records::open(directory)?;
     }
     for path in &paths {
-        if comparison::is_comparison(path) {
-            let found = Comparison::open(path)?;
-            terminal::result(format_args!("{}  {}", path.display(), found.answer));
+        if record::Header::read(path)?.comparison.is_some() {
+            let answer = records::open(path)?.judge().answer;
+            terminal::result(format_args!("{}  {answer}", path.display()));
             continue;
         }
         let reader = record::Reader::open(path)?;
@@ -91,7 +96,8 @@ fn list(directory: &Path) -> Result<Exit, Complaint> {
     Ok(Exit::Done)
 }
 
-fn json(opened: &Opened, judgement: &Judgement) -> Value {
+/// The same for programs.
+pub(crate) fn json(opened: &Opened, judgement: &Judgement) -> Value {
     let header = opened.reader.header();
     let missed = verdict::missed_rates(&opened.study, opened.reader.trials());
     let missed = missed.iter().map(|one| {
@@ -141,6 +147,8 @@ fn json(opened: &Opened, judgement: &Judgement) -> Value {
         "claims": claims,
         "rates_not_reached": missed.collect::<Vec<_>>(),
         "discarded": discarded.collect::<Vec<_>>(),
+        "comparison": header.comparison,
+        "pairs": opened.reader.pairs(),
     })
 }
 

@@ -119,11 +119,10 @@ fn the_steps_build_compare_and_leave_a_summary() {
     for name in outputs.keys() {
         assert!(declared("outputs").contains(&(*name).to_owned()), "{name} is not declared");
     }
-    for name in ["junit.xml", "record/report.html", "record/comparison.json"] {
+    for name in ["junit.xml", "record/report.html", "record/record.json"] {
         assert!(desk.path("pgrig-compare").join(name).is_file(), "{name}");
     }
-    let record =
-        std::fs::read_to_string(desk.path("pgrig-compare/record/comparison.json")).unwrap();
+    let record = std::fs::read_to_string(desk.path("pgrig-compare/record/record.json")).unwrap();
     assert!(record.contains(&format!("\"bin\": \"{bin}\"")), "{record}");
 
     let (step, code, said) = run(&desk, &[pgrig, ("b-build", "echo /nowhere")]);
@@ -318,9 +317,10 @@ fn an_extension_is_built_for_both_sides_and_head_is_found_slower() {
     // The gate closes: hundreds of times the work is found on a busy machine, too.
     assert_eq!((step.as_str(), code), ("Compare", Some(4)), "{said}");
     assert!(said.contains("B is slower: 0."), "{said}");
-    let record = desk.path("pgrig-compare/record/comparison.json");
+    let record = desk.path("pgrig-compare/record/record.json");
     let record: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(record).unwrap()).unwrap();
+    let record = &record["comparison"];
     for (side, folder) in [("a", "base"), ("b", "extension")] {
         let bin = record[side]["bin"].as_str().expect("a folder");
         assert!(Path::new(bin).starts_with(desk.path(folder)), "{side}: {bin}");
@@ -357,7 +357,7 @@ fn without_a_program_the_action_builds_its_own() {
     let (step, code, said) = run_in(&desk.path("action"), &desk, &inputs);
     assert_eq!((step.as_str(), code), ("Compare", Some(0)), "{said}");
     assert!(desk.path("action/target/release/pgrig").is_file(), "{said}");
-    assert!(desk.path("pgrig-compare/record/comparison.json").is_file(), "{said}");
+    assert!(desk.path("pgrig-compare/record/record.json").is_file(), "{said}");
 
     // The repository has such a program, and its lock file is up to date.
     let manifest = repository().join("Cargo.toml").display().to_string();

@@ -41,15 +41,18 @@ fn a_slower_side_fails_the_gate_and_its_record_is_told_to_other_programs() {
     let said = desk.pgrig(&arguments).ended(4);
     assert!(said.out.starts_with("A: as it is. B: slower.sql.\n"), "{}", said.out);
     assert!(said.out.contains("\nB is slower: 0."), "{}", said.out);
-    assert!(said.out.contains("\nOne half of A's blocks against the other half"), "{}", said.out);
+    assert!(said.out.contains("\n  one half of A's blocks against the other half"), "{}", said.out);
     let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    let tps = &json["figures"][0];
+    crate::schemas::check("show", &json);
+    let claim = &json["claims"][0];
+    assert_eq!([&claim["verdict"], &claim["expected"]], ["does not hold", "≥ 0.8333"]);
+    let tps = &json["pairs"][0]["figures"][0];
     assert_eq!((&tps["metric"], &tps["verdict"]), (&"throughput".into(), &"worse".into()));
     let bound = |name: &str| tps["b_over_a"][name].as_f64().expect(name);
     assert!(0.0 < bound("lower") && bound("upper") < 0.8, "{tps}");
-    assert_eq!(json["b"]["sql"], "slower.sql");
-    assert_eq!(json["data"], "copied");
+    assert_eq!(json["comparison"]["b"]["sql"], "slower.sql");
+    assert_eq!(json["comparison"]["data"], "copied");
     let transactions = said.out.lines().find(|line| line.contains("throughput, 1/s"));
     assert!(transactions.is_some_and(|line| line.ends_with("worse")), "{}", said.out);
     is_told(&desk);
@@ -59,13 +62,18 @@ fn a_slower_side_fails_the_gate_and_its_record_is_told_to_other_programs() {
 fn is_told(desk: &Desk) {
     let figures = std::fs::read_to_string(desk.path("compare.prom")).unwrap();
     assert!(figures.contains("\npgrig_compare_ratio{figure=\"throughput\",bound=\"point\"} 0."));
-    let record = std::fs::read_to_string(desk.path("record/comparison.json")).unwrap();
-    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
-    crate::schemas::check("comparison", &record);
-    assert_eq!(record["plans"][0]["statement"], "SELECT work();", "{}", record["plans"]);
-    assert!(record["background"][1]["idle_cpus"].is_number(), "{}", record["background"]);
+    crate::schemas::check_record(&desk.path("record"));
+    let pairs = std::fs::read_to_string(desk.path("record/pairs/01-B-A-load.json")).unwrap();
+    let pairs: serde_json::Value = serde_json::from_str(&pairs).unwrap();
+    assert_eq!(pairs["plans"][0]["statement"], "SELECT work();", "{}", pairs["plans"]);
+    assert!(pairs["background"][1]["idle_cpus"].is_number(), "{}", pairs["background"]);
     let junit = std::fs::read_to_string(desk.path("first.xml")).expect("the JUnit file");
-    assert!(junit.contains(r#"name="throughput"><failure message="B ÷ A: 0."#), "{junit}");
+    let case = r#"name="throughput of B is that of A within 20 %, or better"><failure message="#;
+    assert!(junit.contains(&format!("{case}\"does not hold: 0.")), "{junit}");
+    assert!(
+        junit.contains(r#"name="no more transactions of B fail than of A"><system-out>holds"#),
+        "{junit}"
+    );
 
     let mut show = desk.command(&["show", "record", "--github-summary", "--junit", "second.xml"]);
     show.args(["--benchmark-action", "action", "--bencher", "bencher.json", "--github-output"]);
@@ -78,7 +86,7 @@ fn is_told(desk: &Desk) {
     assert!(outputs.contains("\nlow=0.") && outputs.contains("\nhigh=0."), "{outputs}");
     assert_eq!(std::fs::read_to_string(desk.path("second.xml")).unwrap(), junit);
     let summary = std::fs::read_to_string(desk.path("summary.md")).unwrap();
-    assert!(summary.contains("| ❌ | throughput |"), "{summary}");
+    assert!(summary.contains("| ❌ | throughput of B"), "{summary}");
     assert_eq!(std::fs::read_to_string(desk.path("comment.md")).unwrap(), summary);
     let read = |name: &str| -> serde_json::Value {
         serde_json::from_str(&std::fs::read_to_string(desk.path(name)).unwrap()).unwrap()
@@ -92,6 +100,10 @@ fn is_told(desk: &Desk) {
 
     let said = desk.pgrig(&["report", "record"]).ended(0);
     assert_eq!(said.out, "record/report.html\n");
+    let page = std::fs::read_to_string(desk.path("record/report.html")).unwrap();
+    assert!(page.contains("In pairs: B ÷ A, load") && page.contains("SELECT work();"), "the page");
+    let differs = desk.pgrig(&["diff", "record", "record"]).ended(0);
+    assert!(differs.out.contains("B ÷ A, load  tps"), "{}", differs.out);
     let listed = desk.pgrig(&["show", "."]).ended(0);
     assert!(listed.out.contains("record  B is slower"), "{}", listed.out);
     let mut show = desk.command(&["show", "record", "--github-summary"]);
@@ -176,9 +188,9 @@ fn sides_with_a_rate_are_told_apart_by_their_latency() {
     assert!(said.out.contains("\nB is slower at 200 transactions a second: "), "{}", said.out);
     let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(json["rate"], 200.0);
+    assert_eq!(json["comparison"]["rate"], 200.0);
     for side in ["a", "b"] {
-        let tps = json["figures"][0][side].as_f64().expect("throughput");
+        let tps = json["pairs"][0]["figures"][0][side].as_f64().expect("throughput");
         assert!((170.0..230.0).contains(&tps), "side {side} did {tps} transactions a second");
     }
 }
@@ -204,13 +216,14 @@ fn an_interrupted_comparison_keeps_what_it_has() {
     assert_eq!(shown.out, out, "the record says the same");
     assert!(desk.path("record/report.html").is_file());
 
-    let said = desk.pgrig(&["diff", "record", "record"]).ended(1);
-    let why = "record is the record of a comparison, not of a study";
-    assert!(said.err.contains(why) && said.err.contains("pgrig show record"), "{}", said.err);
-    let record = std::fs::read_to_string(desk.path("record/comparison.json")).unwrap();
-    let mut record: serde_json::Value = serde_json::from_str(&record).unwrap();
-    record["figures"] = serde_json::json!([]);
-    desk.write("record/comparison.json", &record.to_string());
+    let said = desk.pgrig(&["run", "--resume", "record"]).ended(1);
+    let why = "record is a comparison, and no run goes on with it";
+    assert!(said.err.contains(why) && said.err.contains("pgrig compare --self"), "{}", said.err);
+    let place = "record/pairs/01-B-A-load.json";
+    let pairs = std::fs::read_to_string(desk.path(place)).unwrap();
+    let mut pairs: serde_json::Value = serde_json::from_str(&pairs).unwrap();
+    pairs["figures"] = serde_json::json!([]);
+    desk.write(place, &pairs.to_string());
     let said = desk.pgrig(&["history", "add", "record"]).ended(1);
     assert!(said.err.contains("record has no figure with an interval"), "{}", said.err);
     assert!(!desk.path("history.jsonl").exists(), "nothing was added");
@@ -248,7 +261,7 @@ fn a_side_that_dies_is_named_and_what_was_measured_counts() {
     assert_eq!(child.wait().unwrap().code(), Some(2), "{told:?}");
     assert!(out.contains("a client of side B failed after"), "{out}");
     assert!(out.contains("administrator command"), "{out}");
-    assert!(desk.path("record/comparison.json").is_file());
+    assert!(desk.path("record/pairs/01-B-A-load.json").is_file());
     crate::python::reads(&desk, "test_comparison.py", "PGRIG_COMPARISON", "record");
 }
 
@@ -423,7 +436,7 @@ fn a_profile_shows_where_the_time_goes() {
     let more = ["--max-time", "20s", "--profile", "--out", "found"];
     desk.pgrig(&[&sides[..], &more].concat()).ended(0);
     let read = |name: &str| std::fs::read_to_string(desk.path("found").join(name)).unwrap();
-    let (a, b) = (read("profile-a.folded"), read("profile-b.folded"));
+    let (a, b) = (read("pairs/01-B-A-load-a.folded"), read("pairs/01-B-A-load-b.folded"));
     assert!(b.contains("md5_text") && !a.contains("md5_text"), "{b}");
     let page = read("report.html");
     assert!(page.contains("md5_text") && page.contains("red: more than on A"));

@@ -2,38 +2,75 @@
 
 use std::process::Command;
 
-use record::Conditions;
-use record::comparison::{Background, Instances};
+use record::comparison::{Comparison, Figure, Metric, Ratio, Shown, Verdict};
+use record::{Ending, Fact, Header, Moment, Paired, RunState, Writer};
+use spec::Folder;
 
 use crate::Desk;
 
 /// A record of a comparison with this throughput of B ÷ A.
 fn write_record(desk: &Desk, name: &str, time: &str, ratio: f64) {
-    let figure = |metric: &str, value: f64| {
-        serde_json::json!({
-            "metric": metric, "unit": "1/s", "a": 1000.0, "b": 1000.0 * value,
-            "b_over_a": {
-                "value": value, "lower": value - 0.01, "upper": value + 0.01,
-                "confidence": 0.975, "n": 100, "method": "confidence sequence",
-            },
-            "verdict": "cannot_tell", "deciding": true,
-        })
+    let figure = |metric: Metric, value: f64| Figure {
+        metric,
+        unit: metric.unit().to_owned(),
+        a: 1000.0,
+        b: 1000.0 * value,
+        b_over_a: Some(Ratio {
+            value,
+            lower: value - 0.01,
+            upper: value + 0.01,
+            confidence: 0.975,
+            n: 100,
+            method: "confidence sequence".to_owned(),
+        }),
+        verdict: Verdict::CannotTell,
+        deciding: true,
     };
-    let side = serde_json::json!({
-        "version": "15.20", "bin": null, "server": null, "settings": [], "sql": null,
-    });
-    let record = serde_json::json!({
-        "format": 2, "pgrig": "0.1.0", "started_at": time, "command": "pgrig compare",
-        "commit": null, "workload": "", "answer": "Cannot tell.", "a": side, "b": side, "self": true,
-        "set": [], "data": "copied", "clients": 1, "block_ms": 200, "rest_ms": 5, "pairs": 200,
-        "seconds": 40.0, "threshold": 0.03, "confidence": 0.95, "seed": 1, "stop": "time",
-        "figures": [figure("throughput", ratio), figure("p99", 1.0)],
-        "decides": ["throughput", "p99"], "instances": Instances::default(),
-        "background": <[Background; 2]>::default(), "conditions": Conditions::default(),
-        "waits": [], "plans": [], "notes": [], "doubts": [],
-        "facts": [{ "group": "machine", "name": "processor", "value": "one" }],
-    });
-    desk.write(&format!("{name}/comparison.json"), &record.to_string());
+    let decides = Metric::DECIDING.to_vec();
+    let comparison = Comparison { threshold: 0.03, decides, ..Comparison::default() };
+    let processor =
+        Fact { group: "machine".into(), name: "processor".into(), value: "one".to_owned() };
+    let header = Header {
+        format: record::FORMAT,
+        pgrig: "0.1.0".to_owned(),
+        study: "compare".to_owned(),
+        profile: "quick".to_owned(),
+        seed: 1,
+        rounds: None,
+        only: None,
+        again: "pgrig compare".to_owned(),
+        started_at: time.to_owned(),
+        ended_at: None,
+        state: RunState::Done,
+        plan: Vec::new(),
+        facts: vec![processor],
+        notes: Vec::new(),
+        comparison: Some(comparison),
+    };
+    let study = "question = \"?\"\n[variants.A]\n[variants.B]\n[workloads.load]\n\
+                 builtin = \"select-only\"\n[scenarios.load]\nrun = [\"load\"]\n";
+    let files = [("study.toml".to_owned(), study.to_owned())].into();
+    let folder = Folder { name: "compare".to_owned(), files, is_private: false };
+    let figures = vec![figure(Metric::Throughput, ratio), figure(Metric::P99, 1.0)];
+    let paired = Paired {
+        number: 1,
+        attempt: 1,
+        above: "B".to_owned(),
+        below: "A".to_owned(),
+        scenario: "load".to_owned(),
+        below_scenario: None,
+        axes: Default::default(),
+        below_axes: None,
+        ending: Ending::Done,
+        started_at: time.to_owned(),
+        began: Moment(0),
+        ended: Moment(1),
+        precision: 0.01,
+        series: Vec::new(),
+        shown: Shown { pairs: 200, figures, ..Shown::default() },
+    };
+    let writer = Writer::create(&desk.path(name), header, &folder).expect("a record");
+    writer.add_pairs(&paired).expect("added");
 }
 
 /// Forty days with little noise, on the last fifteen of which B is 7 % slower.

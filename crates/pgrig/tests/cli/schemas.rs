@@ -28,17 +28,20 @@ pub(crate) fn check_record(record: &Path) {
             check("trial", &read(&file));
         }
     }
+    let pairs = std::fs::read_dir(record.join("pairs")).into_iter().flatten();
+    for file in pairs.map(|entry| entry.expect("pairs").path()) {
+        if file.extension().is_some_and(|extension| extension == "json") {
+            check("pairs", &read(&file));
+        }
+    }
 }
 
-/// The page on what stays has the formats that are written.
+/// The page on what stays has the format that is written.
 #[test]
-fn the_page_on_stability_names_the_formats() {
+fn the_page_on_stability_names_the_format() {
     let page = include_str!("../../../../docs/stability.md");
-    let formats = [("record", record::FORMAT), ("comparison", record::comparison::FORMAT)];
-    for (file, format) in formats {
-        let row = format!("| `{file}.json` | {format} |\n");
-        assert!(page.contains(&row), "docs/stability.md lacks {row}");
-    }
+    let row = format!("| `record.json` | {} |\n", record::FORMAT);
+    assert!(page.contains(&row), "docs/stability.md lacks {row}");
 }
 
 /// The inventory of the manual.

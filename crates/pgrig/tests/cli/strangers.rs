@@ -51,7 +51,6 @@ fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
     check("record/record.json", &["show", "record"]);
     check("record/record.json", &["report", "record"]);
     check("record/record.json", &["run", "--resume", "record"]);
-    check("record/comparison.json", &["show", "record"]);
     check("record/study.toml", &["check", "record"]);
     check("history.jsonl", &["history", "show"]);
 }

@@ -56,9 +56,10 @@ fn a_variant_is_compared_with_another() {
         assert!(said.out.contains(&format!("\n{verdict}")), "{sides:?}: {}", said.out);
         let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
         let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-        assert_eq!([&json["a"]["variant"], &json["b"]["variant"]], variants);
-        assert_eq!((&json["point"]["scenario"], &json["clients"]), (&"reads".into(), &2.into()));
-        assert_eq!(json["point"]["axes"]["clients"], "2");
+        let (found, pairs) = (&json["comparison"], &json["pairs"][0]);
+        assert_eq!([&found["a"]["variant"], &found["b"]["variant"]], variants);
+        assert_eq!((&pairs["scenario"], &pairs["clients"]), (&"reads".into(), &2.into()));
+        assert_eq!(found["point"]["axes"]["clients"], "2");
     };
     // By the name of the option that speaks of topologies, too.
     let heavier = ["--a-topology", "light", "--b-variant", "heavy"];

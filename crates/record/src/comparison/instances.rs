@@ -162,6 +162,13 @@ impl Instances {
         words
     }
 
+    /// By how much the logarithm of a ratio may be off for good, because the servers were never restarted; 0
+    /// where they were, and every interval contains it.
+    #[must_use]
+    pub fn lasting(&self, metric: Metric) -> f64 {
+        if self.renewal == Renewal::Kept { self.floor(metric).ln_1p() } else { 0.0 }
+    }
+
     /// The smallest share by which sides may be said to differ, or within which to be equal.
     #[must_use]
     pub fn floor(&self, metric: Metric) -> f64 {

@@ -59,17 +59,23 @@ impl Metric {
     /// The figure of pairs that is meant by a metric of the catalogue.
     #[must_use]
     pub fn of(metric: &spec::Metric) -> Option<Metric> {
+        Metric::ALL.into_iter().find(|one| one.catalogued() == Some(metric))
+    }
+
+    /// The metric of the catalogue that it is; none where no claim can speak of it.
+    #[must_use]
+    pub fn catalogued(self) -> Option<&'static spec::Metric> {
         use spec::metrics::{
             LATENCY_P50_MS, LATENCY_P95_MS, LATENCY_P99_MS, SERVER_CPU_US_PER_TX, TPS,
         };
-        let known = [
-            (&TPS, Metric::Throughput),
-            (&LATENCY_P50_MS, Metric::P50),
-            (&LATENCY_P95_MS, Metric::P95),
-            (&LATENCY_P99_MS, Metric::P99),
-            (&SERVER_CPU_US_PER_TX, Metric::Cpu),
-        ];
-        known.into_iter().find(|(one, _)| *one == metric).map(|(_, found)| found)
+        match self {
+            Metric::Throughput => Some(&TPS),
+            Metric::P50 => Some(&LATENCY_P50_MS),
+            Metric::P95 => Some(&LATENCY_P95_MS),
+            Metric::P99 => Some(&LATENCY_P99_MS),
+            Metric::Cpu => Some(&SERVER_CPU_US_PER_TX),
+            _ => None,
+        }
     }
 
     /// Its name in files: `throughput`, `p99`.
@@ -166,6 +172,16 @@ impl Metric {
             Metric::P95 => Some(0.95),
             Metric::P99 => Some(0.99),
             _ => None,
+        }
+    }
+
+    /// Transactions of each side that a unit of observation needs: with fewer than 20 beyond a quantile, it
+    /// is close to the maximum and jumps. Of few transactions the median is no extreme one.
+    #[must_use]
+    pub fn samples_min(self) -> u64 {
+        match self.quantile() {
+            Some(quantile) if quantile > 0.5 => (20.0 / (1.0 - quantile)).round() as u64,
+            _ => 1,
         }
     }
 }

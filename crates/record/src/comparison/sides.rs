@@ -19,12 +19,6 @@ pub(super) fn words(found: &Comparison) -> Vec<String> {
             "pgrig has set on both: {set}. Everything else is the server's default."
         ));
     }
-    if let Some(identical) = &found.shown.identical {
-        words.push(format!(
-            "One half of A's blocks against the other half: throughput {}.",
-            identical.words()
-        ));
-    }
     words
 }
 

@@ -22,6 +22,7 @@ pub(crate) fn header() -> Header {
         plan: vec![planned(1)],
         facts: Vec::new(),
         notes: Vec::new(),
+        comparison: None,
     }
 }
 

@@ -6,10 +6,11 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::planned;
+use record::comparison::{Background, Comparison, Look, Metric, Profile, Shown};
 use record::{
     Counts, Ending, Fact, Fault, Finished, Header, Interval, Mark, MarkKind, Moment, Note,
-    NoteKind, Phase, PublishedWay, Reader, RunState, Sample, Trial, VoidKind, Window,
-    WorkloadResult, Writer,
+    NoteKind, Paired, Phase, PublishedWay, Reader, RunState, Sample, Series, Trial, VoidKind,
+    Window, WorkloadResult, Writer,
 };
 use spec::Folder;
 use stats::Latency;
@@ -404,4 +405,49 @@ fn what_takes_more_memory_than_any_run_is_refused_with_its_place() {
         trial.to_string()
     };
     check("trial.json", &names, "bytes of memory");
+}
+
+#[test]
+fn a_comparison_is_a_record_of_pairs() {
+    let runs = tempfile::tempdir().unwrap();
+    let comparison = Comparison { name: Some("selects".to_owned()), ..Comparison::default() };
+    let header = Header { comparison: Some(comparison), ..header() };
+    let folded = ["postgres;main 70\n", "postgres;main 80\n"].map(str::to_owned);
+    let ratios = BTreeMap::from([(Metric::Throughput, [0.9, 0.8, 1.0])]);
+    let look = Look {
+        pairs: 4,
+        seconds: 1.0,
+        segment: Some(0.9),
+        is_exchanged: true,
+        ratios,
+        background: [Background { checkpoints: 1, ..Background::default() }; 2],
+    };
+    let paired = Paired {
+        number: 1,
+        attempt: 1,
+        above: "B".to_owned(),
+        below: "A".to_owned(),
+        scenario: "read".to_owned(),
+        below_scenario: None,
+        axes: BTreeMap::new(),
+        below_axes: None,
+        ending: Ending::Done,
+        started_at: "2026-11-21T10:00:01Z".to_owned(),
+        began: Moment(1),
+        ended: Moment(2),
+        precision: 0.01,
+        series: vec![Series::new(Metric::Throughput, vec![9.0], vec![10.0])],
+        shown: Shown {
+            profile: Some(Profile { seconds: 60.0, folded }),
+            looks: vec![look],
+            ..Shown::default()
+        },
+    };
+    let writer = Writer::create_below(runs.path(), header.clone(), &folder()).unwrap();
+    writer.add_pairs(&paired).unwrap();
+    let directory = runs.path().join("2026-11-21-compare-1");
+    assert_eq!(writer.directory(), directory);
+    let reader = Reader::open(&directory).unwrap();
+    assert_eq!((reader.header(), reader.pairs()), (&header, &[paired][..]));
+    assert_eq!(Header::read(&directory).unwrap(), header);
 }

@@ -155,6 +155,7 @@ pub(crate) fn header(study: &Study, trials: &[Finished]) -> Header {
             fact("PostgreSQL", "installed at", "/usr/lib/postgresql/15/bin"),
         ],
         notes: Vec::new(),
+        comparison: None,
     }
 }
 

@@ -35,6 +35,12 @@ builtin = "select-only"
 run = ["load"]
 "#;
 
+/// The folder of its study.
+pub(super) fn folder() -> Folder {
+    let files = [(Folder::STUDY.to_owned(), STUDY.to_owned())].into();
+    Folder { name: "compare".to_owned(), files, is_private: false }
+}
+
 impl Options {
     /// Checks that the options fit a comparison, and each side the ground that it stands on.
     pub(super) fn check(&self, request: &Versus) -> Result<(), Error> {
@@ -80,9 +86,7 @@ impl Options {
 
     /// The study. Settings of a side win over pgrig's; a server of the user's gets none of them.
     pub(super) fn study(&self, request: &Versus) -> Study {
-        let files = [(Folder::STUDY.to_owned(), STUDY.to_owned())].into();
-        let folder = Folder { name: "compare".to_owned(), files, is_private: false };
-        let mut study = Study::parse(&folder, Profile::Quick).expect("the text is a study");
+        let mut study = Study::parse(&folder(), Profile::Quick).expect("the text is a study");
         for (point, side) in study.points.iter_mut().zip(&request.sides) {
             let is_ours = side.conninfo.is_none();
             for node in point.topology.nodes.iter_mut().filter(|_| is_ours) {

@@ -2,18 +2,18 @@
 //! at one point, or what the options of the command say of it.
 
 mod choice;
+mod found;
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use compare::{Common, SIDES, Subject};
+use compare::{Common, SIDES};
 use import::{Cache, Source};
 use lab::Installation;
 use load::Control;
-use record::Comparison;
-use record::comparison::{DataOrigin, Point as PointFacts, Renewal, Side as SideFacts};
+use record::comparison::{DataOrigin, Point as PointFacts, Renewal};
 use site::{DataError, Site, SitePlan};
-use spec::{Reset, Study, Unfit};
+use spec::{Folder, Reset, Study, Unfit};
 
 use crate::error::{Error, SidesError};
 use crate::facts;
@@ -21,13 +21,14 @@ use crate::fit::estimate;
 use crate::fit::has::Has;
 use crate::fit::preflight::Preflight;
 use crate::pairs::both::Grounds;
-use crate::pairs::options::Options;
+use crate::pairs::options::{self, Options};
 use crate::pairs::side::SideOptions;
 use crate::pairs::standing::{Stand, Standing};
 use crate::trial::load_plan;
 use crate::trial::ready;
 
 pub use choice::Choice;
+pub use found::Found;
 
 /// A comparison of two sides.
 #[derive(Clone, Debug)]
@@ -51,9 +52,20 @@ pub struct Versus {
 #[derive(Clone, Debug)]
 pub enum Asked {
     /// Points of a study, whose servers differ as well.
-    Study(Box<Study>, Choice),
+    Study(Box<Variants>),
     /// pgbench's options.
     Options(Box<Options>),
+}
+
+/// Two points of a study.
+#[derive(Clone, Debug)]
+pub struct Variants {
+    /// The study's folder.
+    pub folder: Folder,
+    /// The study.
+    pub study: Study,
+    /// The choice of its points.
+    pub choice: Choice,
 }
 
 /// What was made of a request before anything is built.
@@ -62,6 +74,8 @@ pub(super) struct Two {
     pub(super) study: Study,
     /// Names of the variants that they were, and the point.
     point: Option<([String; 2], PointFacts)>,
+    /// The folder that the record keeps.
+    folder: Folder,
     /// PostgreSQL of each side's servers; none of the user's.
     pub(super) installations: [Option<Installation>; 2],
 }
@@ -72,7 +86,7 @@ pub fn versus(
     request: &Versus,
     control: &Control,
     observe: &mut dyn FnMut(compare::Event<'_>),
-) -> Result<Comparison, Error> {
+) -> Result<Found, Error> {
     let two = request.two()?;
     let study = &two.study;
     let began = Instant::now();
@@ -139,8 +153,11 @@ pub fn versus(
             Asked::Options(options) => vec![options.workload(standing, &request.sides[side])],
         }
     });
-    let subject = request.subject(&two, servers, data);
-    Ok(compare::measure(subject, &mut stand, workloads, lanes, &request.common, control, observe)?)
+    let (rate, facts) = (compare::rate(&workloads[0]), facts::machine(&std::env::temp_dir()));
+    let compared =
+        compare::measure(&mut stand, workloads, lanes, &request.common, control, observe)?;
+    let comparison = request.comparison(&two, servers, data, rate, &compared);
+    Ok(request.found(&two, comparison, facts, compared))
 }
 
 fn of_script(side: &'static str) -> impl FnOnce(DataError) -> Error {
@@ -164,20 +181,20 @@ impl Versus {
 
     fn two(&self) -> Result<Two, Error> {
         let [a, b] = &self.sides;
-        let (mut study, point) = match &self.asked {
-            Asked::Study(study, choice) => {
-                let points = choice.points(study)?;
+        let (mut study, folder, point) = match &self.asked {
+            Asked::Study(of) => {
+                let points = of.choice.points(&of.study)?;
                 let differs = (points[0] != points[1]).then_some("a variant");
                 self.check_difference(differs.or_else(|| a.difference(b)))?;
-                let (study, point) = self.two_points(study, points);
-                (study, Some(point))
+                let (study, point) = self.two_points(&of.study, points);
+                (study, of.folder.clone(), Some(point))
             }
             Asked::Options(options) => {
                 if a.conninfo == b.conninfo {
                     self.check_difference(a.difference(b))?;
                 }
                 options.check(self)?;
-                (options.study(self), None)
+                (options.study(self), options::folder(), None)
             }
         };
         for point in &mut study.points {
@@ -195,7 +212,7 @@ impl Versus {
         let installations = [find(a)?, find(b)?];
         self.check_files(&installations)?;
         fit(&study, &installations)?;
-        Ok(Two { study, point, installations })
+        Ok(Two { study, point, folder, installations })
     }
 
     /// Checks that sides that differ in this option, or in none, can be compared.
@@ -244,45 +261,13 @@ impl Versus {
             scenario: name.scenario.clone(),
             axes: name.axes.iter().cloned().collect(),
         };
-        let side = |side: usize| {
-            let mut point = study.points[points[side]].clone();
-            SIDES[side].clone_into(&mut point.name.variant);
+        let mut study = study.versus(points, SIDES);
+        for (point, side) in study.points.iter_mut().zip(&self.sides) {
             for node in point.topology.nodes.iter_mut().filter(|node| node.is_postgres()) {
-                node.settings.extend(self.sides[side].settings.iter().cloned());
+                node.settings.extend(side.settings.iter().cloned());
             }
-            point
-        };
-        let study = Study { points: vec![side(0), side(1)], claims: Vec::new(), ..study.clone() };
-        (study, (variants, facts))
-    }
-
-    /// The description of the sides for the record.
-    fn subject(
-        &self,
-        two: &Two,
-        servers: [(String, Option<String>); 2],
-        data: DataOrigin,
-    ) -> Subject {
-        let of_side = |side: usize| SideFacts {
-            variant: two.point.as_ref().map(|(variants, _)| variants[side].clone()),
-            version: servers[side].0.clone(),
-            bin: two.installations[side].as_ref().map(|one| one.bin().display().to_string()),
-            server: servers[side].1.clone(),
-            settings: self.sides[side].settings.clone(),
-            sql: self.sides[side].sql.as_ref().map(|path| path.display().to_string()),
-        };
-        let (workload, set) = match &self.asked {
-            Asked::Study(..) => Default::default(),
-            Asked::Options(options) => (options.words.clone(), options.set(&self.sides)),
-        };
-        Subject {
-            sides: [of_side(0), of_side(1)],
-            data,
-            point: two.point.as_ref().map(|(_, point)| point.clone()),
-            workload,
-            set,
-            facts: facts::machine(&std::env::temp_dir()),
         }
+        (study, (variants, facts))
     }
 }
 

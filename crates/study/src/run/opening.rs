@@ -90,6 +90,7 @@ fn header(request: &Request, trials: &[Planned], facts: Vec<Fact>, notes: Vec<St
         plan: plan.collect(),
         facts,
         notes,
+        comparison: None,
     }
 }
 

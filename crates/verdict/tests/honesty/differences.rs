@@ -85,7 +85,7 @@ fn two_records_of_the_same_rarely_differ() {
             let study = study.clone().with_seed(seed);
             let [before, after] = [seed ^ 0xb0, seed ^ 0xaf7e_0000]
                 .map(|seed| run(&study, &mut kind.start(seed), |_| 1.0));
-            let side = |trials| Side { header: &header, study: &study, trials };
+            let side = |trials| Side { header: &header, study: &study, trials, pairs: &[] };
             let diff = diff(side(&before), side(&after));
             wrong += usize::from(diff.count(Change::More) + diff.count(Change::Less) > 0);
         }
@@ -111,5 +111,6 @@ pub(crate) fn header() -> Header {
         plan: Vec::new(),
         facts: Vec::new(),
         notes: Vec::new(),
+        comparison: None,
     }
 }

@@ -99,7 +99,7 @@ fn studies_of_real_trials_of_the_same_rarely_find_a_difference() {
             wrong += any(|claim| claim.verdict);
             alone += any(|claim| claim.alone);
             let others = resampled(&study, &measured, Draw::Any, seed ^ 0xd1ff);
-            let side = |trials| Side { header: &header, study: &study, trials };
+            let side = |trials| Side { header: &header, study: &study, trials, pairs: &[] };
             let diff = diff(side(&trials), side(&others));
             differs += usize::from(diff.count(Change::More) + diff.count(Change::Less) > 0);
         }

@@ -1,9 +1,12 @@
 //! Two records side by side.
 
+use record::Series;
+use record::comparison::Metric;
+
 use super::*;
 
 /// A header of a run on some PostgreSQL, which takes a time of its own.
-fn header(version: &str) -> Header {
+pub(super) fn header(version: &str) -> Header {
     let fact = |group: &str, name: &str, value: String| Fact {
         group: group.to_owned(),
         name: name.to_owned(),
@@ -27,6 +30,7 @@ fn header(version: &str) -> Header {
             fact("time", "wall time", format!("{version} s")),
         ],
         notes: Vec::new(),
+        comparison: None,
     }
 }
 
@@ -41,7 +45,7 @@ fn steady(tps: f64, p99_ms: f64) -> Vec<Trial> {
 
 fn compared(before: &[Trial], after: &[Trial]) -> Diff {
     let (study, header) = (study(), header("15.18"));
-    let side = |trials| Side { header: &header, study: &study, trials };
+    let side = |trials| Side { header: &header, study: &study, trials, pairs: &[] };
     diff(side(before), side(after))
 }
 
@@ -101,8 +105,8 @@ fn what_two_runs_differ_in_is_said() {
     let (first, second) = (header("15.18"), header("18.1"));
     let trials = steady(1000.0, 5.0);
     let diff = diff(
-        Side { header: &first, study: &before, trials: &trials },
-        Side { header: &second, study: &after, trials: &trials },
+        Side { header: &first, study: &before, trials: &trials, pairs: &[] },
+        Side { header: &second, study: &after, trials: &trials, pairs: &[] },
     );
     let said: Vec<String> = diff
         .conditions
@@ -111,4 +115,25 @@ fn what_two_runs_differ_in_is_said() {
         .collect();
     assert_eq!(said, ["PostgreSQL version: 15.18 → 18.1 (0)", "work_mem of primary: – → 8MB (3)"]);
     assert!(diff.summary().ends_with("; the runs differ in more than time, see above."));
+}
+
+#[test]
+fn pairs_are_compared_by_the_quotients_of_their_restarts() {
+    use Change::{CannotTell, Less, Same};
+    let check = |before: f64, after: f64, restarts: usize, expected: Change| {
+        let (study, header) = (study(), header("15.18"));
+        let pairs = [before, after].map(|ratio| {
+            let jitter = |at: usize| 1.0 + 0.002 * [0.3, -1.0, 1.2, -0.6, 0.9, -0.8][at];
+            let above = (0..restarts).map(|at| 1000.0 * ratio * jitter(at)).collect();
+            let series = Series::new(Metric::Throughput, above, vec![1000.0; restarts]);
+            vec![Paired { series: vec![series], ..attempt_at_pairs(Ending::Done) }]
+        });
+        let side = |pairs| Side { header: &header, study: &study, trials: &[], pairs };
+        let found = diff(side(&pairs[0]), side(&pairs[1])).differences;
+        let seen: Vec<_> = found.iter().map(|one| (one.metric.name, one.change)).collect();
+        assert_eq!(seen, [("tps", expected)], "{before} {after} {restarts}");
+    };
+    check(1.0, 0.8, 6, Less);
+    check(0.8, 0.8, 6, Same);
+    check(1.0, 0.8, 5, CannotTell);
 }

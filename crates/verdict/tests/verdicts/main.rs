@@ -1,5 +1,6 @@
 //! What is said about claims, given trials whose figures are made up.
 
+mod compared;
 mod controls;
 mod diffs;
 mod evidence;

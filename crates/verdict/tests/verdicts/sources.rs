@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use record::comparison::Shown;
+use record::comparison::{Instances, Renewal, Shown};
 use record::{Ending, Moment, Paired, PlannedTrial, Series, Trial, comparison};
 use spec::{About, Claim, Expression, Folder, Planned, Profile, Reference, Study, WarmUp};
 use verdict::{Verdict, judge};
@@ -186,6 +186,7 @@ impl<'s> Source<'s> {
                 pairs: 80,
                 seconds: 80.0,
                 seed: 1,
+                instances: Instances { renewal: Renewal::Restarted, ..Instances::default() },
                 ..Shown::default()
             },
         }

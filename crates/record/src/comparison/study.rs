@@ -1,0 +1,140 @@
+//! A comparison as a study: two variants at one point, and a claim in pairs for each figure that decides.
+
+use spec::{Problem, Study};
+
+use super::{Comparison, Metric};
+
+/// Names of the sides, which are its variants.
+const SIDES: [&str; 2] = ["A", "B"];
+
+impl Comparison {
+    /// The study of the two points of `of` that are its sides, each with its side's settings. It claims that
+    /// B is not worse than A.
+    ///
+    /// # Errors
+    /// What is wrong with it: `of` has no such points, or the record was changed.
+    pub fn study(&self, of: &Study) -> Result<Study, String> {
+        let points = self.points(of).ok_or("the study has no such sides")?;
+        let mut study = of.versus(points, SIDES);
+        for (point, side) in study.points.iter_mut().zip([&self.a, &self.b]) {
+            // A server of the user's gets no settings.
+            let is_ours = side.server.is_none();
+            let nodes = point.topology.nodes.iter_mut().filter(|node| node.is_postgres());
+            for node in nodes.filter(|_| is_ours) {
+                let settings = self.set.iter().chain(&side.settings).cloned();
+                node.settings
+                    .extend(settings.map(|(name, value)| (name.to_ascii_lowercase(), value)));
+            }
+        }
+        let claims = self.claims(&study);
+        let message = |problem: Option<Problem>| problem.map_or(String::new(), |one| one.message);
+        study.with_claims(&claims).map_err(|problems| message(problems.into_iter().next()))
+    }
+
+    /// The points of the study that its sides are.
+    fn points(&self, of: &Study) -> Option<[usize; 2]> {
+        let Some(point) = &self.point else { return (of.points.len() == 2).then_some([0, 1]) };
+        let [a, b] = [&self.a, &self.b].map(|side| {
+            of.point(side.variant.as_deref().unwrap_or_default(), &point.scenario, &point.axes)
+        });
+        Some([a?, b?])
+    }
+
+    /// A claim in pairs for each figure that decides and that claims can speak of.
+    fn claims(&self, study: &Study) -> String {
+        let name = &study.points[1].name;
+        let axes: Vec<String> = name.axes.iter().map(|(axis, at)| format!("{axis}={at}")).collect();
+        let axes = if axes.is_empty() { String::new() } else { format!(", '{}'", axes.join(",")) };
+        let percent = |share: f64| format!("{}%", (share.max(1e-6) * 1e8).round() / 1e6);
+        let claim = |metric: &Metric| {
+            let figure = metric.catalogued()?.name;
+            let [a, b] = SIDES.map(|side| format!("{figure}('{side}/{}'{axes})", name.scenario));
+            let (precision, threshold) = (percent(self.precision), percent(self.threshold));
+            Some(format!(
+                "[[claims]]\nsays = \"{}\"\nkind = \"invariant\"\nvalue = \"{b} / {a}\"\n\
+                 pairs = {{ precision = \"{precision}\", threshold = \"{threshold}\" }}\n",
+                self.says(*metric)
+            ))
+        };
+        self.decides.iter().filter_map(claim).collect()
+    }
+
+    /// The claim about a figure, in words.
+    #[must_use]
+    pub fn says(&self, metric: Metric) -> String {
+        let percent = (self.threshold * 1e8).round() / 1e6;
+        format!("{} of B is that of A within {percent} %, or better", metric.words())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spec::{About, Folder, Profile};
+
+    use super::*;
+    use crate::comparison::{Point, Side};
+
+    const STUDY: &str = r#"
+question = "?"
+[variants.plain]
+[variants.tuned]
+settings = { work_mem = "64MB" }
+[workloads.w]
+builtin = "select-only"
+[scenarios.reads]
+run = ["w"]
+over = { clients = [1, 8] }
+[[claims]]
+value = "tps('tuned/reads', 'clients=8')"
+expect = "> 1"
+"#;
+
+    #[test]
+    fn its_options_are_claims_about_two_variants() {
+        let files = [("study.toml".to_owned(), STUDY.to_owned())].into();
+        let folder = Folder { name: "mine".to_owned(), files, is_private: false };
+        let of = Study::parse(&folder, Profile::Quick).expect("a study");
+        let side = |variant: &str, settings: &[(&str, &str)]| Side {
+            variant: Some(variant.to_owned()),
+            settings: settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
+            ..Side::default()
+        };
+        let comparison = |axis: &str| Comparison {
+            a: side("tuned", &[]),
+            b: side("tuned", &[("JIT", "off")]),
+            point: Some(Point {
+                study: "mine".to_owned(),
+                scenario: "reads".to_owned(),
+                axes: [("clients".to_owned(), axis.to_owned())].into(),
+            }),
+            threshold: 0.25,
+            decides: vec![Metric::Throughput, Metric::Wal, Metric::P99],
+            ..Comparison::default()
+        };
+        let study = comparison("8").study(&of).expect("both sides are there");
+        let claims = study.claims.iter().map(|claim| match &claim.about {
+            About::Value { value, expect, pairs: Some(_) } => {
+                format!("{}: {} {expect}", claim.says, value.source())
+            }
+            _ => String::new(),
+        });
+        let claims: Vec<String> = claims.collect();
+        assert_eq!(
+            claims,
+            [
+                "throughput of B is that of A within 25 %, or better: \
+                 tps('B/reads', 'clients=8') / tps('A/reads', 'clients=8') ≥ 0.8",
+                "99th percentile of latency of B is that of A within 25 %, or better: \
+                 latency_p99_ms('B/reads', 'clients=8') / latency_p99_ms('A/reads', 'clients=8') \
+                 ≤ 1.25",
+            ]
+        );
+        let settings = |point: usize| {
+            let settings = &study.points[point].topology.nodes[0].settings;
+            ["work_mem", "jit"].map(|name| settings.get(name).map(String::as_str))
+        };
+        assert_eq!(settings(0), [Some("64MB"), None]);
+        assert_eq!(settings(1), [Some("64MB"), Some("off")]);
+        assert_eq!(comparison("9").study(&of), Err("the study has no such sides".to_owned()));
+    }
+}

@@ -1,0 +1,137 @@
+//! The result of a comparison: the record of a run, before it is written.
+
+use std::path::{Path, PathBuf};
+
+use compare::{Common, Compared};
+use record::comparison::{DataOrigin, Side, Stop};
+use record::{Comparison, Ending, Fact, Header, Moment, Paired, RunState, Writer};
+use spec::Folder;
+
+use super::{Asked, Two, Versus};
+use crate::clock;
+
+/// The result of a comparison.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The first page.
+    pub header: Header,
+    /// The study's folder.
+    pub folder: Folder,
+    /// What was measured in pairs.
+    pub paired: Paired,
+}
+
+impl Found {
+    /// Writes the record into a directory of its own below `runs`, or into `out`, which must be new or
+    /// empty; the directory.
+    ///
+    /// # Errors
+    /// If the directory holds something, or cannot be made or written to.
+    pub fn save(self, runs: &Path, out: Option<&Path>) -> Result<PathBuf, record::Error> {
+        let state = self.header.state.clone();
+        let header = Header { state: RunState::Running, ..self.header };
+        let mut writer = match out {
+            Some(out) => Writer::create(out, header, &self.folder)?,
+            None => Writer::create_below(runs, header, &self.folder)?,
+        };
+        writer.add_pairs(&self.paired)?;
+        writer.change_header(|header| header.state = state)?;
+        Ok(writer.directory().to_owned())
+    }
+}
+
+impl Versus {
+    /// What was asked and what the sides are, for the record.
+    pub(super) fn comparison(
+        &self,
+        two: &Two,
+        servers: [(String, Option<String>); 2],
+        data: DataOrigin,
+        rate: Option<f64>,
+        compared: &Compared,
+    ) -> Comparison {
+        let of_side = |side: usize| Side {
+            variant: two.point.as_ref().map(|(variants, _)| variants[side].clone()),
+            version: servers[side].0.clone(),
+            bin: two.installations[side].as_ref().map(|one| one.bin().display().to_string()),
+            server: servers[side].1.clone(),
+            settings: self.sides[side].settings.clone(),
+            sql: self.sides[side].sql.as_ref().map(|path| path.display().to_string()),
+        };
+        let (workload, set) = match &self.asked {
+            Asked::Study(..) => Default::default(),
+            Asked::Options(options) => (options.words.clone(), options.set(&self.sides)),
+        };
+        let Common { name, commit, is_self, precision, threshold, confidence, .. } = &self.common;
+        Comparison {
+            commit: commit.clone(),
+            name: name.clone(),
+            workload,
+            a: of_side(0),
+            b: of_side(1),
+            point: two.point.as_ref().map(|(_, point)| point.clone()),
+            is_self: *is_self,
+            data,
+            set,
+            rate,
+            precision: *precision,
+            threshold: *threshold,
+            confidence: *confidence,
+            decides: compared.decides.clone(),
+        }
+    }
+
+    /// The record of a run with nothing but these pairs. What was measured before an interruption, or
+    /// before a side failed, counts.
+    pub(super) fn found(
+        &self,
+        two: &Two,
+        comparison: Comparison,
+        facts: Vec<Fact>,
+        compared: Compared,
+    ) -> Found {
+        let Compared { shown, series, notes, .. } = compared;
+        let Two { study, folder, .. } = two;
+        let Common { command, started_at, seed, precision, .. } = &self.common;
+        let [below, above] = [0, 1].map(|side: usize| &study.points[side].name);
+        let seconds = shown.seconds;
+        let header = Header {
+            format: record::FORMAT,
+            pgrig: env!("CARGO_PKG_VERSION").to_owned(),
+            study: folder.name.clone(),
+            profile: study.profile.name().to_owned(),
+            seed: *seed,
+            rounds: None,
+            only: None,
+            again: command.clone(),
+            started_at: started_at.clone(),
+            ended_at: Some(clock::wall()),
+            state: match shown.stop {
+                Stop::Interrupted => RunState::Interrupted,
+                _ => RunState::Done,
+            },
+            plan: Vec::new(),
+            facts,
+            notes,
+            comparison: Some(comparison),
+        };
+        let paired = Paired {
+            number: 1,
+            attempt: 1,
+            above: above.variant.clone(),
+            below: below.variant.clone(),
+            scenario: above.scenario.clone(),
+            below_scenario: None,
+            axes: above.axes.iter().cloned().collect(),
+            below_axes: None,
+            ending: Ending::Done,
+            started_at: started_at.clone(),
+            began: Moment(0),
+            ended: Moment((seconds * 1e9) as u64),
+            precision: *precision,
+            series,
+            shown,
+        };
+        Found { header, folder: folder.clone(), paired }
+    }
+}

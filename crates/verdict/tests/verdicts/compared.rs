@@ -1,0 +1,96 @@
+//! A record of `pgrig compare`.
+
+use record::comparison::{
+    Comparison, Figure, Instances, Metric, Ratio, Renewal, Shown, Stop, Verdict as Seen,
+};
+use record::{Conditions, Series};
+
+use super::*;
+
+/// The verdicts on throughput, on the figures that no claim can speak of, and on failed transactions; and
+/// the answer.
+fn judged(ratio: f64, change: &dyn Fn(&mut Shown), decides: &[Metric]) -> (Vec<Verdict>, String) {
+    let [metric, ..] = decides else { panic!("nothing decides") };
+    let interval = Ratio {
+        value: ratio,
+        lower: ratio * 0.999,
+        upper: ratio * 1.001,
+        confidence: 0.975,
+        n: 20,
+        method: String::new(),
+    };
+    let figure = Figure {
+        metric: *metric,
+        unit: metric.unit().to_owned(),
+        a: 1000.0,
+        b: 1000.0 * ratio,
+        b_over_a: Some(interval),
+        verdict: match (ratio < 1.0) == metric.higher_is_better() {
+            true => Seen::Worse,
+            false => Seen::Better,
+        },
+        deciding: true,
+    };
+    let mut shown = Shown {
+        figures: vec![figure],
+        instances: Instances { renewal: Renewal::Restarted, segments: 20, ..Instances::default() },
+        stop: Stop::Time,
+        ..Shown::default()
+    };
+    change(&mut shown);
+    let series = Series::new(Metric::Throughput, vec![1000.0 * ratio; 20], vec![1000.0; 20]);
+    let paired = Paired {
+        above: "B".to_owned(),
+        below: "A".to_owned(),
+        scenario: "s".to_owned(),
+        axes: BTreeMap::new(),
+        series: vec![series],
+        shown,
+        ..attempt_at_pairs(Ending::Done)
+    };
+    let comparison =
+        Comparison { threshold: 0.03, decides: decides.to_vec(), ..Comparison::default() };
+    let text = "question = \"?\"\n[variants.A]\n[variants.B]\n[workloads.w]\nbuiltin = \"select-only\"\n\
+                [scenarios.s]\nrun = [\"w\"]\n";
+    let files = [("study.toml".to_owned(), text.to_owned())].into();
+    let folder = Folder { name: "compare".to_owned(), files, is_private: false };
+    let study = Study::parse(&folder, Profile::Quick).expect("a study");
+    let study = comparison.study(&study).expect("its sides are there");
+    let header = Header { comparison: Some(comparison), ..diffs::header("15.18") };
+    let judgement = verdict::judge_record(&study, &header, &[], &[paired]);
+    (judgement.claims.iter().map(|claim| claim.verdict).collect(), judgement.answer)
+}
+
+#[test]
+fn b_is_not_worse_unless_something_stands_against_it() {
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    let check = |ratio, change: &dyn Fn(&mut Shown), expected: [Verdict; 2]| {
+        let (verdicts, answer) = judged(ratio, change, &[Metric::Throughput]);
+        assert_eq!(verdicts, expected, "{ratio}: {answer}");
+    };
+    let nothing = |_: &mut Shown| {};
+    check(1.2, &nothing, [Holds, Holds]);
+    check(0.99, &nothing, [Holds, Holds]);
+    check(0.95, &nothing, [DoesNotHold, Holds]);
+    // Servers that are never restarted may differ by 3 % for good.
+    check(0.95, &|shown| shown.instances.renewal = Renewal::Kept, [CannotTell, Holds]);
+    check(0.90, &|shown| shown.instances.renewal = Renewal::Kept, [DoesNotHold, Holds]);
+    let quiet = Conditions::default();
+    let busy = Conditions { busy_share_max: 0.92, ..quiet };
+    check(0.9, &|shown| shown.conditions = busy, [CannotTell, Holds]);
+    check(0.9, &|shown| shown.stop = Stop::Died, [CannotTell, Holds]);
+    check(0.9, &|shown| shown.stop = Stop::Interrupted, [CannotTell, Holds]);
+    let fails = Conditions { failed_shares: [0.0, 0.02], ..quiet };
+    check(1.2, &|shown| shown.conditions = fails, [Holds, DoesNotHold]);
+}
+
+#[test]
+fn the_answer_begins_with_the_first_figure_that_decides() {
+    let (verdicts, answer) = judged(0.9, &|_| {}, &[Metric::Throughput, Metric::P99]);
+    let said = "B is slower: 0.9000× [0.8991, 0.9009] of A's throughput (20 restarts, 0 pairs, 0 s). \
+                Too few transactions for the 99th percentile of latency.";
+    assert_eq!(answer, said);
+    assert_eq!(verdicts[1], Verdict::CannotTell);
+    // No claim can speak of WAL: its own interval decides, here of 10 % more.
+    assert_eq!(judged(1.1, &|_| {}, &[Metric::Wal]).0[0], Verdict::DoesNotHold);
+}
