@@ -55,7 +55,6 @@ pub struct Cluster {
     pub(crate) owners: Vec<i32>,
     pub(crate) functions: Vec<Function>,
     connected: BTreeMap<i32, Client>,
-    has_hidden: bool,
 }
 
 impl Cluster {
@@ -71,7 +70,6 @@ impl Cluster {
         let tool = "UPDATE pgrig_shard.cluster SET tool = tool + 1 RETURNING tool";
         let row = cluster.proxy.query_one(tool, &[]);
         cluster.tool = row.map_err(|source| on_proxy("taking the cluster", source))?.get(0);
-        cluster.hide_passwords()?;
         Ok(cluster)
     }
 
@@ -93,7 +91,6 @@ impl Cluster {
             owners: Vec::new(),
             functions: Vec::new(),
             connected: BTreeMap::new(),
-            has_hidden: false,
         };
         cluster.reload()?;
         cluster.check()?;
@@ -116,13 +113,6 @@ impl Cluster {
     #[must_use]
     pub fn owners(&self) -> &[i32] {
         &self.owners
-    }
-
-    /// True if passwords were found in a place where every role of the proxy could read them. They
-    /// are no longer there.
-    #[must_use]
-    pub fn has_hidden_passwords(&self) -> bool {
-        self.has_hidden
     }
 
     /// The functions that the proxy offers.
@@ -221,16 +211,6 @@ impl Cluster {
     pub(crate) fn defined(&mut self) -> Result<Defined, Error> {
         let defined = Defined::read(&mut self.proxy);
         defined.map_err(|source| on_proxy("looking at the partitions", source))
-    }
-
-    /// Takes passwords from where other roles can read them.
-    fn hide_passwords(&mut self) -> Result<(), Error> {
-        let mut sql = include_str!("sql/private.sql").to_owned();
-        self.has_hidden = self.defined()?.shows_password();
-        if self.has_hidden {
-            sql.push_str(&self.define_server(&self.routes())?);
-        }
-        self.change_proxy("hiding passwords", &sql)
     }
 
     pub(crate) fn routes(&self) -> BTreeMap<i32, String> {

@@ -100,13 +100,6 @@ impl Defined {
         Ok(Self { server: options(SERVER_OPTIONS)?, mapping: options(MAPPING_OPTIONS)? })
     }
 
-    /// True if a partition has a password in it, where every role can read it.
-    pub(crate) fn shows_password(&self) -> bool {
-        let options = self.server.iter().flatten();
-        let mut strings = options.filter(|(name, _)| is_partition(name)).map(|(_, value)| value);
-        strings.any(|value| Split::of(value).map_or(true, |split| split.password.is_some()))
-    }
-
     /// SQL that makes the catalog say what it shall; options that are not the cluster's stay.
     pub(crate) fn become_sql(&self, wanted: &Wanted) -> String {
         let own = |(name, value): (&String, &String)| {
@@ -275,17 +268,5 @@ mod tests {
         check(&["host=a user=u password=secret", "host=b"], differ);
         check(&["postgres://u:secret@[a"], "route to node 0 is no connection string");
         check(&["host=a secret"], "route to node 0 is no connection string");
-    }
-
-    #[test]
-    fn a_password_in_a_partition_is_seen() {
-        let check = |value: &str, expected| {
-            let server = Options::from([("p0".to_owned(), value.to_owned())]);
-            let defined = Defined { server: Some(server), mapping: None };
-            assert_eq!(defined.shows_password(), expected, "{value}");
-        };
-        check("host=a user=u", false);
-        check("host=a user=u password=p", true);
-        check("postgres://u:p@a", true);
     }
 }

@@ -16,9 +16,6 @@ pub struct Status {
     pub batches: Vec<BatchStatus>,
     /// True if a tool is at work.
     pub is_busy: bool,
-    /// True if every role of the proxy can read a node's password. The next command that changes
-    /// something ends that.
-    pub shows_passwords: bool,
 }
 
 /// A batch under way.
@@ -98,7 +95,6 @@ impl Status {
         };
         let batches = rows.iter().map(batch).collect();
         let is_busy = cluster.proxy.query_one(BUSY, &[]).map_err(failed)?.get(0);
-        let shows_passwords = cluster.defined()?.shows_password();
         let (version, buckets) = (cluster.version, cluster.buckets);
         let mut nodes = Vec::new();
         for node in cluster.nodes.clone() {
@@ -111,7 +107,7 @@ impl Status {
                 says: answer(&mut cluster, node.number).map_err(|error| error.to_string()),
             });
         }
-        Ok(Self { version, buckets, nodes, batches, is_busy, shows_passwords })
+        Ok(Self { version, buckets, nodes, batches, is_busy })
     }
 }
 

@@ -109,6 +109,9 @@ pub(crate) struct MoveArguments {
     /// Print the plan and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// With --dry-run: print the plan as JSON
+    #[arg(long, requires = "dry_run")]
+    pub(crate) json: bool,
     /// Number of buckets that move together; fewer make shorter fences
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
     pub(crate) batch: usize,

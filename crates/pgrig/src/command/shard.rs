@@ -7,13 +7,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use load::Urgency;
+use serde_json::json;
 use shard::{Batch, Change, Cluster, Error, Event, Moves, NodeConfig, Options};
 
 use crate::arguments::{MoveArguments, ShardArguments, ShardCommand};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::signals;
-use crate::terminal::{self, BAD, FAINT, GOOD, styled};
+use crate::terminal::{self, FAINT, GOOD, styled};
 
 /// Does what was asked of a cluster.
 pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
@@ -31,7 +32,7 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
             let sql = read(sql, "SQL of the reference tables", hint)?;
             let control = signals::control();
             let is_stopped = || control.urgency() != Urgency::None;
-            let names = open(proxy)?.refer(&sql, &is_stopped)?;
+            let names = Cluster::open(proxy)?.refer(&sql, &is_stopped)?;
             terminal::result(format_args!(
                 "every node has the tables; the proxy offers {}",
                 if names.is_empty() { "no function of them".to_owned() } else { names.join(", ") }
@@ -46,7 +47,7 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
                 check_room(&mut cluster, moves, Change::Add, Some(&node))?;
                 return dry_run(&mut cluster, moves, Change::Add);
             }
-            let mut cluster = open(&moves.proxy)?;
+            let mut cluster = Cluster::open(&moves.proxy)?;
             if !cluster.nodes().iter().any(|known| known.conninfo == node.conninfo) {
                 cluster.check_new(&node)?;
                 check_room(&mut cluster, moves, Change::Add, Some(&node))?;
@@ -64,7 +65,7 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
                 check_room(&mut cluster, moves, Change::Remove(*number), None)?;
                 return dry_run(&mut cluster, moves, Change::Remove(*number));
             }
-            let mut cluster = open(&moves.proxy)?;
+            let mut cluster = Cluster::open(&moves.proxy)?;
             cluster.check_removable(*number)?;
             check_room(&mut cluster, moves, Change::Remove(*number), None)?;
             cluster.remove(*number)?;
@@ -74,16 +75,16 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
             if moves.dry_run {
                 return dry_run(&mut Cluster::look(&moves.proxy)?, moves, Change::None);
             }
-            let mut cluster = open(&moves.proxy)?;
+            let mut cluster = Cluster::open(&moves.proxy)?;
             check_room(&mut cluster, moves, Change::None, None)?;
             run(&mut cluster, moves)
         }
-        ShardCommand::Confirm { proxy } => confirm(&mut open(proxy)?),
+        ShardCommand::Confirm { proxy } => confirm(&mut Cluster::open(proxy)?),
         ShardCommand::Rollback { proxy, grace, fence_max } => {
             let [grace, fence_max] = [grace, fence_max].map(|s| Duration::from_secs(*s));
-            rollback(&mut open(proxy)?, Options { grace, fence_max, ..Options::default() })
+            rollback(&mut Cluster::open(proxy)?, Options { grace, fence_max, ..Options::default() })
         }
-        ShardCommand::Abandon { proxy } => abandon(&mut open(proxy)?),
+        ShardCommand::Abandon { proxy } => abandon(&mut Cluster::open(proxy)?),
         ShardCommand::Status { proxy, json } => status::status(proxy, *json),
     }
 }
@@ -125,19 +126,6 @@ fn create(
          PUBLIC. Other roles need USAGE on that server and on schema pgrig_shard.",
     ));
     Ok(Exit::Done)
-}
-
-/// Takes a cluster, and says what has become of its passwords.
-fn open(proxy: &str) -> Result<Cluster, Error> {
-    let cluster = Cluster::open(proxy)?;
-    if cluster.has_hidden_passwords() {
-        terminal::narrate(styled(
-            BAD,
-            "  every role on the proxy could read the nodes' passwords; they are in a user mapping \
-             now. Change these passwords.",
-        ));
-    }
-    Ok(cluster)
 }
 
 /// Closes the way back of the moves that are held.
@@ -205,6 +193,15 @@ fn dry_run(
 ) -> Result<Exit, Complaint> {
     let (begun, new) = cluster.planned(&options(moves), change)?;
     let total = cluster.owners().len();
+    if moves.json {
+        let rows = |batches: &[Batch]| {
+            let row =
+                |one: &Batch| json!({ "from": one.from, "to": one.to, "buckets": one.buckets });
+            batches.iter().map(row).collect::<Vec<_>>()
+        };
+        terminal::json(&json!({ "buckets": total, "begun": rows(&begun), "planned": rows(&new) }));
+        return Ok(Exit::Done);
+    }
     if !begun.is_empty() {
         terminal::result(format_args!("under way: {}", summary(&begun, total)));
         list(&begun);

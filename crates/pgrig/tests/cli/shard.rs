@@ -50,6 +50,10 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
         said.out
     );
     assert!(said.err.contains("nothing else: no DDL"), "{}", said.err);
+    let said = shard(&["add", c, "--dry-run", "--json"]).ended(0);
+    let plan: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&plan["buckets"], &plan["begun"]), (&json!(16), &json!([])), "{plan}");
+    assert_eq!((&plan["planned"][1]["from"], &plan["planned"][1]["to"]), (&json!(1), &json!(2)));
     let said = shard(&["status"]).ended(0);
     assert!(said.out.starts_with("mapping version 1, 16 buckets on 2 nodes\n"), "{}", said.out);
     let host = format!("  {}\n", host_of(a));

@@ -54,7 +54,6 @@ fn of(status: &Status) -> Value {
         "nodes": nodes.collect::<Vec<_>>(),
         "batches": batches.collect::<Vec<_>>(),
         "is_busy": status.is_busy,
-        "shows_passwords": status.shows_passwords,
     })
 }
 
@@ -87,13 +86,6 @@ fn print(status: &Status) {
             "no process works on it; `pgrig shard rebalance` continues it, `pgrig shard abandon` \
              gives it up",
         );
-    }
-    if status.shows_passwords {
-        terminal::narrate(styled(
-            BAD,
-            "every role on the proxy can read the nodes' passwords; the next `pgrig shard \
-             rebalance` hides them",
-        ));
     }
 }
 
