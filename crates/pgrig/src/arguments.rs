@@ -237,7 +237,7 @@ pub(crate) struct CheckArguments {
     /// Directory of the PostgreSQL programs to use
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
-    #[arg(long, requires = "study")]
+    #[arg(long)]
     pub(crate) json: bool,
     /// Connect to every host of this inventory, and show what each has and lacks; with a study,
     /// whether it fits the hosts

@@ -16,6 +16,7 @@ pub(crate) mod hosts;
 pub(crate) mod isolation;
 pub(crate) mod lab;
 pub(crate) mod link;
+mod machine;
 pub(crate) mod man;
 pub(crate) mod new;
 pub(crate) mod probe;

@@ -31,6 +31,8 @@ pub(crate) enum HistoryCommand {
         /// Figures whose title contains this text
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
+        #[arg(long)]
+        json: bool,
     },
     /// Write a page that draws each figure over time with its intervals
     Plot {

@@ -27,6 +27,8 @@ pub(crate) enum IsolationCommand {
         /// Exit with 4 if they show what the level forbids, and with 5 if it cannot be told
         #[arg(long)]
         gate: bool,
+        #[arg(long)]
+        json: bool,
     },
     /// Write them as Elle and elle-cli read them
     Export {

@@ -3,33 +3,41 @@
 use std::collections::BTreeSet;
 
 use lab::Installation;
-use lab::find::Search;
-use lab::machine::{Disk, Machine};
 use load::OnHostLoss;
 use serde_json::{Value, json};
 use spec::{Profile, Study};
 use study::{Has, Pair, Preflight};
-use terms::{duration, grouped, size};
+use terms::{duration, grouped};
 
 use crate::arguments::CheckArguments;
-use crate::command::hosts;
+use crate::command::{hosts, machine};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::fit;
 use crate::signals;
 use crate::studies;
-use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, styled};
+use crate::terminal::{self, BAD, GOOD, STRONG, styled};
 
 /// Prints the plan; without a study, the machine or the hosts of an inventory.
 pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
-    if let Some(inventory) = &arguments.hosts {
-        let exit = hosts::check(inventory, arguments)?;
-        if arguments.study.is_none() || exit != Exit::Done {
-            return Ok(exit);
+    let reached = match &arguments.hosts {
+        None => None,
+        Some(inventory) => {
+            let reached = hosts::check(inventory, arguments)?;
+            let is_alone = arguments.study.is_none() || reached.exit != Exit::Done;
+            if is_alone && arguments.json {
+                terminal::json(&reached.json);
+            }
+            if is_alone {
+                return Ok(reached.exit);
+            }
+            if !arguments.json {
+                terminal::result("");
+            }
+            Some(reached.json)
         }
-        terminal::result("");
-    }
-    let Some(name) = &arguments.study else { return machine(arguments) };
+    };
+    let Some(name) = &arguments.study else { return machine::check(arguments) };
     let found = studies::find(name)?.with(&arguments.set);
     let mut commands: Vec<String> = Vec::new();
     // Whatever is wrong in any profile is wrong now.
@@ -62,7 +70,13 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     let preflight = Preflight::of(&study, &trials, &has);
     let planned: BTreeSet<usize> = trials.iter().map(|trial| trial.point).collect();
     match arguments.json {
-        true => terminal::json(&json(&study, &planned, &preflight, &commands)),
+        true => {
+            let mut plan = json(&study, &planned, &preflight, &commands);
+            if let Some(reached) = reached {
+                plan["hosts"] = reached["hosts"].clone();
+            }
+            terminal::json(&plan);
+        }
         false => {
             plan(&study, &planned, &preflight);
             tell_commands(&commands);
@@ -216,51 +230,3 @@ fn plan(study: &Study, planned: &BTreeSet<usize>, preflight: &Preflight) {
         ));
     }
 }
-
-fn machine(arguments: &CheckArguments) -> Result<Exit, Complaint> {
-    let machine = Machine::here();
-    let line = |name: &str, value: String| {
-        terminal::result(format_args!("  {name:14}  {value}"));
-    };
-    terminal::result(styled(STRONG, "this machine"));
-    line("processor", machine.processor());
-    let memory = machine.memory;
-    let (total, available) = (size(memory.total_bytes), size(memory.available_bytes));
-    line("memory", format!("{total}, {available} available"));
-    let labs = std::env::temp_dir();
-    let disk = Disk::at(&labs)?;
-    let free = size(disk.free_bytes);
-    line("disk", format!("{free} free in {} ({})", labs.display(), disk.file_system));
-    line("system", format!("{}, {}", machine.distribution, machine.kernel));
-    if let Some(kind) = machine.virtualisation {
-        line("virtualisation", kind);
-    }
-    let files = machine.open_files.hard;
-    let files = files.map_or_else(|| "no limit".to_owned(), grouped);
-    line("open files", format!("{files} for each process"));
-    line(
-        "isolation",
-        match lab::machine::namespaces() {
-            Ok(()) => "namespaces: nothing is left behind, whatever is killed".to_owned(),
-            Err(why) => format!("a keeper process ({why})"),
-        },
-    );
-    terminal::result("");
-    terminal::result(styled(STRONG, "PostgreSQL"));
-    let first = lab::find::find(arguments.pg_bin.as_deref())?;
-    let mut installations = vec![first.clone()];
-    let others = Search::here(None).all().into_iter().filter(|one| one.bin() != first.bin());
-    installations.extend(others);
-    for installation in installations {
-        let parts = PARTS.map(|part| match installation.has_extension(part) {
-            true => styled(GOOD, format_args!("+ {part}")),
-            false => styled(FAINT, format_args!("- {part}")),
-        });
-        line(&installation.version().to_string(), installation.bin().display().to_string());
-        line("", parts.join("  "));
-    }
-    Ok(Exit::Done)
-}
-
-/// Extensions that studies use.
-const PARTS: [&str; 4] = ["pg_stat_statements", "pg_prewarm", "pgfincore", "pg_buffercache"];

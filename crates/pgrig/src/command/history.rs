@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use report::Series;
+use serde_json::{Value, json};
 use terms::figure;
 
 use crate::arguments::{HistoryArguments, HistoryCommand};
@@ -18,8 +19,14 @@ pub(crate) fn history(arguments: &HistoryArguments) -> Result<Exit, Complaint> {
     let file = &arguments.file;
     match &arguments.command {
         HistoryCommand::Add { directory, commit } => add(file, directory, commit.as_deref())?,
-        HistoryCommand::Show { only: None } => list(&History::open(file)?),
-        HistoryCommand::Show { only } => show(&History::open(file)?.series(only.as_deref())?),
+        HistoryCommand::Show { only, json: true } => {
+            let series = History::open(file)?.series(only.as_deref())?;
+            terminal::json(&series.iter().map(of).collect());
+        }
+        HistoryCommand::Show { only: None, json: false } => list(&History::open(file)?),
+        HistoryCommand::Show { only, json: false } => {
+            show(&History::open(file)?.series(only.as_deref())?);
+        }
         HistoryCommand::Plot { only, out } => {
             let series = History::open(file)?.series(only.as_deref())?;
             put(out, &report::history(&series))?;
@@ -57,6 +64,27 @@ fn add(file: &Path, directory: &Path, commit: Option<&str>) -> Result<(), Compla
     let (count, place) = (results.figures.len(), file.display());
     terminal::narrate(format_args!("{count} figures of {} added to {place}", directory.display()));
     Ok(())
+}
+
+fn of(series: &Series) -> Value {
+    let points = series.points.iter().map(|point| {
+        json!({
+            "time": point.time,
+            "commit": Some(&point.commit).filter(|commit| !commit.is_empty()),
+            "machine": point.machine,
+            "value": point.value,
+            "low": point.bounds.map(|[low, _]| low),
+            "high": point.bounds.map(|[_, high]| high),
+        })
+    });
+    json!({
+        "study": series.study,
+        "benchmark": series.benchmark,
+        "name": series.name,
+        "unit": series.unit,
+        "more_is_better": series.more_is_better,
+        "points": points.collect::<Vec<_>>(),
+    })
 }
 
 fn list(history: &History) {

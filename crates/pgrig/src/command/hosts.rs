@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use host::{Host, Inventory, Program, Trouble, clock};
 use load::OnHostLoss;
+use serde_json::{Value, json};
 use study::OnHosts;
 
 use crate::arguments::CheckArguments;
@@ -32,17 +33,32 @@ fn program(push: bool) -> Result<Program, Complaint> {
     Ok(Program { path, version: env!("CARGO_PKG_VERSION").to_owned(), push })
 }
 
-/// Prints a line for each host, then what is in the way, once for all hosts that have it.
-pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Exit, Complaint> {
+/// An inventory's hosts, as they were found.
+pub(crate) struct Reached {
+    pub(crate) exit: Exit,
+    pub(crate) json: Value,
+}
+
+/// Tries every host. Prints a line for each, unless JSON is asked for, then what is in the way, once for all
+/// hosts that have it.
+pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Reached, Complaint> {
+    let print = |text: String| {
+        if !arguments.json {
+            terminal::result(text);
+        }
+    };
     let inventory = Inventory::read(path).map_err(Complaint::new)?;
     let program = program(arguments.push)?;
-    let (mut hosts, mut troubles) = (Vec::new(), Vec::new());
+    let (mut hosts, mut troubles, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     let control = signals::control();
     let is_interrupted: host::Interrupted =
         Arc::new(move || control.urgency() != load::Urgency::None);
     let reached = host::launch(&inventory.hosts, &program, &is_interrupted);
     if is_interrupted() {
-        return Ok(Exit::Interrupted);
+        return Ok(Reached {
+            exit: Exit::Interrupted,
+            json: json!({ "hosts": [], "troubles": [] }),
+        });
     }
     let width = inventory.hosts.iter().map(|host| host.name.len()).max().unwrap_or(0);
     for (entry, reached) in inventory.hosts.iter().zip(reached) {
@@ -52,17 +68,19 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Exit, Com
         });
         match reached {
             Ok(host) => {
-                terminal::result(format_args!("  {:width$}  {}", entry.name, line(&host)));
+                print(format!("  {:width$}  {}", entry.name, line(&host)));
                 for said in host.banner() {
                     let said =
                         styled(FAINT, format_args!("printed before pgrig's first line: {said}"));
-                    terminal::result(format_args!("  {:width$}  {said}", ""));
+                    print(format!("  {:width$}  {said}", ""));
                 }
+                rows.push(row(&host));
                 hosts.push(host);
             }
             Err(trouble) => {
                 let why = styled(BAD, "not reached");
-                terminal::result(format_args!("  {:width$}  {why}", entry.name));
+                print(format!("  {:width$}  {why}", entry.name));
+                rows.push(json!({ "name": entry.name, "is_reached": false }));
                 troubles.push((entry.name.clone(), entry.launch.clone(), trouble));
             }
         }
@@ -79,20 +97,42 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Exit, Com
     let count = hosts.len();
     host::end(hosts);
     let findings = host::group(troubles);
-    terminal::result("");
+    print(String::new());
     for finding in &findings {
         let who = styled(STRONG, finding.who());
-        terminal::result(format_args!("{who}: {}", finding.trouble));
+        print(format!("{who}: {}", finding.trouble));
         if let Some(hint) = finding.trouble.hint() {
-            terminal::result(format_args!("  {}   {hint}", styled(STRONG, "hint:")));
+            print(format!("  {}   {hint}", styled(STRONG, "hint:")));
         }
     }
+    let told = findings.iter().map(|finding| {
+        let (trouble, hint) = (finding.trouble.to_string(), finding.trouble.hint());
+        json!({ "hosts": finding.hosts, "trouble": trouble, "hint": hint })
+    });
+    let json = json!({ "hosts": rows, "troubles": told.collect::<Vec<_>>() });
     if findings.is_empty() {
         let plural = if count == 1 { "" } else { "s" };
-        terminal::result(format_args!("{count} host{plural} can be used"));
-        return Ok(Exit::Done);
+        print(format!("{count} host{plural} can be used"));
+        return Ok(Reached { exit: Exit::Done, json });
     }
-    Ok(Exit::DoesNotFit)
+    Ok(Reached { exit: Exit::DoesNotFit, json })
+}
+
+/// Description of a host, for programs.
+fn row(host: &Host) -> Value {
+    let hello = host.hello();
+    let facts = hello.facts.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+    json!({
+        "name": host.entry().name,
+        "is_reached": true,
+        "hostname": hello.name,
+        "cores": hello.cores,
+        "facts": facts.collect::<serde_json::Map<_, _>>(),
+        "round_trip_ns": host.clock().round_trip_ns(),
+        "clock_bound_ns": bound_ns(host),
+        "is_isolated": hello.contained,
+        "banner": host.banner(),
+    })
 }
 
 /// Description of a host, in a line.

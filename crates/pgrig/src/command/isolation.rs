@@ -6,6 +6,7 @@ use std::path::Path;
 
 use ::history::export::{Model, Notation, export};
 use ::history::{Findings, History, Judgement, Level, check};
+use serde_json::{Value, json};
 
 use crate::arguments::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};
 use crate::complaint::Complaint;
@@ -15,9 +16,12 @@ use crate::terminal;
 /// Judges histories, or writes them for others.
 pub(crate) fn isolation(arguments: &IsolationArguments) -> Result<Exit, Complaint> {
     match &arguments.command {
-        IsolationCommand::Check { directory, level, gate } => {
+        IsolationCommand::Check { directory, level, gate, json } => {
             let findings = check(&read(directory)?);
-            tell(&findings, *level);
+            match json {
+                true => terminal::json(&of(&findings, *level)),
+                false => tell(&findings, *level),
+            }
             Ok(match (gate, findings.judge(*level)) {
                 (true, Judgement::Violated) => Exit::DoesNotHold,
                 (true, Judgement::CannotTell) => Exit::CannotTell,
@@ -79,9 +83,40 @@ fn tell(findings: &Findings, level: Level) {
     for witness in &findings.witnesses {
         terminal::result(format_args!("\n{witness}"));
     }
-    terminal::result(match findings.judge(level) {
-        Judgement::Holds => format!("{level}: holds"),
-        Judgement::Violated => format!("{level}: does not hold"),
-        Judgement::CannotTell => format!("{level}: cannot tell"),
+    terminal::result(format_args!("{level}: {}", verdict(findings, level)));
+}
+
+fn of(findings: &Findings, level: Level) -> Value {
+    let counted = findings.counted;
+    let anomalies = findings.anomalies.iter().map(|(anomaly, count)| {
+        json!({
+            "anomaly": anomaly.to_string(),
+            "count": count,
+            "forbidden_from": Level::weakest_that_forbids(*anomaly).to_string(),
+        })
     });
+    let witnesses = findings.witnesses.iter().map(
+        |witness| json!({ "anomaly": witness.anomaly.to_string(), "says": witness.to_string() }),
+    );
+    json!({
+        "level": level.to_string(),
+        "verdict": verdict(findings, level),
+        "committed": counted.committed,
+        "failed": counted.failed,
+        "unknown": counted.unknown,
+        "reads": counted.reads,
+        "writes": counted.writes,
+        "is_partial": findings.is_partial,
+        "anomalies": anomalies.collect::<Vec<_>>(),
+        "witnesses": witnesses.collect::<Vec<_>>(),
+        "faults": findings.faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn verdict(findings: &Findings, level: Level) -> &'static str {
+    match findings.judge(level) {
+        Judgement::Holds => "holds",
+        Judgement::Violated => "does not hold",
+        Judgement::CannotTell => "cannot tell",
+    }
 }

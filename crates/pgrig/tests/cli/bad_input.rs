@@ -229,6 +229,11 @@ fn check_asks_the_server_about_settings_and_reads_the_scripts() {
     let said = desk.pgrig(&["check", "mine/study.toml", "--json"]).ended(0);
     let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(told["points"][0]["clients"], 2);
+    let told: serde_json::Value =
+        serde_json::from_str(&desk.pgrig(&["check", "--json"]).ended(0).out).unwrap();
+    let bin = lab::find::find(None).expect("PostgreSQL is installed").bin().display().to_string();
+    assert_eq!(told["installations"][0]["bin"], bin);
+    assert!(told["disk"]["free_bytes"].as_u64() > Some(0), "{told}");
 }
 
 #[test]

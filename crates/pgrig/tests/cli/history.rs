@@ -104,6 +104,11 @@ fn a_history_is_shown_drawn_and_exported() {
     let shown = desk.pgrig(&["history", "show", "--only", "throughput"]).ended(0).out;
     assert!(shown.starts_with("compare, B ÷ A: throughput\n"), "{shown}");
     assert!(!shown.contains("p99"), "{shown}");
+    let json = desk.pgrig(&["history", "show", "--only", "throughput", "--json"]).ended(0).out;
+    let series: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&series[0]["name"], &series[1]), (&"throughput".into(), &serde_json::Value::Null));
+    assert_eq!(series[0]["points"].as_array().map(Vec::len), Some(40));
+    assert!(series[0]["points"][0]["low"].as_f64() < series[0]["points"][0]["high"].as_f64());
     let said = desk.pgrig(&["history", "show", "--only", "latency"]).ended(1);
     assert!(said.err.contains("compare, B ÷ A: p99"), "{}", said.err);
 

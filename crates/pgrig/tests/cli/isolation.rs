@@ -34,6 +34,10 @@ fn histories_are_judged_and_exported() {
     ] {
         assert!(said.out.contains(words), "{words}: {}", said.out);
     }
+    let json = ["isolation", "check", "kept", "--gate", "--json"];
+    let found: serde_json::Value = serde_json::from_str(&desk.pgrig(&json).ended(4).out).unwrap();
+    assert_eq!((&found["verdict"], &found["committed"]), (&"does not hold".into(), &2.into()));
+    assert_eq!(found["anomalies"][0]["anomaly"], "G2-item");
     let weaker = ["isolation", "check", "kept", "--gate", "--level", "repeatable read"];
     let said = desk.pgrig(&weaker).ended(0);
     assert!(said.out.contains("repeatable read: holds"), "{}", said.out);

@@ -71,6 +71,15 @@ pub(crate) fn each_cause_is_told_once_for_all_hosts_that_have_it() {
     assert!(ended.out.contains("round trip"), "{}", ended.out);
     assert!(ended.out.contains("hint:"), "{}", ended.out);
 
+    let ended = check(folder, &[&words[..], &["--json"]].concat());
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let told: serde_json::Value = serde_json::from_str(&ended.out).expect("JSON");
+    let is_reached = |one: &serde_json::Value| one["name"] == "fine" && one["is_reached"] == true;
+    assert!(told["hosts"].as_array().expect("hosts").iter().any(is_reached), "{told}");
+    let denied = serde_json::json!(["denied1", "denied2", "denied3"]);
+    let is_denied = |one: &serde_json::Value| one["hosts"] == denied;
+    assert!(told["troubles"].as_array().expect("troubles").iter().any(is_denied), "{told}");
+
     desk::write(folder, "lab.toml", "[hosts.a]\n[hosts.b]\nweight = 2\n");
     let ended = check(folder, &["--hosts", "lab.toml"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
