@@ -1,10 +1,11 @@
 //! Tools that the tests of all crates share: skips that are counted, a harness for test programs
-//! that are also processes of what they test, JSON documents against their schemas, servers, and
-//! waiting for a condition.
+//! that are also processes of what they test, JSON documents against their schemas, servers, Prometheus,
+//! and waiting for a condition.
 //!
 //! A dev-dependency only.
 
 pub mod harness;
+pub mod prometheus;
 pub mod schema;
 #[cfg(feature = "servers")]
 pub mod servers;

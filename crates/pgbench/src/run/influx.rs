@@ -97,5 +97,14 @@ mod tests {
              retries=0i,reconnects=0i,backlog=2i,length_ns=1000i,p50_ns=1000i,p95_ns=1000i,\
              p99_ns=1000i,p99_9_ns=1000i,max_ns=1000i 3000001005\n"
         );
+        // The dashboard's queries name what is written.
+        let board = include_str!("../../../../docs/grafana/pgrig-bench-influx.json");
+        let quoted = board.split("\\\"").skip(1).step_by(2);
+        let others = ["pgrig_bench", "script"];
+        let fields: Vec<&str> = quoted.filter(|name| !others.contains(name)).collect();
+        assert!(fields.len() >= 8, "{fields:?}");
+        for name in fields {
+            assert!(text.contains(&format!("{name}=")), "{name} is not written");
+        }
     }
 }

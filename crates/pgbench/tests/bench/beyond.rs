@@ -3,12 +3,12 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{Server, ours, ours_until};
 use load::Control;
+use testing::prometheus::Prometheus;
 
 /// Four clients that take 50 ms each do 80 a second at most. A busy machine may take 40 ms longer.
 #[test]
@@ -311,57 +311,29 @@ fn metrics_are_written_and_served() {
     assert_eq!(run.join().expect("it ends").code, 130);
 }
 
-/// The distribution's Prometheus takes what is served, in the format that it asks for.
+/// The distribution's Prometheus takes what is served, and the dashboard's queries have answers.
 #[test]
 fn prometheus_scrapes_the_metrics() {
-    if Command::new("prometheus").arg("--version").output().is_err() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let metrics = testing::prometheus::free_address();
+    let Some(prometheus) = Prometheus::scraping(folder.path(), &metrics.to_string()) else {
         return testing::skip::because("there is no prometheus");
-    }
+    };
     let server = Server::start(&[]);
     assert_eq!(server.ours("postgres", "-i -q").code, 0);
-    let folder = tempfile::tempdir().expect("a folder");
-    let free = || TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr());
-    let (metrics, console) = (free().expect("a port"), free().expect("another port"));
-    let config = folder.path().join("prometheus.yml");
-    let text = format!(
-        "scrape_configs:\n- job_name: pgrig\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\n  \
-         static_configs:\n  - targets: ['{metrics}']\n"
-    );
-    fs::write(&config, text).expect("its configuration");
     let environment = server.environment("postgres");
     let control = Control::new();
     let handle = control.clone();
     let run = thread::spawn(move || {
-        let line = format!("-S -n -c 2 -T 60 --interval=100 --metrics={metrics}");
+        let line = format!("-S -n -c 2 -T 300 -R 50 --interval=100 --metrics={metrics}");
         let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         ours_until(&environment, &arguments, &handle)
     });
-    let log = fs::File::create(folder.path().join("log")).expect("its log");
-    let mut prometheus = Command::new("prometheus")
-        .arg(format!("--config.file={}", config.display()))
-        .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
-        .arg(format!("--web.listen-address={console}"))
-        .stderr(log)
-        .spawn()
-        .expect("it starts");
-    let query = "/api/v1/query?query=pgrig_transactions_total";
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let mut answer = String::new();
-    // An answer's value is a pair of a time and a text.
-    let is_scraped = |answer: &str| {
-        let value = answer.split("\"value\":[").nth(1).and_then(|rest| rest.split('"').nth(1));
-        value.and_then(|count| count.parse::<f64>().ok()).is_some_and(|count| count > 0.0)
-    };
-    while !is_scraped(&answer) && Instant::now() < deadline {
-        thread::sleep(Duration::from_millis(50));
-        answer = fetch(console, query).unwrap_or_default();
-    }
-    prometheus.kill().expect("it ends");
-    prometheus.wait().expect("it has ended");
+    let board = include_str!("../../../../docs/grafana/pgrig-load.json");
+    // Those of run and compare, and one that has samples only after an error.
+    prometheus.answers(board, &["pgrig_run_", "pgrig_compare_", "pgrig_errors_"]);
     control.interrupt();
     assert_eq!(run.join().expect("it ends").code, 130);
-    let log = fs::read_to_string(folder.path().join("log")).unwrap_or_default();
-    assert!(is_scraped(&answer), "{answer}\n{log}");
 }
 
 fn fetch(address: std::net::SocketAddr, path: &str) -> std::io::Result<String> {

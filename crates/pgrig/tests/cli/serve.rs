@@ -7,6 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use testing::prometheus::Prometheus;
 
 use crate::Desk;
 use crate::interruption::signal;
@@ -20,7 +21,8 @@ struct Open {
 fn open(desk: &Desk, arguments: &[&str]) -> Open {
     let mut child = desk.command(arguments).stdout(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let line = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("http://")));
+    let is_page = |line: &String| line.contains("http://") && !line.ends_with("/metrics");
+    let line = lines.find(|line| line.as_ref().is_ok_and(is_page));
     let line = line.expect("an address").unwrap();
     let url = line[line.find("http://").unwrap()..].trim().to_owned();
     // What follows must not fill the pipe.
@@ -68,6 +70,15 @@ impl Open {
     }
 }
 
+/// Has the distribution's Prometheus answer the queries of the dashboard that name none of `others`.
+fn is_on_the_dashboard(prometheus: Option<Prometheus>, others: &[&str]) {
+    let board = include_str!("../../../../docs/grafana/pgrig-load.json");
+    match prometheus {
+        Some(prometheus) => prometheus.answers(board, others),
+        None => testing::skip::because("there is no prometheus"),
+    }
+}
+
 fn browse(desk: &Desk, url: &str) -> String {
     let output = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
@@ -85,13 +96,17 @@ fn a_comparison_draws_itself_for_those_who_have_the_address() {
     let desk = Desk::new();
     crate::compare::write_work(&desk);
     // There are no intervals before five segments, which are a fortieth of the time long.
-    let rest = ["--precision", "0.01%", "--max-time", "2min", "--serve"];
+    let metrics = testing::prometheus::free_address().to_string();
+    let prometheus = Prometheus::scraping(&desk.path(""), &metrics);
+    let rest = ["--precision", "0.01%", "--max-time", "2min", "--serve", "--metrics", &metrics];
     let open = open(&desk, &[&crate::compare::ITSELF[..], &rest].concat());
     assert!(open.url.starts_with("http://127.0.0.1:"), "{}", open.url);
     assert_eq!(open.status("/"), "HTTP/1.1 404 Not Found");
     assert_eq!(open.status("/0123456789abcdef0123456789abcdef/page"), "HTTP/1.1 404 Not Found");
     // Throughput, the median latency and CPU over the pairs, and one more latency where there are enough.
     open.shows(&desk, &["data-state=\"running\"", ": 3/3\"|: 4/4\""]);
+    let of_bench = ["(pgrig_", "pgrig_latency", "pgrig_backlog", "clients"];
+    is_on_the_dashboard(prometheus, &[&of_bench[..], &["pgrig_run_"]].concat());
     open.end();
 }
 
@@ -101,9 +116,17 @@ fn a_study_draws_its_trial_and_its_report() {
     desk.write_study("mine", "");
     let text = std::fs::read_to_string(desk.path("mine/study.toml")).unwrap();
     desk.write("mine/study.toml", &text.replace("window = \"700ms\"", "window = \"4s\""));
-    let open = open(&desk, &["run", "mine", "--rounds", "30", "--out", "record", "--serve"]);
+    let metrics = testing::prometheus::free_address().to_string();
+    let prometheus = Prometheus::scraping(&desk.path(""), &metrics);
+    let run =
+        ["run", "mine", "--rounds", "30", "--out", "record", "--serve", "--metrics", &metrics];
+    let open = open(&desk, &run);
     // Throughput and latency of the trial under way; the report has more.
     open.shows(&desk, &["data-state=\"running\"", "data-page=", "data-now=", ": 2/2\""]);
+    // This study measures nothing in pairs.
+    let others =
+        ["(pgrig_", "pgrig_latency", "pgrig_backlog", "clients", "pgrig_compare", "run_pairs"];
+    is_on_the_dashboard(prometheus, &others);
     open.end();
 }
 

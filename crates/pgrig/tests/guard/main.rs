@@ -16,6 +16,7 @@ use std::time::Duration;
 use guard::Step;
 use lab::Node;
 use rig::{Guard, PATIENCE, Rig};
+use testing::prometheus::Prometheus;
 
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -224,6 +225,7 @@ fn those_who_watch_a_guard_see_what_is_exposed() {
     guard.wait_for("guarding");
     let said = guard.narration();
     let metrics = said.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
+    let prometheus = Prometheus::scraping(place.path(), metrics);
     for words in ["READY=1", "WATCHDOG=1", "STATUS=commits wait for FIRST 1 (s1, s2)"] {
         systemd.hears(words);
     }
@@ -262,6 +264,11 @@ fn those_who_watch_a_guard_see_what_is_exposed() {
         "pgrig_guard_events_total{event=\"changing\"} 1",
     ] {
         await_figure(metrics, figure);
+    }
+    let board = include_str!("../../../../docs/grafana/pgrig-guard.json");
+    match prometheus {
+        Some(prometheus) => prometheus.answers(board, &[]),
+        None => testing::skip::because("there is no prometheus"),
     }
     drop(writer);
     rig.start_and_catch_up(0);
