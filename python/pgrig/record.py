@@ -160,6 +160,7 @@ class Record:
         rows: List[Dict[str, Any]] = []
         for pair in self._pairs:
             same = {key: pair[key] for key in ("above", "below", "scenario", "pairs")}
+            same["below_scenario"] = pair.get("below_scenario", pair["scenario"])
             rows += _figures(pair["figures"], **same, **pair["axes"])
         return pd.DataFrame(rows)
 

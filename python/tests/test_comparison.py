@@ -8,5 +8,7 @@ import pgrig
 def test_a_comparison_has_figures():
     comparison = pgrig.read(os.environ["PGRIG_COMPARISON"])
     figures = comparison.pairs.set_index("metric")
-    assert figures.loc["throughput", "a"] > 0
+    throughput = figures.loc["throughput"]
+    assert throughput["a"] > 0
+    assert 0 < throughput["low"] < throughput["ratio"] < throughput["high"]
     assert len(comparison.looks) > 0

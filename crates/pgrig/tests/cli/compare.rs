@@ -88,6 +88,7 @@ fn is_told(desk: &Desk) {
     let summary = std::fs::read_to_string(desk.path("summary.md")).unwrap();
     assert!(summary.contains("| ❌ | throughput of B"), "{summary}");
     assert_eq!(std::fs::read_to_string(desk.path("comment.md")).unwrap(), summary);
+    crate::python::reads(desk, &["test_comparison.py"], "PGRIG_COMPARISON", "record");
     let read = |name: &str| -> serde_json::Value {
         serde_json::from_str(&std::fs::read_to_string(desk.path(name)).unwrap()).unwrap()
     };
@@ -262,7 +263,6 @@ fn a_side_that_dies_is_named_and_what_was_measured_counts() {
     assert!(out.contains("a client of side B failed after"), "{out}");
     assert!(out.contains("administrator command"), "{out}");
     assert!(desk.path("record/pairs/01-B-A-load.json").is_file());
-    crate::python::reads(&desk, "test_comparison.py", "PGRIG_COMPARISON", "record");
 }
 
 #[test]
