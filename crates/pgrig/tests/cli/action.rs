@@ -172,8 +172,16 @@ fn an_archive_is_used_or_refused_with_one_message() {
     check("empty.tar.gz", "", (find, 1, "::error::archive: empty.tar.gz has no program pgrig"));
     check("foreign.tar.gz", "", (find, 1, "does not run on this machine, which is Linux "));
     check("http://127.0.0.1:9/pgrig.tar.gz", "", (find, 1, "pgrig.tar.gz cannot be fetched"));
-    let (step, code, said) = run(&desk, &[("pgrig", "/nowhere/pgrig"), options]);
-    assert_eq!((step.as_str(), code), (find, Some(1)), "{said}");
+    let refused = |inputs: &[(&str, &str)], expected: &str| {
+        let (step, code, said) = run(&desk, inputs);
+        assert_eq!((step.as_str(), code), (find, Some(1)), "{said}");
+        assert_eq!(said.matches("::error::").count(), 1, "{said}");
+        assert!(said.contains(expected), "{said}");
+    };
+    refused(&[("pgrig", "/nowhere/pgrig")], "pgrig: /nowhere/pgrig is no program");
+    refused(&[("gate", "maybe")], "gate: \"maybe\" is neither yes nor no");
+    refused(&[("archive-sha256", "00")], "archive-sha256: there is no archive");
+    refused(&[("pgrig", "pgrig"), ("archive", "good.tar.gz")], "give one of them");
 }
 
 /// The example workflows give the action inputs that it has, and options that it takes.
