@@ -1,7 +1,8 @@
-//! Every example of `pgrig compare` and `pgrig bisect` in the README, the pages and the help can be typed
-//! as it is printed.
+//! The examples of the README, the pages and the help can be typed as they are printed: what runs is planned,
+//! what looks is run.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use crate::Desk;
 
@@ -11,6 +12,7 @@ fn examples(text: &str) -> Vec<Vec<String>> {
     let commands = lines.filter_map(|line| {
         let line = line.split(" # ").next().unwrap_or(line).trim();
         let line = line.strip_prefix("taskset -c 1 ").unwrap_or(line);
+        let line = line.strip_prefix("$ cd docs/questions && ").unwrap_or(line);
         line.strip_prefix("pgrig compare -")
     });
     let words = |rest: &str| -> Vec<String> {
@@ -37,17 +39,21 @@ fn placed(desk: &Desk) -> impl Fn(&str) -> String {
 
 #[test]
 fn every_example_is_a_command_that_works() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let desk = Desk::new();
-    for name in ["schema.sql", "index.sql", "orders.sql", "report.sql", "shop.sql"] {
+    for name in
+        ["schema.sql", "index.sql", "orders.sql", "by_customer.sql", "report.sql", "shop.sql"]
+    {
         desk.write(name, "SELECT 1;\n");
     }
     let placed = placed(&desk);
     let help = desk.pgrig(&["compare", "--help"]).ended(0).out;
-    let read = |name: &str| std::fs::read_to_string(root.join(name)).expect("a page");
-    let pages = [read("README.md"), read("docs/compare.md"), help];
-    let mut n = 0;
+    let mut pages: Vec<String> = pages().iter().map(|path| read(path)).collect();
+    pages.push(help);
+    let (mut n, mut known) = (0, BTreeSet::new());
     for words in pages.iter().flat_map(|page| examples(page)) {
+        if words.iter().any(|word| is_place(word)) || !known.insert(words.clone()) {
+            continue;
+        }
         let mut words: Vec<String> = words.iter().map(|word| placed(word)).collect();
         words.push("--dry-run".to_owned());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -57,6 +63,85 @@ fn every_example_is_a_command_that_works() {
         n += 1;
     }
     assert!(n >= 8, "{n} examples");
+}
+
+/// The pages whose examples have no files of their own.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages = vec![root.join("README.md"), root.join("studies/README.md")];
+    for folder in ["docs", "docs/studies", "docs/measurements"] {
+        let entries = std::fs::read_dir(root.join(folder)).expect("a folder of pages");
+        let entries = entries.map(|entry| entry.expect("an entry").path());
+        pages.extend(entries.filter(|path| path.extension().is_some_and(|end| end == "md")));
+    }
+    pages.retain(|path| !path.ends_with("docs/questions.md"));
+    pages
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).expect("a page")
+}
+
+/// True of a word that stands for one of the reader's own.
+fn is_place(word: &str) -> bool {
+    let is_name = word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
+    is_name || word.contains('…')
+}
+
+/// The command that shows what a command of the pages would do, or the command itself if it only looks; none
+/// of those that need a server, hosts or a record.
+fn harmless(command: &str, studies: &[String]) -> Option<Vec<String>> {
+    let command = command.split(" #").next().unwrap_or(command);
+    let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches('\'')).collect();
+    let elsewhere = ["--target", "--hosts", "--node", "--state", "--resume", "--trial", ">"];
+    if words.iter().any(|word| is_place(word) || elsewhere.contains(word)) {
+        return None;
+    }
+    let asked = match words.get(1..)? {
+        ["run", study, options @ ..] if studies.iter().any(|known| known == study) => {
+            let options = options.chunks(2).filter(|option| {
+                ["--profile", "--only", "--set"].contains(&option[0]) && option.len() == 2
+            });
+            [&["check", study][..], &options.flatten().copied().collect::<Vec<_>>()].concat()
+        }
+        words @ (["check" | "words" | "metrics" | "studies", ..] | ["completions", _]) => {
+            words.to_vec()
+        }
+        _ => return None,
+    };
+    Some(asked.into_iter().map(str::to_owned).collect())
+}
+
+/// Studies and patterns that the pages name are there, and fit this machine or say why not.
+#[test]
+fn what_the_pages_run_can_be_planned() {
+    let desk = Desk::new();
+    desk.pgrig(&["new", "mine"]).ended(0);
+    let studies = desk.pgrig(&["studies", "--json"]).ended(0).out;
+    let studies: serde_json::Value = serde_json::from_str(&studies).unwrap();
+    let studies = studies.as_array().unwrap().iter().map(|study| study["name"].as_str().unwrap());
+    let studies: Vec<String> = studies.chain(["./mine"]).map(str::to_owned).collect();
+    let mut commands = BTreeSet::new();
+    for page in pages() {
+        let text = read(&page);
+        let spans = text.lines().flat_map(|line| line.split('`'));
+        let spans = spans.map(|span| span.trim().trim_start_matches("$ "));
+        let spans = spans.filter(|span| span.starts_with("pgrig "));
+        commands.extend(spans.filter_map(|span| harmless(span, &studies)));
+    }
+    assert!(commands.len() >= 25, "{commands:?}");
+    let check = |words: &Vec<String>| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = desk.pgrig(&words);
+        assert!([Some(0), Some(3)].contains(&said.code), "{words:?}: {}", said.err);
+    };
+    let commands: Vec<Vec<String>> = commands.into_iter().collect();
+    std::thread::scope(|scope| {
+        for half in commands.chunks(commands.len().div_ceil(2)) {
+            scope.spawn(|| half.iter().for_each(check));
+        }
+    });
+    assert!(!desk.path("runs").exists());
 }
 
 /// Those of docs/questions.md, whose files are beside it.
