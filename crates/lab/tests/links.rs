@@ -6,15 +6,12 @@ use std::io::stdout;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use lab::{
-    Direction, Error, Host, Lab, LabConfig, Link, LinkBy, LinkConfig, Listen, Node, NodeConfig,
-    Settings, Shape,
-};
+use lab::{Direction, Error, Host, Lab, Link, LinkBy, LinkConfig, Listen, Node, NodeConfig, Shape};
 use os::command::{Child, Command, Output};
 use os::user::User;
 use rustix::process::{Pid, Signal, kill_process};
 use testing::harness::say;
-use testing::skip;
+use testing::{servers, skip};
 
 /// A busy machine may take this long for what takes milliseconds.
 const LONG: Duration = Duration::from_secs(60);
@@ -46,16 +43,6 @@ fn tests() -> ExitCode {
     code
 }
 
-fn open() -> Lab {
-    let installation = lab::find::find(None).expect("the tests need an installed PostgreSQL");
-    Lab::open(LabConfig::new(installation)).unwrap()
-}
-
-fn settings(pairs: &[(&str, &str)]) -> Settings {
-    let small = [("shared_buffers", "16MB"), ("max_connections", "20")];
-    small.iter().chain(pairs).copied().collect()
-}
-
 fn relay_to(lab: &Lab, primary: &Node, shape: Shape) -> Link {
     let program = env::current_exe().unwrap();
     let (by, to) = (LinkBy::Relay, primary.endpoint());
@@ -63,7 +50,7 @@ fn relay_to(lab: &Lab, primary: &Node, shape: Shape) -> Link {
 }
 
 fn primary(lab: &Lab, pairs: &[(&str, &str)]) -> Node {
-    let mut primary = lab.node("primary", NodeConfig::new(settings(pairs))).unwrap();
+    let mut primary = lab.node("primary", NodeConfig::new(servers::settings(pairs))).unwrap();
     primary.init().unwrap();
     primary.start().unwrap();
     primary.connect().unwrap().batch_execute("CREATE TABLE t (i int)").unwrap();
@@ -72,7 +59,7 @@ fn primary(lab: &Lab, pairs: &[(&str, &str)]) -> Node {
 
 /// A standby that streams by `link`.
 fn standby(lab: &Lab, primary: &Node, link: &Link) -> Node {
-    let mut standby = lab.node("standby1", NodeConfig::new(settings(&[]))).unwrap();
+    let mut standby = lab.node("standby1", NodeConfig::new(servers::settings(&[]))).unwrap();
     standby.init_from_backup(primary, Some(link.endpoint())).unwrap();
     standby.start().unwrap();
     primary.wait_for_standby(&standby, None, LONG).unwrap();
@@ -80,7 +67,7 @@ fn standby(lab: &Lab, primary: &Node, link: &Link) -> Node {
 }
 
 fn commits_wait_for_a_slow_relay() {
-    let lab = open();
+    let lab = servers::lab();
     let mut primary = primary(&lab, &[]);
     let mut link = relay_to(&lab, &primary, Shape::default());
     let standby = standby(&lab, &primary, &link);
@@ -104,11 +91,8 @@ fn commits_wait_for_a_slow_relay() {
     primary.wait_for_catchup(&standby, LONG).unwrap();
 }
 
-fn a_relay_is_cut_healed_and_reset() {
-    let lab = open();
-    let primary = primary(&lab, &[("wal_sender_timeout", "2s")]);
-    let mut link = relay_to(&lab, &primary, Shape::default());
-    let standby = standby(&lab, &primary, &link);
+/// Cuts the link in each direction, heals it, and resets its connection.
+fn cut_heal_and_reset(primary: &Node, standby: &Node, link: &mut Link) {
     for direction in [Direction::Both, Direction::To, Direction::From] {
         say(&link.cut(direction).unwrap());
         // Nobody is told; the primary notices by its timeout.
@@ -116,10 +100,18 @@ fn a_relay_is_cut_healed_and_reset() {
         let gone = || primary.replication().map(|rows| rows.is_empty().then_some(()));
         assert!(lab::wait_until(LONG, gone).unwrap().is_some(), "{direction:?}");
         say(&link.heal().unwrap());
-        primary.wait_for_standby(&standby, None, LONG).unwrap();
+        primary.wait_for_standby(standby, None, LONG).unwrap();
     }
     assert_eq!(link.reset().unwrap(), "1 connection was reset");
-    primary.wait_for_standby(&standby, None, LONG).unwrap();
+    primary.wait_for_standby(standby, None, LONG).unwrap();
+}
+
+fn a_relay_is_cut_healed_and_reset() {
+    let lab = servers::lab();
+    let primary = primary(&lab, &[("wal_sender_timeout", "2s")]);
+    let mut link = relay_to(&lab, &primary, Shape::default());
+    let standby = standby(&lab, &primary, &link);
+    cut_heal_and_reset(&primary, &standby, &mut link);
     primary.wait_for_catchup(&standby, LONG).unwrap();
     drop(standby);
     // The relay hears of the standby's end in its own time.
@@ -129,8 +121,8 @@ fn a_relay_is_cut_healed_and_reset() {
 }
 
 fn a_relay_is_as_public_as_its_server() {
-    let lab = open();
-    let config = NodeConfig { listen: Listen::Loopback, ..NodeConfig::new(settings(&[])) };
+    let lab = servers::lab();
+    let config = NodeConfig { listen: Listen::Loopback, ..NodeConfig::new(servers::settings(&[])) };
     let mut node = lab.node("primary", config).unwrap();
     node.init().unwrap();
     node.start().unwrap();
@@ -156,7 +148,7 @@ fn a_relay_is_as_public_as_its_server() {
 
 /// A node with a network of its own.
 fn apart(lab: &Lab, name: &str, pairs: &[(&str, &str)]) -> Result<Node, Error> {
-    let config = NodeConfig { own_network: true, ..NodeConfig::new(settings(pairs)) };
+    let config = NodeConfig { own_network: true, ..NodeConfig::new(servers::settings(pairs)) };
     lab.node(name, config)
 }
 
@@ -186,23 +178,14 @@ fn a_wire_drops_packets_without_a_word() {
     if !User::current().is_root() {
         return skip::no_root(); // What others are told has a test of its own.
     }
-    let lab = open();
+    let lab = servers::lab();
     let (primary, standby, mut link) = pair(&lab);
     let cost = link.measure().unwrap();
     say(&format!("a round trip takes {}", cost.in_words()));
     let address = "SELECT host(client_addr) FROM pg_stat_replication";
     let address = primary.value(address).unwrap().unwrap();
     assert!(address.starts_with("198.18."), "{address}");
-    for direction in [Direction::Both, Direction::To, Direction::From] {
-        say(&link.cut(direction).unwrap());
-        assert_eq!(primary.replication().unwrap().len(), 1, "{direction:?}: nobody is told");
-        let gone = || primary.replication().map(|rows| rows.is_empty().then_some(()));
-        assert!(lab::wait_until(LONG, gone).unwrap().is_some(), "{direction:?}");
-        say(&link.heal().unwrap());
-        primary.wait_for_standby(&standby, None, LONG).unwrap();
-    }
-    assert_eq!(link.reset().unwrap(), "1 connection was reset");
-    primary.wait_for_standby(&standby, None, LONG).unwrap();
+    cut_heal_and_reset(&primary, &standby, &mut link);
     let counters = link.counters().unwrap();
     assert!(counters.to_packets > 0 && counters.from_bytes > counters.from_packets);
     link.bandwidth(Some(12_500_000)).unwrap();
@@ -219,7 +202,7 @@ fn a_wire_drops_packets_without_a_word() {
     let config = NodeConfig {
         own_network: true,
         listen: Listen::Loopback,
-        ..NodeConfig::new(settings(&[]))
+        ..NodeConfig::new(servers::settings(&[]))
     };
     let error = lab.node("third", config).unwrap_err().to_string();
     assert!(error.starts_with("node third cannot listen on loopback"), "{error}");
@@ -227,7 +210,7 @@ fn a_wire_drops_packets_without_a_word() {
 
 /// Not a test of its own: a rig with a wire, for another test to kill.
 fn rig() -> ExitCode {
-    let lab = open();
+    let lab = servers::lab();
     let (primary, standby, mut link) = pair(&lab);
     link.cut(Direction::Both).unwrap();
     let (one, other) = (primary.host_pid().unwrap(), standby.host_pid().unwrap());
@@ -268,7 +251,7 @@ fn network_of(pid: i32) -> Option<std::path::PathBuf> {
 
 /// Not a test of its own: what a plain user is told.
 fn plain() -> ExitCode {
-    let error = apart(&open(), "standby1", &[]).unwrap_err();
+    let error = apart(&servers::lab(), "standby1", &[]).unwrap_err();
     say(&format!("\nplain {error}; {}", error.hint().unwrap()));
     ExitCode::SUCCESS
 }

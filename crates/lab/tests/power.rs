@@ -15,13 +15,13 @@ use std::thread;
 use std::time::Duration;
 
 use fault::disk::{self, Cut, Disk, DiskConfig, DiskError, Failing, Method, What};
-use lab::{Error, Lab, LabConfig, Node, NodeConfig, Settings, StopMode};
+use lab::{Error, Lab, Node, NodeConfig, StopMode};
 use os::command::{Child, Command, Output};
 use os::processes;
 use rustix::process::{Pid, Signal, kill_process};
 use terms::FileSystem;
 use testing::harness::say;
-use testing::{skip, until};
+use testing::{servers, skip, until};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
@@ -114,7 +114,7 @@ fn a_failing_disk_makes_postgres_panic() {
 /// lie elsewhere, and hold everything up to the last segment that was archived.
 fn an_archive_brings_back_what_it_has() {
     let Some(lab) = open(&Method::FileSystem) else { return };
-    let mut config = NodeConfig::new(settings(&[("fsync", "off")]));
+    let mut config = NodeConfig::new(servers::settings(&[("fsync", "off")]));
     config.disk = Some(DiskConfig {
         size_bytes: SIZE,
         file_system: FileSystem::Ext4,
@@ -178,7 +178,7 @@ fn a_cut_that_leaves_nothing_is_a_loss() {
     node.start().unwrap();
 }
 
-/// Whoever is the last to leave a mount namespace unmounts what is there, and waits for the disks:
+/// The last process that leaves a mount namespace unmounts its file systems, and waits for the disks:
 /// their processes must not be that. They have no other disk's file system either, in any order of
 /// starts.
 fn a_disk_is_not_where_its_file_system_is_mounted() {
@@ -201,13 +201,13 @@ fn a_disk_is_not_where_its_file_system_is_mounted() {
 }
 
 fn a_node_without_a_disk_says_so() {
-    let lab = Lab::open(LabConfig::new(installation())).unwrap();
-    let mut node = lab.node("n", NodeConfig::new(settings(&[]))).unwrap();
+    let lab = servers::lab();
+    let mut node = lab.node("n", NodeConfig::new(servers::settings(&[]))).unwrap();
     node.init().unwrap();
     let error = node.power_cut(1, None).unwrap_err();
     assert_eq!(error.to_string(), "cutting the power of node n: it has no disk of its own");
     if disk::check(&Method::FileSystem).is_err() {
-        let mut config = NodeConfig::new(settings(&[]));
+        let mut config = NodeConfig::new(servers::settings(&[]));
         config.disk = Some(DiskConfig {
             size_bytes: SIZE,
             file_system: FileSystem::Ext4,
@@ -226,7 +226,7 @@ fn nothing_is_left_of_a_killed_rig() {
     });
 }
 
-/// As when a container is stopped: whoever is the last to leave the mounts of the disks waits for
+/// As when a container is stopped: the last process that leaves the mounts of the disks waits for
 /// their processes, which end in the same moment.
 fn nothing_is_left_when_all_processes_die_at_once() {
     kill_rigs(true, |rig| {
@@ -307,7 +307,7 @@ fn left_of(directory: &Path) -> Vec<String> {
 
 /// The rig that is killed: it says where its lab is, and then does everything that a study does.
 fn rig() {
-    let lab = Lab::open(LabConfig::new(installation())).unwrap();
+    let lab = servers::lab();
     say(&lab.directory().display().to_string());
     let mut file_system = node(&lab, "f", &Method::FileSystem, &[]);
     let mut primary = node(&lab, "b", &block(), &[]);
@@ -368,7 +368,7 @@ fn node(lab: &Lab, name: &str, method: &Method, pairs: &[(&str, &str)]) -> Node 
 }
 
 fn on_disk(method: &Method, pairs: &[(&str, &str)]) -> NodeConfig {
-    let mut config = NodeConfig::new(settings(pairs));
+    let mut config = NodeConfig::new(servers::settings(pairs));
     config.disk = Some(DiskConfig {
         size_bytes: SIZE,
         file_system: FileSystem::Ext4,
@@ -379,7 +379,7 @@ fn on_disk(method: &Method, pairs: &[(&str, &str)]) -> NodeConfig {
 
 /// A lab, where this machine can cut power; elsewhere it has to say why not.
 fn open(method: &Method) -> Option<Lab> {
-    let lab = Lab::open(LabConfig::new(installation())).unwrap();
+    let lab = servers::lab();
     match (disk::check(method), lab.isolation()) {
         (Ok(()), lab::Isolation::Namespaces) => Some(lab),
         (Ok(()), _) => {
@@ -395,15 +395,6 @@ fn open(method: &Method) -> Option<Lab> {
             None
         }
     }
-}
-
-fn installation() -> lab::Installation {
-    lab::find::find(None).expect("the tests need an installed PostgreSQL")
-}
-
-fn settings(pairs: &[(&str, &str)]) -> Settings {
-    let small = [("shared_buffers", "16MB"), ("max_connections", "20")];
-    small.iter().chain(pairs).copied().collect()
 }
 
 /// The device of a node's block disk, as its process listens for orders.

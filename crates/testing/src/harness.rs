@@ -18,7 +18,6 @@ macro_rules! run {
 
 /// As the macro [`run!`](crate::run), for tests with their names. With `--exact` a word of the
 /// command line is a whole name, else a part of one; `--list` prints the names, as cargo's harness does.
-#[must_use]
 pub fn run_named(tests: &[(&str, fn())]) -> ExitCode {
     let (options, wanted): (Vec<String>, Vec<String>) =
         env::args().skip(1).partition(|word| word.starts_with('-'));

@@ -1,10 +1,11 @@
 //! Tools that the tests of all crates share: skips that are counted, a harness for test programs
 //! that are also processes of what they test, JSON documents against their schemas, servers, Prometheus,
-//! and waiting for a condition.
+//! waiting for a condition, and limits on times that hold on a busy machine.
 //!
 //! A dev-dependency only.
 
 pub mod harness;
+pub mod lag;
 pub mod prometheus;
 pub mod schema;
 #[cfg(feature = "servers")]

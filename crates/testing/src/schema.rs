@@ -25,7 +25,6 @@ const KEYWORDS: [&str; 15] = [
 ///
 /// # Panics
 /// If the schema is none, or has a keyword that is not known here.
-#[must_use]
 pub fn faults(schema: &Value, document: &Value) -> Vec<String> {
     let mut found = Vec::new();
     collect(schema, schema, document, "$", &mut found);

@@ -21,7 +21,6 @@ pub fn because(reason: impl Display) {
 }
 
 /// True if the tests run as root. Call [`no_root`] where that is needed and `false`.
-#[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

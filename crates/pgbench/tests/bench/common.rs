@@ -150,7 +150,7 @@ pub(crate) fn theirs_major() -> u32 {
     *MAJOR.get_or_init(|| {
         let program = match std::env::var_os("PGRIG_PGBENCH") {
             Some(program) => program.into(),
-            None => lab::find::find(None).expect("PostgreSQL is installed").program("pgbench"),
+            None => servers::installation().program("pgbench"),
         };
         let output = Command::new(program).arg("--version").output().expect("pgbench runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -68,7 +68,7 @@ fn tables_and_rows_are_pgbenchs() {
     }
 }
 
-/// The rows are the same whoever loads them; what is there already is kept.
+/// The rows are the same as pgbench's; rows that exist are kept.
 #[test]
 fn several_connections_load_the_same_and_go_on_after_a_crash() {
     let server = Server::start(&[]);
@@ -137,7 +137,7 @@ fn several_connections_load_partition_by_partition() {
             let sqls = [DEFINITIONS, CONSTRAINTS, indexes, &contents];
             sqls.iter().flat_map(|sql| server.rows(database, sql)).collect()
         };
-        // Steps one by one, so that the rows are looked at before a vacuum freezes them.
+        // Steps one by one, so that the rows are read before a vacuum freezes them.
         for step in steps.trim_start_matches("-I ").chars() {
             let line = format!("-i -q -s 3 {partitions} -I {step} --connections=2");
             let ended = server.ours("apart", &line);

@@ -77,7 +77,7 @@ fn every_transaction_is_counted_once() {
     assert_eq!(server.value("postgres", "select count(*) from pgbench_history"), "200");
 }
 
-/// The same seed makes the same transactions, whoever runs them.
+/// The same seed makes the same transactions in pgbench and here.
 #[test]
 fn a_seed_repeats_pgbenchs_run() {
     let server = initialised();

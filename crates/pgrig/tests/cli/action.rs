@@ -91,7 +91,7 @@ fn repository() -> std::path::PathBuf {
 #[test]
 fn the_steps_build_compare_and_leave_a_summary() {
     let desk = Desk::new();
-    let bin = lab::find::find(None).expect("PostgreSQL is installed").bin().display().to_string();
+    let bin = testing::servers::installation().bin().display().to_string();
     desk.write("one.sql", "SELECT pg_sleep(0.005);\n");
     let build = format!("echo building; echo {bin}");
     let pgrig = ("pgrig", env!("CARGO_BIN_EXE_pgrig"));
@@ -286,7 +286,7 @@ fn write_extension(desk: &Desk) {
 /// The `pg_config` that the headers of a server came with, if everything is here that builds an
 /// extension.
 fn builder() -> Option<String> {
-    let installation = lab::find::find(None).expect("PostgreSQL is installed");
+    let installation = testing::servers::installation();
     let pg_config = installation.program("pg_config").display().to_string();
     let pgxs = Command::new(&pg_config).arg("--pgxs").output().ok()?;
     let pgxs = String::from_utf8_lossy(&pgxs.stdout).trim().to_owned();

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-use lab::{Endpoint, Host, Lab, LabConfig, Node, NodeConfig};
+use lab::{Endpoint, Host, Lab, Node, NodeConfig};
 use rustix::process::Signal;
 
 use crate::interruption::signal;
@@ -293,13 +293,10 @@ fn a_script_that_fails_on_one_side_only_names_the_side() {
 /// Two servers of the user's, with something of theirs in each.
 fn servers() -> [(Node, Lab); 2] {
     let server = |initdb: Vec<String>| {
-        let installation = lab::find::find(None).expect("PostgreSQL is installed");
-        let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");
+        let lab = testing::servers::lab();
         let settings = [("fsync", "off"), ("shared_buffers", "16MB")].into_iter().collect();
         let config = NodeConfig { initdb, ..NodeConfig::new(settings) };
-        let mut node = lab.node("server", config).expect("a node is made");
-        node.init().expect("initdb works");
-        node.start().expect("the server starts");
+        let node = testing::servers::start(&lab, "server", config);
         let theirs = "CREATE TABLE theirs (id int PRIMARY KEY, note text);
             INSERT INTO theirs SELECT i, 'note ' || i FROM generate_series(1, 1000) i;
             CREATE TABLE pgbench_accounts (mine text);";

@@ -25,7 +25,7 @@ fn examples(text: &str) -> Vec<Vec<String>> {
 /// What stands for the files and folders that an example names. A copy of PostgreSQL's programs is another
 /// installation.
 fn placed(desk: &Desk) -> impl Fn(&str) -> String {
-    let bin = lab::find::find(None).expect("PostgreSQL is installed").bin().display().to_string();
+    let bin = testing::servers::installation().bin().display().to_string();
     let copy = desk.path("patched").display().to_string();
     let copied = std::process::Command::new("cp").args(["-r", &bin, &copy]).status();
     assert!(copied.expect("cp runs").success());

@@ -65,7 +65,7 @@ fn compare_with(desk: &Desk) -> crate::Said {
 #[test]
 fn other_programs_whose_files_are_alike_get_a_copy() {
     let desk = Desk::new();
-    write_programs(&desk, &lab::find::find(None).expect("PostgreSQL is installed"), "");
+    write_programs(&desk, &testing::servers::installation(), "");
     let said = compare_with(&desk).ended(0);
     assert!(said.err.contains(", the same files  "), "{}", said.err);
 }
@@ -82,7 +82,7 @@ fn a_copy_that_does_not_start_is_told_and_not_worked_around() {
          esac",
         failed = failed.display()
     );
-    write_programs(&desk, &lab::find::find(None).expect("PostgreSQL is installed"), &before);
+    write_programs(&desk, &testing::servers::installation(), &before);
     std::fs::create_dir(&failed).unwrap();
     std::fs::set_permissions(&failed, Permissions::from_mode(0o777)).unwrap();
     let said = compare_with(&desk).ended(1);

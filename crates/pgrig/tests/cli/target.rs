@@ -4,15 +4,14 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
-use lab::{Lab, LabConfig, Listen, Node, NodeConfig, Settings};
+use lab::{Lab, Listen, Node, NodeConfig, Settings};
 use testing::servers::server;
 
 use crate::Desk;
 
 /// A server that lets no client in over the network without TLS, and its lab.
 fn encrypted() -> (Node, Lab) {
-    let installation = lab::find::find(None).expect("PostgreSQL is installed");
-    let lab = Lab::open(LabConfig::new(installation)).expect("a lab opens");
+    let lab = testing::servers::lab();
     let settings: Settings = [("fsync", "off"), ("shared_buffers", "16MB")].into_iter().collect();
     let config = NodeConfig { listen: Listen::Loopback, ..NodeConfig::new(settings) };
     let mut node = lab.node("server", config).expect("a node is made");

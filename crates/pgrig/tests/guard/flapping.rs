@@ -45,5 +45,5 @@ fn a_standby_that_dies_every_ten_seconds_does_not_make_the_setting_flap() {
         calm.elapsed(),
     );
     assert!(changes <= minutes as usize, "{changes} changes:\n{}", guard.narration());
-    check_commits_went_on(longest);
+    check_commits_went_on(&rig, longest);
 }

@@ -19,6 +19,7 @@ pub(crate) struct Rig {
     pub(crate) standbys: Vec<Node>,
     pub(crate) primary: Node,
     pub(crate) lab: Lab,
+    pub(crate) lag: testing::lag::Lag,
     directory: tempfile::TempDir,
 }
 
@@ -56,7 +57,8 @@ impl Rig {
         settings.set("synchronous_standby_names", sync);
         primary.configure(settings).unwrap();
         primary.reload().unwrap();
-        Rig { standbys, primary, lab, directory: tempfile::tempdir().unwrap() }
+        let (lag, directory) = (testing::lag::Lag::watch(), tempfile::tempdir().unwrap());
+        Rig { standbys, primary, lab, lag, directory }
     }
 
     pub(crate) fn state(&self) -> PathBuf {

@@ -130,14 +130,13 @@ pub(crate) fn nothing_is_left_when_the_rig_is_killed() {
     expect_nothing(&desk, &all);
 }
 
-/// What the watchdog of a trial does: whoever waits for a server gets an error, on a host as well.
+/// The act of a trial's watchdog: every caller that waits for a server gets an error, on a host as well.
 pub(crate) fn servers_of_labs_can_be_killed_while_a_statement_runs() {
     if testing::skip::is_root() {
         // The namespace of these tests is new.
         sh("ip link set lo up");
     }
-    let installation = lab::find::find(None).expect("PostgreSQL is installed");
-    let here = lab::Lab::open(lab::LabConfig::new(installation)).expect("a lab opens");
+    let here = testing::servers::lab();
     let program = host::Program {
         path: PGRIG.into(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

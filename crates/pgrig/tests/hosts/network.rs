@@ -15,7 +15,6 @@ use testing::until;
 /// The address of the bridge, where the rig and its server are.
 pub(crate) const HOME: &str = "10.77.0.1";
 
-/// Makes the bridge.
 pub(crate) fn bridge() {
     sh("ip link set lo up");
     sh(

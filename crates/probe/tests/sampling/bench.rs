@@ -4,14 +4,12 @@ use std::process::Command;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use lab::{Lab, LabConfig, Node, NodeConfig};
+use lab::{Lab, Node, NodeConfig};
 use probe::{Config, Server};
+use testing::servers;
 
 /// One lab for all tests, so that initdb runs once. Its init ends it with this process.
-pub(crate) static LAB: LazyLock<Lab> = LazyLock::new(|| {
-    let installation = lab::find::find(None).expect("PostgreSQL is needed for this test");
-    Lab::open(LabConfig::new(installation)).expect("a lab")
-});
+pub(crate) static LAB: LazyLock<Lab> = LazyLock::new(servers::lab);
 
 /// A server of its own for one test, ready for pgbench; it ends with the test.
 pub(crate) struct Bench {
@@ -27,14 +25,8 @@ impl Bench {
             ("fsync", "off"),
             ("shared_preload_libraries", "pg_stat_statements"),
         ];
-        let settings = shared
-            .iter()
-            .chain(settings)
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
-        let mut node = LAB.node(&name, NodeConfig::new(settings)).expect("a node");
-        node.init().expect("initdb");
-        node.start().expect("a server");
+        let settings = shared.iter().chain(settings).copied().collect();
+        let node = servers::start(&LAB, &name, NodeConfig::new(settings));
         let mut client = node.connect().expect("a connection");
         client.batch_execute("CREATE EXTENSION pg_stat_statements").expect("pg_stat_statements");
         let bench = Bench { node };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use script::{Names, Protocol, Script, Seeds, Syntax};
 
-use crate::support::{self, postgres::Postgres, session};
+use crate::support::{self, Postgres, session};
 
 #[test]
 fn a_seed_gives_every_client_its_numbers() {
@@ -15,7 +15,7 @@ fn a_seed_gives_every_client_its_numbers() {
     for (seed, clients) in [(1, 1), (7_141, 3), (u64::from(u32::MAX) * 99, 5)] {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), text).unwrap();
-        let mut command = support::pgbench(server.directory());
+        let mut command = support::pgbench(&server.directory());
         command.arg(format!("--random-seed={seed}")).arg(format!("-c{clients}"));
         let output = support::finish(command.args(["-j1", "-t3", "-f"]).arg(file.path()));
         let mut there = support::debugged(&output);
@@ -99,7 +99,7 @@ fn a_seed_gives_the_sample() {
 /// The rows of each thread's transaction log.
 fn logs(directory: &Path, options: &[&str]) -> Vec<Vec<Vec<i64>>> {
     let server = Postgres::shared();
-    let mut command = support::pgbench(server.directory());
+    let mut command = support::pgbench(&server.directory());
     command.args(options).arg("-l").arg("--log-prefix").arg(directory.join("log"));
     let output = support::finish(&mut command);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

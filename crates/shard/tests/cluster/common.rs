@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use lab::{Lab, LabConfig, Node, NodeConfig, Settings};
+use lab::{Lab, Node, NodeConfig, Settings};
 use postgres::{Client, NoTls};
 use shard::{Cluster, Options};
+use testing::servers;
 
 /// Few enough that deploying them takes no time, enough for three nodes to have different shares.
 pub(crate) const BUCKETS: i32 = 16;
@@ -43,14 +44,8 @@ pub(crate) struct Servers {
 impl Servers {
     /// A proxy and `count` data nodes, running.
     pub(crate) fn start(count: usize) -> Self {
-        let installation = lab::find::find(None).expect("the tests need an installed PostgreSQL");
-        let lab = Lab::open(LabConfig::new(installation)).unwrap();
-        let start = |name: &str| {
-            let mut node = lab.node(name, NodeConfig::new(settings())).unwrap();
-            node.init().unwrap();
-            node.start().unwrap();
-            node
-        };
+        let lab = servers::lab();
+        let start = |name: &str| servers::start(&lab, name, NodeConfig::new(settings()));
         let proxy = start("proxy");
         let nodes = (0..count).map(|number| start(&format!("node{number}"))).collect();
         Self { proxy, nodes, _lab: lab }

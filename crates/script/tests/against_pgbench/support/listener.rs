@@ -12,7 +12,6 @@ use tempfile::TempDir;
 /// A statement as it came: the text, and the parameters if it was bound.
 pub(crate) type Statement = (Vec<u8>, Vec<Option<Vec<u8>>>);
 
-/// The listening side.
 pub(crate) struct Listener {
     directory: TempDir,
     heard: Arc<Mutex<Vec<Statement>>>,

@@ -2,46 +2,40 @@
 //! away, a server that only listens, and a session that runs our side.
 
 pub(crate) mod listener;
-pub(crate) mod postgres;
 pub(crate) mod session;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::LazyLock;
+use std::sync::{Arc, Mutex, Weak};
 
-/// Where PostgreSQL's programs are: `pg_config` on PATH, or the newest that Debian has installed.
-static BIN: LazyLock<PathBuf> = LazyLock::new(|| {
-    let configured = Command::new("pg_config")
-        .arg("--bindir")
-        .output()
-        .ok()
-        .map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim().to_owned()));
-    let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut installed: Vec<(u32, PathBuf)> = debian
-        .filter_map(|entry| {
-            let version = entry.file_name().to_str()?.parse().ok()?;
-            Some((version, entry.path().join("bin")))
+use lab::{Lab, Node};
+use testing::servers;
+
+/// A running server that listens on a Unix socket only.
+pub(crate) struct Postgres {
+    pub(crate) node: Node,
+    _lab: Lab,
+}
+
+impl Postgres {
+    /// The server that all tests of this process share.
+    pub(crate) fn shared() -> Arc<Postgres> {
+        static SHARED: Mutex<Weak<Postgres>> = Mutex::new(Weak::new());
+        servers::shared(&SHARED, || {
+            let (node, lab) = servers::server(&[("fsync", "off"), ("shared_buffers", "16MB")]);
+            Postgres { node, _lab: lab }
         })
-        .collect();
-    installed.sort();
-    configured
-        .into_iter()
-        .chain(installed.into_iter().rev().map(|(_, bin)| bin))
-        .find(|bin| bin.join("pgbench").exists() && bin.join("initdb").exists())
-        .expect(
-            "these tests compare with the real pgbench and need PostgreSQL 15 or later: \
-             install postgresql and postgresql-contrib, or put pg_config on PATH",
-        )
-});
+    }
 
-/// A program of PostgreSQL.
-pub(crate) fn program(name: &str) -> PathBuf {
-    BIN.join(name)
+    /// The directory of its socket.
+    pub(crate) fn directory(&self) -> PathBuf {
+        servers::socket_directory(&self.node)
+    }
 }
 
 /// pgbench, connecting through the socket in `directory`.
 pub(crate) fn pgbench(directory: &Path) -> Command {
-    let mut command = Command::new(program("pgbench"));
+    let mut command = Command::new(servers::installation().program("pgbench"));
     command
         .env_clear()
         .env("LC_ALL", "C")
