@@ -48,9 +48,6 @@ struct Link {
 const NOTICES_MAX: usize = 1000;
 
 /// Connects to the first server of `conninfo` that will do.
-///
-/// # Errors
-/// [`ConnectError`]: an option that cannot be kept, a refusal, a limit.
 pub fn connect(conninfo: &Conninfo, limits: &Limits) -> Result<Client, ConnectError> {
     let opened = open(&speaking_utf8(conninfo), limits)?;
     let failed = |doing, why: String| ConnectError::System { place: conninfo.place(), doing, why };
@@ -214,7 +211,6 @@ impl Client {
     }
 
     /// The way to cancel what this session does; none where the server gave no key.
-    #[must_use]
     pub fn canceller(&self) -> Option<Canceller> {
         self.canceller.clone()
     }
@@ -225,7 +221,6 @@ impl Client {
     }
 
     /// True once the connection has ended.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.inner.is_closed()
     }

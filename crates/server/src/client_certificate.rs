@@ -114,7 +114,6 @@ pub struct Witness {
 
 impl Witness {
     /// One connection's own `config`, and who watches it.
-    #[must_use]
     pub fn of(config: &ClientConfig) -> (Arc<ClientConfig>, Arc<Witness>) {
         let witness = Arc::new(Witness {
             certificates: Arc::clone(&config.client_auth_cert_resolver),
@@ -127,7 +126,6 @@ impl Witness {
     }
 
     /// In libpq's words why a server that lets us in will not do.
-    #[must_use]
     pub fn objection(witness: Option<&Witness>) -> Option<&'static str> {
         let seen = |flag: fn(&Witness) -> &AtomicBool| {
             witness.is_some_and(|witness| flag(witness).load(Ordering::Relaxed))

@@ -20,37 +20,29 @@ use crate::tls::TlsError;
 #[derive(Clone, Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ConnectError {
-    /// The connection string is no good.
     #[error(transparent)]
     Conninfo(#[from] ConninfoError),
-    /// Certificates or keys cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// No server let us in.
     #[error(transparent)]
     Refused(Box<Failure>),
-    /// A limit was reached before.
     #[error("connection to {place} failed: {reached}")]
     Limit {
         /// The server, without a password.
         place: String,
         reached: LimitReached,
     },
-    /// The operating system refused something.
     #[error("connection to {place} failed: {doing}: {why}")]
     System {
         /// The server, without a password.
         place: String,
-        /// The action that failed.
         doing: &'static str,
-        /// The error of the system.
         why: String,
     },
 }
 
 impl ConnectError {
     /// The next step for the user.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             ConnectError::Conninfo(error) => error.hint().map(str::to_owned),
@@ -61,7 +53,6 @@ impl ConnectError {
     }
 
     /// SQLSTATE, where a server gave one.
-    #[must_use]
     pub fn sqlstate(&self) -> Option<wire::SqlState> {
         match self {
             ConnectError::Refused(failure) => failure.sqlstate,
@@ -70,13 +61,11 @@ impl ConnectError {
     }
 
     /// True if a server asked for a password and there was none.
-    #[must_use]
     pub fn wants_password(&self) -> bool {
         matches!(self, ConnectError::Refused(failure) if failure.wants_password)
     }
 
     /// True if the user's signal ended the attempt.
-    #[must_use]
     pub fn is_interrupted(&self) -> bool {
         matches!(self, ConnectError::Limit { reached: LimitReached::Interrupted, .. })
     }
@@ -228,7 +217,6 @@ pub struct Canceller {
 
 impl Canceller {
     /// The canceller of the session of `key`, which was made by one `step` of a route.
-    #[must_use]
     pub fn new(route: Arc<Route>, step: usize, key: BackendKey) -> Self {
         Canceller { route, step, key }
     }

@@ -22,7 +22,6 @@ pub enum Urgency {
 
 impl Control {
     /// A handle that was not used yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -35,7 +34,6 @@ impl Control {
     }
 
     /// Greatest urgency that has been asked for so far.
-    #[must_use]
     pub fn urgency(&self) -> Urgency {
         match self.0.load(Ordering::Relaxed) {
             0 => Urgency::None,

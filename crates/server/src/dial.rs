@@ -9,7 +9,7 @@ use wire::{
     conninfo::{Judgement, PasswordSource},
     frame,
     startup::{Channel, Session, Startup, StartupError},
-    tls::{self, Answer, Attempt, SslNegotiation},
+    tls::{self, Attempt, Continuation, SslNegotiation},
 };
 
 use crate::Witness;
@@ -89,7 +89,6 @@ pub enum DialStep {
 
 impl Dial {
     /// An attempt that begins with the step `first_step` of its route, at `now` (ns).
-    #[must_use]
     pub fn new(first_step: usize, now: u64) -> Self {
         Dial {
             first: first_step,
@@ -109,13 +108,11 @@ impl Dial {
 
     /// A connection that asks the server to cancel what the session of `key` does. It takes the one
     /// `step` of the route by which that session was made.
-    #[must_use]
     pub fn cancelling(key: BackendKey, step: usize) -> Self {
         Dial { cancels: Some(key), ..Dial::new(step, 0) }
     }
 
     /// True while `connect` is under way: the socket becomes writable when it is done.
-    #[must_use]
     pub fn is_opening(&self) -> bool {
         matches!(self.stage, Stage::Opening)
     }
@@ -247,11 +244,11 @@ impl Dial {
             }
             Stage::Asking => match tls::answer(self.current(route).attempt, &self.arrived) {
                 Ok(None) => Some(DialStep::Pending),
-                Ok(Some(Answer::Plain)) => {
+                Ok(Some(Continuation::Plain)) => {
                     self.arrived.clear();
                     self.start_up(route, socket, Channel::Plain, nonce)
                 }
-                Ok(Some(Answer::Handshake)) => {
+                Ok(Some(Continuation::Handshake)) => {
                     self.arrived.clear();
                     self.shake_hands(route, socket)
                 }
@@ -486,7 +483,6 @@ impl Dial {
 const ARRIVED_BYTES_MAX: usize = 256 * 1024;
 
 /// Random bytes for a SCRAM exchange.
-#[must_use]
 pub fn nonce() -> Nonce {
     let mut bytes = [0; 18];
     // Never fails for so few bytes once the system has booted.

@@ -43,15 +43,7 @@ pub fn own_conninfo(address: &str) -> Result<Conninfo, ConninfoError> {
         fallback_application_name: Some("pgrig".to_owned()),
         ..Given::default()
     };
-    let sources = Sources {
-        environment: &|_| None,
-        read: &|_, _| None,
-        exists: &|_| false,
-        os_user: None,
-        home: None,
-        socket_directories: &[],
-    };
-    Conninfo::resolve(&given, &sources)
+    Conninfo::resolve(&given, &Sources::NOTHING)
 }
 
 /// The same in keyword form, as the load engine reads it.
@@ -73,7 +65,6 @@ fn read(kind: FileKind, path: &str) -> Option<String> {
 }
 
 /// The operating system's name of this process's user.
-#[must_use]
 pub fn os_user() -> Option<String> {
     let uid = rustix::process::geteuid().as_raw().to_string();
     let users = fs::read_to_string("/etc/passwd").ok()?;

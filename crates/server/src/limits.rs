@@ -24,7 +24,6 @@ pub struct Limits {
 
 impl Limits {
     /// The limits of a session that asks what a server answers at once.
-    #[must_use]
     pub fn of_questions() -> Self {
         Limits {
             connect: Duration::from_secs(10),
@@ -36,7 +35,6 @@ impl Limits {
 
     /// The limits of a session that administers a server: statements may take any time, and rows of
     /// whole tables are read.
-    #[must_use]
     pub fn of_administration() -> Self {
         Limits { answer: None, answer_bytes: 1 << 30, ..Self::of_questions() }
     }
@@ -54,21 +52,18 @@ impl Limits {
 
 /// The limit that a session has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum LimitReached {
-    /// The user's signal has come.
     #[error("interrupted")]
     Interrupted,
-    /// The server has not answered in time.
     #[error("the server gave no answer within {} s", .0.as_secs())]
     Silence(Duration),
-    /// The answer is larger than any that was asked for.
     #[error("the server's answer is larger than {} MiB", .0 >> 20)]
     Size(u64),
 }
 
 impl LimitReached {
     /// The limit below an error of the client library.
-    #[must_use]
     pub fn below(error: &(dyn std::error::Error + 'static)) -> Option<LimitReached> {
         let mut next = Some(error);
         while let Some(error) = next {

@@ -5,7 +5,6 @@ use std::error::Error;
 use std::fmt::Write as _;
 
 /// The server's message and SQLSTATE, or the cause why there is none: `no such table (42P01)`.
-#[must_use]
 pub fn reason(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(server) => format!("{} ({})", server.message(), server.code().code()),
@@ -14,7 +13,6 @@ pub fn reason(error: &postgres::Error) -> String {
 }
 
 /// The server's message and its detail, or the cause why there is none.
-#[must_use]
 pub fn with_detail(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(server) => {
@@ -33,7 +31,6 @@ fn with_source(error: &postgres::Error) -> String {
 }
 
 /// An error with all its sources, except those whose text is in it already.
-#[must_use]
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

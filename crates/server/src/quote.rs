@@ -3,13 +3,11 @@
 use postgres_protocol::escape;
 
 /// A quoted identifier.
-#[must_use]
 pub fn identifier(name: &str) -> String {
     escape::escape_identifier(name)
 }
 
 /// A string constant, which means the same whatever `standard_conforming_strings` is.
-#[must_use]
 pub fn literal(text: &str) -> String {
     // libpq sets a blank before an escape string, in case a keyword stands before it.
     escape::escape_literal(text).trim_start().to_owned()

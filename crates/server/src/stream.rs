@@ -71,7 +71,7 @@ impl Stream {
         })
     }
 
-    /// Fails when a limit is reached; else makes sure that it is looked at again.
+    /// Fails when a limit is reached; otherwise arranges for the next check.
     fn keep_limits(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         loop {
             let limits = self.kept.limits();

@@ -38,7 +38,6 @@ pub struct TlsError(pub(crate) String);
 
 impl TlsError {
     /// Next step for the user.
-    #[must_use]
     pub fn hint(&self) -> &'static str {
         "look at sslrootcert, sslcert, sslkey and sslcrl of the connection string, and at the files \
          in ~/.postgresql"
@@ -46,9 +45,6 @@ impl TlsError {
 }
 
 /// TLS configuration that the conninfo asks for.
-///
-/// # Errors
-/// When certificates or keys cannot be read.
 pub fn config(settings: &TlsSettings) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -88,7 +84,6 @@ fn versions(settings: &TlsSettings) -> Result<Vec<&'static SupportedProtocolVers
 /// RFC 5929's `tls-server-end-point` of the certificate that the server showed: its hash by the
 /// signature's own hash function, SHA-256 standing in for MD5 and SHA-1. None where the signature
 /// has no single hash function.
-#[must_use]
 pub fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
     let der = tls.peer_certificates()?.first()?;
     let certificate = Certificate::from_der(der).ok()?;
@@ -110,7 +105,6 @@ pub fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
 }
 
 /// Next step after a handshake that failed.
-#[must_use]
 pub fn hint(error: &rustls::Error) -> Option<&'static str> {
     use CertificateError as Bad;
     match error {

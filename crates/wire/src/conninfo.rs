@@ -149,9 +149,6 @@ impl Conninfo {
     }
 
     /// Reads what [`Conninfo::to_keyword_string`] wrote: nothing comes from anywhere else.
-    ///
-    /// # Errors
-    /// [`ConninfoError`] for a string that was not written so.
     pub fn from_keyword_string(text: &str) -> Result<Self, ConninfoError> {
         text::read(text)
     }

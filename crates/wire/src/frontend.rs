@@ -18,53 +18,29 @@ use message::Builder;
 use thiserror::Error;
 
 /// The type bytes of frontend messages.
-pub mod tag {
-    /// Parameters for a prepared statement.
-    pub const BIND: u8 = b'B';
-    /// Forget a statement or a portal.
-    pub const CLOSE: u8 = b'C';
-    /// A piece of COPY data.
-    pub const COPY_DATA: u8 = b'd';
-    /// COPY data ended well.
-    pub const COPY_DONE: u8 = b'c';
-    /// COPY is to be abandoned.
-    pub const COPY_FAIL: u8 = b'f';
-    /// Tell the form of a statement or a portal.
-    pub const DESCRIBE: u8 = b'D';
-    /// Run a portal.
-    pub const EXECUTE: u8 = b'E';
-    /// Send what is pending, without a Sync.
-    pub const FLUSH: u8 = b'H';
-    /// Prepare a statement.
-    pub const PARSE: u8 = b'P';
-    /// A password, or a SASL message.
-    pub const PASSWORD: u8 = b'p';
-    /// A simple query.
-    pub const QUERY: u8 = b'Q';
-    /// End of an extended query.
-    pub const SYNC: u8 = b'S';
-    /// Good-bye.
-    pub const TERMINATE: u8 = b'X';
+mod tag {
+    pub(super) const BIND: u8 = b'B';
+    pub(super) const DESCRIBE: u8 = b'D';
+    pub(super) const EXECUTE: u8 = b'E';
+    pub(super) const PARSE: u8 = b'P';
+    /// A SASL message, too.
+    pub(super) const PASSWORD: u8 = b'p';
+    pub(super) const QUERY: u8 = b'Q';
 }
 
 /// Reason why a message cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum EncodeError {
-    /// A string would end early for the server.
     #[error("a {0} with a NUL character in it cannot be sent to a server")]
     Nul(&'static str),
-    /// The server refuses messages above 1 GiB.
     #[error("a {0} message above 1 GiB cannot be sent to a server")]
     TooLong(&'static str),
-    /// The protocol counts parameters in 16 bits.
     #[error("a statement cannot have more than 65535 parameters")]
     TooManyParameters,
 }
 
 /// A simple query; its text may hold several statements.
-///
-/// # Errors
-/// A NUL in `sql`, or too long.
 pub fn query(out: &mut Vec<u8>, sql: &[u8]) -> Result<(), EncodeError> {
     let mut query = Query::begin(out);
     query.text().extend_from_slice(sql);
@@ -73,9 +49,6 @@ pub fn query(out: &mut Vec<u8>, sql: &[u8]) -> Result<(), EncodeError> {
 
 /// Prepares `sql` under the name `statement` (empty: the unnamed statement), with the types of the
 /// first parameters given by OID (0: let the server find out).
-///
-/// # Errors
-/// A NUL in a string, too many types, or too long.
 pub fn parse(
     out: &mut Vec<u8>,
     statement: &[u8],
@@ -132,9 +105,6 @@ impl Target {
 }
 
 /// Asks for the form of a statement or a portal.
-///
-/// # Errors
-/// A NUL in `name`, or too long.
 pub fn describe(out: &mut Vec<u8>, target: Target, name: &[u8]) -> Result<(), EncodeError> {
     let mut message = Builder::begin(out, "Describe", tag::DESCRIBE);
     message.bytes(&[target.byte()]);
@@ -142,21 +112,7 @@ pub fn describe(out: &mut Vec<u8>, target: Target, name: &[u8]) -> Result<(), En
     message.finish()
 }
 
-/// Closes a statement or a portal.
-///
-/// # Errors
-/// A NUL in `name`, or too long.
-pub fn close(out: &mut Vec<u8>, target: Target, name: &[u8]) -> Result<(), EncodeError> {
-    let mut message = Builder::begin(out, "Close", tag::CLOSE);
-    message.bytes(&[target.byte()]);
-    message.text("name", name)?;
-    message.finish()
-}
-
 /// Runs a portal for at most `rows` rows; 0 means all.
-///
-/// # Errors
-/// A NUL in `portal`, or too long.
 pub fn execute(out: &mut Vec<u8>, portal: &[u8], rows: u32) -> Result<(), EncodeError> {
     let mut message = Builder::begin(out, "Execute", tag::EXECUTE);
     message.text("portal name", portal)?;
@@ -164,19 +120,9 @@ pub fn execute(out: &mut Vec<u8>, portal: &[u8], rows: u32) -> Result<(), Encode
     message.finish()
 }
 
-/// Describe, Execute and Sync of the unnamed portal: what follows every Bind that libpq sends.
-pub fn describe_execute_sync(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04");
-}
-
 /// Ends an extended query; the server answers ReadyForQuery.
 pub fn sync(out: &mut Vec<u8>) {
     out.extend_from_slice(b"S\0\0\0\x04");
-}
-
-/// Asks the server to send what it holds back.
-pub fn flush(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"H\0\0\0\x04");
 }
 
 /// Ends the session.
@@ -185,9 +131,6 @@ pub fn terminate(out: &mut Vec<u8>) {
 }
 
 /// A password, in clear or as an MD5 digest.
-///
-/// # Errors
-/// A NUL in `password`, or too long.
 pub fn password(out: &mut Vec<u8>, password: &[u8]) -> Result<(), EncodeError> {
     let mut message = Builder::begin(out, "PasswordMessage", tag::PASSWORD);
     message.text("password", password)?;
@@ -195,9 +138,6 @@ pub fn password(out: &mut Vec<u8>, password: &[u8]) -> Result<(), EncodeError> {
 }
 
 /// The first message of a SASL exchange.
-///
-/// # Errors
-/// A NUL in `mechanism`, or too long.
 pub fn sasl_initial_response(
     out: &mut Vec<u8>,
     mechanism: &[u8],
@@ -216,13 +156,6 @@ pub fn sasl_initial_response(
 pub fn sasl_response(out: &mut Vec<u8>, response: &[u8]) -> Result<(), EncodeError> {
     let mut message = Builder::begin(out, "SASLResponse", tag::PASSWORD);
     message.bytes(response);
-    message.finish()
-}
-
-/// A piece of COPY data.
-pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) -> Result<(), EncodeError> {
-    let mut message = Builder::begin(out, "CopyData", tag::COPY_DATA);
-    message.bytes(data);
     message.finish()
 }
 

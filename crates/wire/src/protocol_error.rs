@@ -9,13 +9,8 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[allow(missing_docs)]
 pub enum ProtocolError {
-    /// The first byte of a message names no backend message.
     #[error("the server sent a message of unknown type {}", Printable(*tag))]
-    UnknownTag {
-        /// The byte that stood where a message type belongs.
-        tag: u8,
-    },
-    /// The length word is below 4 or beyond what this kind of message can have.
+    UnknownTag { tag: u8 },
     #[error(
         "the server sent a {} message ({}) that claims {length} bytes, which cannot be",
         crate::tag::name(*tag),
@@ -26,17 +21,12 @@ pub enum ProtocolError {
         /// The length word as received, which includes its own four bytes.
         length: u32,
     },
-    /// The body does not have the form that its type demands.
     #[error(
         "the server sent a malformed {} message ({}): {reason}",
         crate::tag::name(*tag),
         Printable(*tag)
     )]
-    Malformed {
-        tag: u8,
-        /// The part that does not fit.
-        reason: &'static str,
-    },
+    Malformed { tag: u8, reason: &'static str },
 }
 
 /// A byte shown as a character where it has one, else as a number.

@@ -15,8 +15,6 @@ impl SqlState {
     pub const DEADLOCK_DETECTED: Self = Self(*b"40P01");
     /// An earlier statement of this transaction failed.
     pub const IN_FAILED_SQL_TRANSACTION: Self = Self(*b"25P02");
-    /// A write was sent to a server that only reads, such as a standby.
-    pub const READ_ONLY_SQL_TRANSACTION: Self = Self(*b"25006");
     /// The password was wrong.
     pub const INVALID_PASSWORD: Self = Self(*b"28P01");
     /// The role does not exist or may not log in, or no pg_hba.conf entry fits.

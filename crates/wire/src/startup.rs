@@ -69,9 +69,6 @@ pub struct Advance {
 
 impl Startup {
     /// Begins: appends the start-up message to `output`.
-    ///
-    /// # Errors
-    /// [`StartupError::Encode`] for a NUL in a parameter.
     pub fn begin(
         login: Arc<Login>,
         channel: Channel,

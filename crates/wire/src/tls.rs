@@ -116,7 +116,7 @@ pub enum Attempt {
 
 /// Continuation after the server's answer to an SSLRequest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum Continuation {
     /// The TLS handshake, from the next byte on.
     Handshake,
     /// The start-up message, without encryption.
@@ -125,14 +125,13 @@ pub enum Answer {
 
 /// Reason why TLS does not come about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum NegotiationError {
-    /// The server has no TLS, and the mode demands it.
     #[error("server does not support SSL, but SSL was required")]
     Unsupported,
     /// The server answered with an error, which anybody between could have forged: it is not shown.
     #[error("server sent an error response during SSL exchange")]
     ErrorResponse,
-    /// The answer is none.
     #[error(
         "received invalid response to SSL negotiation: {}",
         crate::protocol_error::Printable(*.0)
@@ -155,16 +154,16 @@ impl NegotiationError {
 
 /// Meaning of the answer to an SSLRequest; `None` when it has not arrived.
 ///
-/// `input` must be all that has arrived: on [`Answer::Plain`] and [`Answer::Handshake`] that is
+/// `input` must be all that has arrived: on [`Continuation::Plain`] and [`Continuation::Handshake`] that is
 /// exactly one byte, to be dropped.
-pub fn answer(attempt: Attempt, input: &[u8]) -> Result<Option<Answer>, NegotiationError> {
+pub fn answer(attempt: Attempt, input: &[u8]) -> Result<Option<Continuation>, NegotiationError> {
     let Some((&first, rest)) = input.split_first() else {
         return Ok(None);
     };
     let answer = match first {
-        b'S' => Answer::Handshake,
+        b'S' => Continuation::Handshake,
         b'N' if attempt == Attempt::Tls => return Err(NegotiationError::Unsupported),
-        b'N' => Answer::Plain,
+        b'N' => Continuation::Plain,
         b'E' => return Err(NegotiationError::ErrorResponse),
         other => return Err(NegotiationError::Invalid(other)),
     };

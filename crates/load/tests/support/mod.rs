@@ -3,14 +3,15 @@
 use std::{
     fs,
     ops::Not,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     time::Instant,
 };
 
-use lab::{Lab, LabConfig, Listen, Node, NodeConfig, Settings};
+use lab::{Lab, Listen, Node, NodeConfig, Settings};
 use load::{
     Control, Event, Limit, LoadError, Outcome, Plan, Protocol, ScriptText, Syntax, WarmUp, Workload,
 };
+use testing::servers;
 use wire::conninfo::{Conninfo, Given, Sources};
 
 /// A real PostgreSQL on a Unix socket and on loopback.
@@ -28,8 +29,7 @@ impl Server {
     }
 
     pub(crate) fn stopped(settings: &[(&str, &str)]) -> Server {
-        let installation = lab::find::find(None).expect("the tests need an installed PostgreSQL");
-        let lab = Lab::open(LabConfig::new(installation)).expect("a lab");
+        let lab = servers::lab();
         let small = [
             ("shared_buffers", "16MB"),
             ("fsync", "off"),
@@ -46,13 +46,7 @@ impl Server {
     /// The one that tests share; it ends when the last of them has ended.
     pub(crate) fn shared() -> Arc<Server> {
         static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(server) = shared.upgrade() {
-            return server;
-        }
-        let server = Arc::new(Server::start(&[]));
-        *shared = Arc::downgrade(&server);
-        server
+        servers::shared(&SHARED, || Server::start(&[]))
     }
 
     pub(crate) fn execute(&self, sql: &str) {
@@ -90,8 +84,7 @@ impl Server {
     }
 
     pub(crate) fn socket_directory(&self) -> String {
-        let directories = self.value("SHOW unix_socket_directories");
-        directories.split(',').next().unwrap_or_default().to_owned()
+        servers::socket_directory(&self.node).display().to_string()
     }
 
     /// Who may come in how, before the lines that initdb wrote.
@@ -109,15 +102,7 @@ impl Server {
 /// As `wire` resolves it with nothing from the environment.
 pub(crate) fn resolved(conninfo: &str) -> String {
     let given = Given { dbname: Some(conninfo.to_owned()), ..Given::default() };
-    let sources = Sources {
-        environment: &|_| None,
-        read: &|_, _| None,
-        exists: &|_| false,
-        os_user: None,
-        home: None,
-        socket_directories: &[],
-    };
-    Conninfo::resolve(&given, &sources).expect(conninfo).to_keyword_string()
+    Conninfo::resolve(&given, &Sources::NOTHING).expect(conninfo).to_keyword_string()
 }
 
 /// `clients` run `script`.

@@ -1,6 +1,5 @@
 //! A server's error as libpq tells it, since that is what pgbench shows.
 
-use std::error::Error as _;
 use std::fmt::Write;
 
 use postgres::error::{DbError, ErrorPosition};
@@ -10,18 +9,7 @@ use postgres::error::{DbError, ErrorPosition};
 pub(crate) fn text(error: &postgres::Error, sql: Option<&str>) -> String {
     match error.as_db_error() {
         Some(error) => server(error, sql),
-        None => {
-            let mut text = error.to_string();
-            let mut source = error.source();
-            while let Some(cause) = source {
-                let cause_text = cause.to_string();
-                if !text.contains(&cause_text) {
-                    let _ = write!(text, ": {cause_text}");
-                }
-                source = cause.source();
-            }
-            text
-        }
+        None => ::server::message::chain(error),
     }
 }
 

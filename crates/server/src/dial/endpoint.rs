@@ -44,7 +44,6 @@ pub enum Opening {
 impl Endpoint {
     /// Every address of `host`, whose name is looked up here. A name without an address is one
     /// endpoint that cannot be opened.
-    #[must_use]
     pub fn resolve(host: &Host, keepalives: Keepalives) -> Vec<Self> {
         let addresses = match host.socket_path() {
             Some(path) => vec![unix_address(&path)],
@@ -56,7 +55,6 @@ impl Endpoint {
     }
 
     /// The reason why there is no address, in libpq's words.
-    #[must_use]
     pub fn unresolved(&self) -> Option<&str> {
         match &self.address {
             Address::Unresolved(why) => Some(why),
@@ -65,19 +63,16 @@ impl Endpoint {
     }
 
     /// True for a Unix socket.
-    #[must_use]
     pub fn is_unix(&self) -> bool {
         matches!(self.address, Address::Unix(_))
     }
 
     /// The host that it belongs to.
-    #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
     }
 
     /// Beginning of libpq's message about a connection that failed.
-    #[must_use]
     pub fn connection_failed(&self) -> String {
         let resolved = match self.address {
             Address::Unix(_) | Address::Unresolved(_) => None,

@@ -111,7 +111,6 @@ impl Route {
     }
 
     /// True if no host has an address.
-    #[must_use]
     pub fn leads_nowhere(&self) -> bool {
         self.steps.iter().all(|step| step.endpoint.unresolved().is_some())
     }

@@ -48,7 +48,6 @@ const READ_BYTES: usize = 64 * 1024;
 
 impl Socket {
     /// A socket that connects or has connected.
-    #[must_use]
     pub fn new(fd: OwnedFd) -> Self {
         Socket { fd, connected: false, tls: None, unsent: Vec::new(), is_in_ring: false }
     }
@@ -59,13 +58,11 @@ impl Socket {
     }
 
     /// TLS, once it was begun.
-    #[must_use]
     pub fn tls(&self) -> Option<&ClientConnection> {
         self.tls.as_deref()
     }
 
     /// The descriptor.
-    #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -110,7 +107,6 @@ impl Socket {
     }
 
     /// True if a ring receives from it.
-    #[must_use]
     pub fn is_in_ring(&self) -> bool {
         self.is_in_ring
     }
@@ -121,7 +117,6 @@ impl Socket {
     }
 
     /// True while something waits to be sent.
-    #[must_use]
     pub fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }

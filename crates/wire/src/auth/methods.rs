@@ -77,17 +77,14 @@ impl fmt::Display for Methods {
 
 /// Error in a value of `require_auth`, in libpq's words.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum MethodError {
-    /// No such method.
     #[error("invalid require_auth value: \"{0}\"")]
     Unknown(String),
-    /// `md5,!password`
     #[error("negative require_auth method \"{0}\" cannot be mixed with non-negative methods")]
     NegativeAmongPositive(String),
-    /// `!password,md5`
     #[error("require_auth method \"{0}\" cannot be mixed with negative methods")]
     PositiveAmongNegative(String),
-    /// `md5,md5`
     #[error("require_auth method \"{0}\" is specified more than once")]
     Twice(String),
 }

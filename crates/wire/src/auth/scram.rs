@@ -56,8 +56,8 @@ impl ChannelBinding {
 
 /// Error of a SCRAM exchange.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
 pub enum ScramError {
-    /// A message does not have the form of RFC 5802.
     #[error("the server sent a malformed SCRAM message: {0}")]
     Malformed(&'static str),
     /// The nonce is not a continuation of ours: an older login is replayed.
@@ -68,17 +68,11 @@ pub enum ScramError {
         "the server asks for {asked} SCRAM iterations, more than the {ITERATIONS_LIMIT} that are \
          taken for honest"
     )]
-    TooManyIterations {
-        /// Number that the server asked for.
-        asked: u64,
-    },
-    /// The server says that the exchange failed.
+    TooManyIterations { asked: u64 },
     #[error("the server reports a SCRAM error: {0}")]
     Refused(String),
-    /// The server does not know the password.
     #[error("the server's SCRAM signature is wrong: it does not know the password")]
     WrongSignature,
-    /// The steps came in another order.
     #[error("the server sent a SCRAM message out of turn")]
     OutOfTurn,
 }

@@ -57,6 +57,16 @@ pub struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
+    /// No environment, no file and no user: only what was given counts.
+    pub const NOTHING: Self = Sources {
+        environment: &|_| None,
+        read: &|_, _| None,
+        exists: &|_| false,
+        os_user: None,
+        home: None,
+        socket_directories: &[],
+    };
+
     fn socket_directories(&self) -> &'a [&'a str] {
         if self.socket_directories.is_empty() {
             SOCKET_DIRECTORIES

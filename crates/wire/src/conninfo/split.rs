@@ -33,7 +33,6 @@ impl Split {
     }
 
     /// The string without its password.
-    #[must_use]
     pub fn without_password(&self) -> String {
         let mut text = self.place.clone();
         if let Some(user) = &self.user {

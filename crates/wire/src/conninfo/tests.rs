@@ -284,14 +284,7 @@ fn hosts_are_named_as_libpq_names_them() {
 
 #[test]
 fn the_default_is_every_usual_socket_directory() {
-    let sources = Sources {
-        environment: &|_| None,
-        read: &|_, _| None,
-        exists: &|_| false,
-        os_user: Some("os"),
-        home: None,
-        socket_directories: &[],
-    };
+    let sources = Sources { os_user: Some("os"), ..Sources::NOTHING };
     let conninfo = Conninfo::resolve(&Given::default(), &sources).unwrap();
     let paths: Vec<_> = conninfo.hosts.iter().filter_map(Host::socket_path).collect();
     assert_eq!(paths, ["/var/run/postgresql/.s.PGSQL.5432", "/tmp/.s.PGSQL.5432"]);

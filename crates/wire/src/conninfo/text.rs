@@ -199,15 +199,7 @@ pub(super) fn read(text: &str) -> Result<Conninfo, ConninfoError> {
         }
         Ok(())
     })?;
-    let nowhere = Sources {
-        environment: &|_| None,
-        read: &|_, _| None,
-        exists: &|_| false,
-        os_user: None,
-        home: None,
-        socket_directories: &[],
-    };
-    let mut conninfo = from_values(&values, &nowhere)?;
+    let mut conninfo = from_values(&values, &Sources::NOTHING)?;
     conninfo.settings.extend(settings);
     conninfo.passfile = passfile;
     keyword_string::each_pair(passwords.as_deref().unwrap_or_default(), |place, password| {

@@ -25,9 +25,6 @@ impl<'a> Query<'a> {
     }
 
     /// Completes the message.
-    ///
-    /// # Errors
-    /// A NUL in the text, or too long.
     #[inline]
     pub fn finish(mut self) -> Result<(), EncodeError> {
         self.message.end_text("query", self.text_at)?;

@@ -10,9 +10,6 @@ pub fn ssl_request(out: &mut Vec<u8>) {
 }
 
 /// Begins a session with these parameters, `user` among them.
-///
-/// # Errors
-/// A NUL in a name or a value, or too long.
 pub fn startup<'p>(
     out: &mut Vec<u8>,
     version: ProtocolVersion,

@@ -11,7 +11,6 @@ use crate::{ProtocolError, ProtocolVersion, SqlState};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[allow(missing_docs)]
 pub enum StartupError {
-    /// The server refused, in its own words.
     #[error("{0}")]
     Server(Box<ServerError>),
     /// The server refused in the form of the time before protocol 3.0.
@@ -20,76 +19,38 @@ pub enum StartupError {
     /// The server hung up. The caller reports this one: only it sees the end of the input.
     #[error("server closed the connection unexpectedly")]
     Closed,
-    /// A password is wanted, and there is none.
     #[error("fe_sendauth: no password supplied")]
     PasswordMissing,
-    /// A method that this client does not speak.
     #[error("authentication method {name} (number {code}) is not supported")]
-    UnsupportedMethod {
-        name: &'static str,
-        /// Its number in the protocol.
-        code: i32,
-    },
-    /// A method that `require_auth` rules out.
+    UnsupportedMethod { name: &'static str, code: i32 },
     #[error("authentication method requirement \"{required}\" failed: {reason}")]
-    MethodNotPermitted {
-        /// Methods that are required.
-        required: Methods,
-        /// The server's action instead.
-        reason: &'static str,
-    },
-    /// No mechanism in common.
+    MethodNotPermitted { required: Methods, reason: &'static str },
     #[error("none of the server's SASL authentication mechanisms are supported (offered: {0})")]
     NoMechanism(String),
-    /// `channel_binding=require` cannot be had.
     #[error("{0}")]
     ChannelBinding(&'static str),
-    /// SCRAM failed.
     #[error(transparent)]
     Scram(#[from] ScramError),
-    /// The server went on without showing that it knows the password.
     #[error("the server ended the SCRAM exchange without showing that it knows the password")]
     Unverified,
-    /// A server that is too old for what was asked.
     #[error(
         "server only supports protocol version {newest}, but \"min_protocol_version\" was set to \
          {least}"
     )]
-    TooOld {
-        /// The least version that would do.
-        least: ProtocolVersion,
-        /// Version that the server speaks.
-        newest: ProtocolVersion,
-    },
-    /// An answer that is no version between those that were asked for.
+    TooOld { least: ProtocolVersion, newest: ProtocolVersion },
     #[error(
         "the server speaks protocol {newest} at most; this client asked for {asked} and puts up \
          with {least}"
     )]
-    Version {
-        /// The version asked for.
-        asked: ProtocolVersion,
-        /// The least that would do.
-        least: ProtocolVersion,
-        /// Version that the server speaks.
-        newest: ProtocolVersion,
-    },
-    /// The server did not know options that were not asked for.
+    Version { asked: ProtocolVersion, least: ProtocolVersion, newest: ProtocolVersion },
     #[error("the server rejects protocol options that were not requested: {0}")]
     UnknownOptions(String),
-    /// A message that has no place here.
     #[error("the server sent a message that has no place in a start-up: {name}")]
-    Unexpected {
-        /// Name of the message.
-        name: &'static str,
-    },
-    /// More settings and notices than a start-up can have.
+    Unexpected { name: &'static str },
     #[error("the server reports more than 64 KiB of settings or notices at start-up")]
     TooMuchReported,
-    /// Not the protocol.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
-    /// Something that cannot be sent.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }

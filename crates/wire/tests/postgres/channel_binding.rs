@@ -12,7 +12,7 @@ use crate::server::{Client, HBA, Server, admin};
 use wire::auth::KeyCache;
 use wire::frontend;
 use wire::startup::{Channel, ChannelBindingPolicy, Login, StartupError};
-use wire::tls::{self, Answer, Attempt};
+use wire::tls::{self, Attempt, Continuation};
 
 #[test]
 fn a_login_is_bound_to_its_certificate() {
@@ -20,7 +20,7 @@ fn a_login_is_bound_to_its_certificate() {
     let hba = format!("{HBA}hostssl all scram 127.0.0.1/32 scram-sha-256");
     let key = made.signing_key.serialize_pem();
     let files = [("server.crt", &*made.cert.pem()), ("server.key", &*key)];
-    let server = Server::start_with(&hba, &["ssl=on"], &files);
+    let server = Server::start_with(&hba, &[("ssl", "on")], &files);
     admin(&server).query("CREATE ROLE scram LOGIN PASSWORD 'secret'");
     let certificate = made.cert.der();
 
@@ -51,14 +51,14 @@ fn a_login_is_bound_to_its_certificate() {
 #[test]
 fn a_server_without_tls_says_so() {
     let server = Server::start(HBA, &[]);
-    assert_eq!(answer(&server, Attempt::TlsOrPlain).1.unwrap(), Some(Answer::Plain));
+    assert_eq!(answer(&server, Attempt::TlsOrPlain).1.unwrap(), Some(Continuation::Plain));
     assert_eq!(
         answer(&server, Attempt::Tls).1.unwrap_err().to_string(),
         "server does not support SSL, but SSL was required"
     );
 }
 
-type Negotiated = Result<Option<Answer>, tls::NegotiationError>;
+type Negotiated = Result<Option<Continuation>, tls::NegotiationError>;
 
 fn answer(server: &Server, attempt: Attempt) -> (TcpStream, Negotiated) {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
@@ -75,7 +75,7 @@ fn encrypted(
     certificate: &CertificateDer<'static>,
 ) -> StreamOwned<ClientConnection, TcpStream> {
     let (stream, answer) = answer(server, Attempt::Tls);
-    assert_eq!(answer, Ok(Some(Answer::Handshake)));
+    assert_eq!(answer, Ok(Some(Continuation::Handshake)));
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();

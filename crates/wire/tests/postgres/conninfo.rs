@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::server::program;
-use wire::conninfo::{Conninfo, Given, SOCKET_DIRECTORIES, Sources};
+use wire::conninfo::{Conninfo, Given, Sources};
 
 /// Each of these must come to the same error, or to the same address that nobody listens on.
 const CONNINFOS: &[&str] = &[
@@ -96,14 +96,7 @@ fn psql_and_we_read_alike() {
 /// What psql's message begins with, if it reads as we do.
 fn ours(conninfo: &str) -> String {
     let given = Given { dbname: Some(conninfo.to_owned()), ..Given::default() };
-    let sources = Sources {
-        environment: &|_| None,
-        read: &|_, _| None,
-        exists: &|_| false,
-        os_user: Some("somebody"),
-        home: None,
-        socket_directories: SOCKET_DIRECTORIES,
-    };
+    let sources = Sources { os_user: Some("somebody"), ..Sources::NOTHING };
     match Conninfo::resolve(&given, &sources) {
         Ok(conninfo) => conninfo.hosts[0].connection_failed(None),
         Err(error) => error.to_string(),

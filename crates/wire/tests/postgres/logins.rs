@@ -14,7 +14,7 @@ const REFUSED: &str = "bell\u{7}";
 
 #[test]
 fn every_way_to_log_in() {
-    let server = Server::start(HBA, &["max_connections=30"]);
+    let server = Server::start(HBA, &[("max_connections", "30")]);
     let mut admin = admin(&server);
     admin.query(&format!(
         "CREATE ROLE scram LOGIN PASSWORD 'secret';
@@ -51,7 +51,7 @@ fn every_way_to_log_in() {
     let nobody = attempt("gss", None).unwrap_err();
     assert_eq!(nobody.sql_state(), Some(SqlState::INVALID_AUTHORIZATION));
 
-    let mut nowhere = Login::new("super", "nowhere");
+    let mut nowhere = Login::new("postgres", "nowhere");
     nowhere.settings = vec![("application_name".into(), "wire's test".into())];
     let error = refused(&server, nowhere);
     assert_eq!(error.sql_state(), Some(SqlState::INVALID_CATALOG_NAME));
@@ -68,7 +68,7 @@ fn every_way_to_log_in() {
 
 #[test]
 fn many_logins_derive_one_key() {
-    let server = Server::start(HBA, &["max_connections=30"]);
+    let server = Server::start(HBA, &[("max_connections", "30")]);
     admin(&server).query("CREATE ROLE scram LOGIN PASSWORD 'secret'");
     let mut login = Login::new("scram", "postgres");
     login.password = Some("secret".to_owned());
@@ -89,7 +89,7 @@ fn many_logins_derive_one_key() {
 
     let mut held = Vec::new();
     let error = loop {
-        let login = Arc::new(Login::new("super", "postgres"));
+        let login = Arc::new(Login::new("postgres", "postgres"));
         match Client::start(Stream::unix(&server), login, &mut keys) {
             Ok(client) => held.push(client),
             Err(error) => break error,

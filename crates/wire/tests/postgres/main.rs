@@ -7,10 +7,3 @@ mod logins;
 mod pgbench;
 mod server;
 mod trace;
-
-// The reader of a message's body is the crate's own affair.
-#[allow(dead_code)]
-#[path = "../../src/cursor.rs"]
-mod cursor;
-
-use wire::ProtocolError;

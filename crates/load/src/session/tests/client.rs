@@ -183,6 +183,13 @@ impl Client {
         self.hears_bytes(at_ms, &messages(answer))
     }
 
+    pub(super) fn hears_all(&mut self, at_ms: u64, answers: &[&str]) -> &mut Self {
+        for answer in answers {
+            self.hears(at_ms, answer);
+        }
+        self
+    }
+
     pub(super) fn hears_bytes(&mut self, at_ms: u64, bytes: &[u8]) -> &mut Self {
         self.out.clear();
         let size = if self.byte_by_byte { 1 } else { bytes.len() };

@@ -33,10 +33,7 @@ fn noted(script: &str, does: impl FnOnce(&mut Client)) -> String {
 fn what_a_transaction_writes_and_reads_is_noted() {
     let check = |script: &str, answers: &[&str], expected: &str| {
         let noted = noted(script, |client| {
-            client.begins(0);
-            for answer in answers {
-                client.hears(1, answer);
-            }
+            client.begins(0).hears_all(1, answers);
         });
         assert_eq!(noted, expected, "{script:?} {answers:?}");
     };

@@ -31,10 +31,7 @@ fn noted(script: &str, does: impl FnOnce(&mut Client)) -> String {
 fn the_outcome_of_a_transaction_is_what_the_server_said() {
     let check = |script: &str, answers: &[&str], expected: &str| {
         let noted = noted(script, |client| {
-            client.begins(0);
-            for answer in answers {
-                client.hears(1, answer);
-            }
+            client.begins(0).hears_all(1, answers);
         });
         assert_eq!(noted, expected, "{script:?} {answers:?}");
     };
@@ -82,10 +79,7 @@ fn the_outcome_of_a_transaction_is_what_the_server_said() {
 fn a_transaction_that_was_given_up_is_unknown_if_the_server_owed_an_answer() {
     let check = |script: &str, answers: &[&str], expected: &str| {
         let noted = noted(script, |client| {
-            client.begins(0);
-            for answer in answers {
-                client.hears(1, answer);
-            }
+            client.begins(0).hears_all(1, answers);
             client.gives_up(2);
         });
         assert_eq!(noted, expected, "{script:?} {answers:?}");
@@ -118,10 +112,7 @@ fn whatever_may_have_been_committed_when_the_rig_cancels_it_is_unknown() {
     let check = |script: &str, answers: &[&str], expected: &str| {
         let noted = noted(script, |client| {
             client.grid = Grid { close: 5 * MS, cancel: 5 * MS, ..client.grid };
-            client.begins(0);
-            for answer in answers {
-                client.hears(6, answer);
-            }
+            client.begins(0).hears_all(6, answers);
             client.is_done();
             let counts = client.counts();
             let ends = (counts.transactions, counts.failed(), counts.aborted_clients);
