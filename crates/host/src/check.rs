@@ -16,7 +16,6 @@ pub struct Finding {
 
 impl Finding {
     /// The hosts, as in `host db1` or `hosts db1, db2`.
-    #[must_use]
     pub fn who(&self) -> String {
         let plural = if self.hosts.len() == 1 { "" } else { "s" };
         format!("host{plural} {}", self.hosts.join(", "))
@@ -25,7 +24,6 @@ impl Finding {
 
 /// Groups troubles by their cause: what differs only by a host's own words is one. A trouble comes
 /// with its host and the words of that host's launcher.
-#[must_use]
 pub fn group(troubles: Vec<(String, Vec<String>, Trouble)>) -> Vec<Finding> {
     let mut findings: BTreeMap<String, Finding> = BTreeMap::new();
     for (host, words, trouble) in troubles {
@@ -48,7 +46,6 @@ pub fn group(troubles: Vec<(String, Vec<String>, Trouble)>) -> Vec<Finding> {
 /// Has every host that `listens` (by its position) and has an address listen there and every other
 /// connect to it, and every host connect to the addresses of `outside`: host and trouble of each that
 /// fails.
-#[must_use]
 pub fn cross_check(
     hosts: &[Host],
     listens: impl Fn(usize) -> bool,

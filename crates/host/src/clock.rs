@@ -52,7 +52,6 @@ pub struct ClockModel {
 
 impl ClockModel {
     /// The offset at another moment of this machine's clock.
-    #[must_use]
     pub fn offset_at(&self, at_ns: u64) -> i64 {
         let since = at_ns as f64 - self.at_ns as f64;
         self.offset_ns + (since * self.drift_ppb * 1e-9) as i64
@@ -95,19 +94,16 @@ impl Clock {
     }
 
     /// Round trips so far.
-    #[must_use]
     pub fn pings(&self) -> u64 {
         self.pings
     }
 
     /// The shortest round trip of those kept, in nanoseconds.
-    #[must_use]
     pub fn round_trip_ns(&self) -> Option<u64> {
         self.best.iter().map(|ping| ping.received.saturating_sub(ping.sent)).min()
     }
 
     /// The best line through what is known, at the last ping; none before the first.
-    #[must_use]
     pub fn course(&self) -> Option<ClockModel> {
         let last = self.best.back()?;
         let at_ns = last.at();
@@ -140,7 +136,6 @@ impl Clock {
     /// At each moment the ping with the narrowest bound counts: its distance from the course, its
     /// own bound, and what the clocks may have drifted apart since, beyond the course. None before
     /// the first ping.
-    #[must_use]
     pub fn bound_ns(&self, course: &ClockModel, from_ns: u64, to_ns: u64) -> Option<u64> {
         let bounds: Vec<(u64, u64)> =
             self.best.iter().map(|ping| (ping.at(), bound_by(course, ping))).collect();

@@ -50,7 +50,6 @@ impl Hello {
 }
 
 /// The name of the host that this process runs on.
-#[must_use]
 pub fn own_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

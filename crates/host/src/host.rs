@@ -12,7 +12,7 @@ use crate::Role;
 use crate::clock::Clock;
 use crate::hello::Hello;
 use crate::interrupted::Interrupted;
-use crate::inventory::Entry;
+use crate::inventory::HostEntry;
 use crate::launcher::Program;
 use crate::line::{FIRST_PINGS, Greeting, LEAVING, Shared, join, keep_what_it_says, write_lines};
 use crate::loss::Loss;
@@ -36,7 +36,7 @@ pub struct Host {
 impl Host {
     /// Hears a host's greeting.
     pub(crate) fn greet(
-        entry: Arc<Entry>,
+        entry: Arc<HostEntry>,
         mut child: Child,
         program: &Program,
         called: &str,
@@ -106,48 +106,37 @@ impl Host {
     }
 
     /// Its entry in the inventory.
-    #[must_use]
-    pub fn entry(&self) -> &Entry {
+    pub fn entry(&self) -> &HostEntry {
         &self.shared.entry
     }
 
     /// Its greeting.
-    #[must_use]
     pub fn hello(&self) -> &Hello {
         &self.hello
     }
 
     /// Lines before its greeting: a banner.
-    #[must_use]
     pub fn banner(&self) -> &[String] {
         &self.banner
     }
 
     /// The reason why it is lost, if it is.
-    #[must_use]
     pub fn lost(&self) -> Option<Loss> {
         self.shared.lock().lost.clone()
     }
 
     /// Estimate of its clock at present.
-    #[must_use]
     pub fn clock(&self) -> Clock {
         self.shared.lock().clock.clone()
     }
 
     /// Waits until its clock is known for a start.
-    ///
-    /// # Errors
-    /// When the host is lost, or answers no pings.
     pub fn await_clock(&self) -> Result<(), Loss> {
         let what = "how late it is there";
         self.shared.wait(what, |state| (state.clock.pings() >= FIRST_PINGS).then_some(()))
     }
 
     /// Starts a process of the rig there.
-    ///
-    /// # Errors
-    /// When it cannot be started or the host is lost.
     pub fn start(&self, role: Role) -> Result<(Process, Output), Loss> {
         let queue = Queue::new();
         let number = {

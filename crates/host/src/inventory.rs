@@ -12,7 +12,7 @@ use thiserror::Error;
 pub struct Inventory {
     /// Every host, in alphabetical order of the tables of the file; the hosts of one table in the
     /// order of their numbers.
-    pub hosts: Vec<Entry>,
+    pub hosts: Vec<HostEntry>,
     /// Names of nodes, or `generators`, and the hosts (as positions in `hosts`) that have them.
     pub place: BTreeMap<String, Vec<usize>>,
     /// True if connections to servers on the hosts are encrypted.
@@ -21,7 +21,7 @@ pub struct Inventory {
 
 /// One host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct HostEntry {
     /// Its name: that of its table, with a number where the table stands for several.
     pub name: String,
     /// The launcher's words; empty for this machine.
@@ -53,7 +53,7 @@ struct File {
     tls: bool,
     hosts: BTreeMap<String, Table>,
     #[serde(default)]
-    place: BTreeMap<String, Place>,
+    place: BTreeMap<String, OneOrSeveral>,
 }
 
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ struct Table {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Place {
+enum OneOrSeveral {
     One(String),
     Several(Vec<String>),
 }
@@ -80,9 +80,6 @@ const COUNT_MAX: u32 = 10_000;
 
 impl Inventory {
     /// Reads a file.
-    ///
-    /// # Errors
-    /// When it cannot be read or is no inventory.
     pub fn read(path: &Path) -> Result<Inventory, InventoryError> {
         let failed = |why: String| InventoryError { path: path.display().to_string(), why };
         let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
@@ -90,9 +87,6 @@ impl Inventory {
     }
 
     /// Reads the text of a file.
-    ///
-    /// # Errors
-    /// What is wrong, with its place where the parser knows it.
     pub fn parse(text: &str) -> Result<Inventory, String> {
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut hosts = Vec::new();
@@ -113,8 +107,8 @@ impl Inventory {
         let mut place = BTreeMap::new();
         for (node, wanted) in &file.place {
             let wanted = match wanted {
-                Place::One(name) => std::slice::from_ref(name),
-                Place::Several(names) => &names[..],
+                OneOrSeveral::One(name) => std::slice::from_ref(name),
+                OneOrSeveral::Several(names) => &names[..],
             };
             let mut chosen = Vec::new();
             for name in wanted {
@@ -134,8 +128,7 @@ impl Inventory {
     }
 
     /// The hosts that generate load: those of `generators` under `[place]`, or all.
-    #[must_use]
-    pub fn generators(&self) -> Vec<Entry> {
+    pub fn generators(&self) -> Vec<HostEntry> {
         match self.place.get("generators") {
             Some(chosen) => chosen.iter().map(|at| self.hosts[*at].clone()).collect(),
             None => self.hosts.clone(),
@@ -144,7 +137,7 @@ impl Inventory {
 }
 
 /// The hosts that a table stands for.
-fn expand(name: &str, table: &Table) -> Result<Vec<Entry>, String> {
+fn expand(name: &str, table: &Table) -> Result<Vec<HostEntry>, String> {
     let usable = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || !name.chars().all(usable) {
         return Err("a host's name has letters, digits, - _ and . only".to_owned());
@@ -173,7 +166,7 @@ fn expand(name: &str, table: &Table) -> Result<Vec<Entry>, String> {
     let entry = |index: u32| {
         let launch = nth(&table.launch, index);
         let launch = shlex::split(&launch).ok_or("launch: a quote is not closed")?;
-        Ok(Entry {
+        Ok(HostEntry {
             name: if numbered { format!("{name}{}", index + 1) } else { name.to_owned() },
             launch,
             address: table.address.as_deref().map(|address| nth(address, index)),

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use crate::host::Host;
 use crate::interrupted::Interrupted;
-use crate::inventory::Entry;
+use crate::inventory::HostEntry;
 use crate::line::{LAST_WORDS, join};
 use crate::trouble::{Trouble, short};
 
@@ -29,9 +29,8 @@ pub struct Program {
 
 /// Reaches every host at the same time, until it answers or the user has asked for the end. In the
 /// order of `entries`.
-#[must_use]
 pub fn launch(
-    entries: &[Entry],
+    entries: &[HostEntry],
     program: &Program,
     is_interrupted: &Interrupted,
 ) -> Vec<Result<Host, Trouble>> {
@@ -45,7 +44,11 @@ pub fn launch(
     })
 }
 
-fn one(entry: &Entry, program: &Program, is_interrupted: &Interrupted) -> Result<Host, Trouble> {
+fn one(
+    entry: &HostEntry,
+    program: &Program,
+    is_interrupted: &Interrupted,
+) -> Result<Host, Trouble> {
     let remote = match (entry.launch.is_empty(), program.push) {
         (true, _) => None,
         (false, true) => Some(push(entry, program, is_interrupted)?),
@@ -73,7 +76,7 @@ fn one(entry: &Entry, program: &Program, is_interrupted: &Interrupted) -> Result
     host
 }
 
-fn command(entry: &Entry, words: &[&str]) -> Command {
+fn command(entry: &HostEntry, words: &[&str]) -> Command {
     Command::new(&entry.launch[0]).args(&entry.launch[1..]).args(words)
 }
 
@@ -91,7 +94,11 @@ fn start(command: Command, name: &str) -> Result<Child, Trouble> {
 }
 
 /// Copies the program to a host, by programs that every host has and words that no shell changes.
-fn push(entry: &Entry, program: &Program, is_interrupted: &Interrupted) -> Result<String, Trouble> {
+fn push(
+    entry: &HostEntry,
+    program: &Program,
+    is_interrupted: &Interrupted,
+) -> Result<String, Trouble> {
     let Program { path: program, version, .. } = program;
     let mut random = [0; 8];
     let path =
@@ -114,7 +121,7 @@ fn push(entry: &Entry, program: &Program, is_interrupted: &Interrupted) -> Resul
 
 /// Runs a command on a host to its end; when the user has asked for the end, for a few seconds.
 fn run(
-    entry: &Entry,
+    entry: &HostEntry,
     words: &[&str],
     input: Option<Vec<u8>>,
     is_interrupted: &Interrupted,

@@ -5,13 +5,13 @@
 //! exec -i`, `mpirun`, `nsenter`): the rig runs `LAUNCHER… pgrig host` and speaks with that process
 //! over its standard input and output. No daemon, no port, no protocol on the network.
 //!
-//! The cut is at the processes of the rig. A host starts a process of this program in a [`Role`],
-//! carries its lines, measures its clock, and removes everything when the pipe ends. What the lines
-//! of a role mean is the business of the room that has the role: a generator is the same process
+//! Processes of the rig run on a host as they run here. A host starts a process of this program in a [`Role`],
+//! carries its lines, measures its clock, and removes everything when the pipe ends. The room that
+//! has the role defines what its lines mean: a generator is the same process
 //! with the same lines on any host, this machine included ([`Process::here`]).
 //!
-//! Reading order: [`Inventory`] says which hosts there are, [`launch`] reaches them, a [`Host`] is
-//! one that answers, [`clock`] is what is known of its clock; [`serve()`] is the other end.
+//! Reading order: [`Inventory`] lists the hosts, [`launch`] reaches them, a [`Host`] is one that
+//! answers, [`clock`] estimates its clock; [`serve()`] is the other end.
 //!
 //! Limits: Linux. Knows no load, no server and no study; prints nothing.
 
@@ -40,7 +40,7 @@ pub use check::{Finding, cross_check, group};
 pub use hello::{Hello, own_name};
 pub use host::{Host, end};
 pub use interrupted::Interrupted;
-pub use inventory::{Entry, Inventory, InventoryError};
+pub use inventory::{HostEntry, Inventory, InventoryError};
 pub use launcher::{Program, launch};
 pub use loss::Loss;
 pub use message::Role;

@@ -15,7 +15,7 @@ use crate::clock::{Clock, Ping};
 use crate::hello::Hello;
 use crate::hello::Unread;
 use crate::interrupted::Interrupted;
-use crate::inventory::Entry;
+use crate::inventory::HostEntry;
 use crate::loss::Loss;
 use crate::message::{self, Ask, OWN_LINE_BYTES_MAX, Role, Tell, read_line};
 use crate::monotonic_ns;
@@ -46,7 +46,7 @@ pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
 pub(crate) const LEAVING: Duration = Duration::from_secs(3);
 
 pub(crate) struct Shared {
-    pub(crate) entry: Arc<Entry>,
+    pub(crate) entry: Arc<HostEntry>,
     is_interrupted: Interrupted,
     pub(crate) writer: Mutex<Option<Sender<String>>>,
     state: Mutex<LineState>,
@@ -80,7 +80,7 @@ pub(crate) struct Greeting {
 impl Shared {
     /// The line to the host of that launcher, and what is to be written to it.
     pub(crate) fn new(
-        entry: Arc<Entry>,
+        entry: Arc<HostEntry>,
         child: Child,
         is_interrupted: Interrupted,
     ) -> (Arc<Shared>, Receiver<String>) {

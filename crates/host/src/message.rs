@@ -22,7 +22,6 @@ pub enum Role {
 
 impl Role {
     /// The program's argument that makes a process of this role.
-    #[must_use]
     pub fn argument(self) -> &'static str {
         match self {
             Role::Generator => "generator",

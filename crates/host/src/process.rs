@@ -15,12 +15,12 @@ use crate::{Role, message};
 /// A process of the rig. Dropping it closes its input, which ends it; one on this machine is
 /// waited for, and killed if it does not end.
 #[derive(Debug)]
-pub struct Process(Place);
+pub struct Process(Handle);
 
 #[derive(Debug)]
-enum Place {
-    Here { child: Child, stdin: Option<ChildStdin> },
-    There { shared: Arc<Shared>, number: u32, pid: u32 },
+enum Handle {
+    Local { child: Child, stdin: Option<ChildStdin> },
+    Remote { shared: Arc<Shared>, number: u32, pid: u32 },
 }
 
 /// The lines that a process writes, until it ends or its host is lost.
@@ -50,39 +50,38 @@ impl Process {
                 }
             }
         });
-        Ok((Process(Place::Here { child, stdin }), Box::new(lines)))
+        Ok((Process(Handle::Local { child, stdin }), Box::new(lines)))
     }
 
     pub(crate) fn there(shared: Arc<Shared>, number: u32, pid: u32) -> Process {
-        Process(Place::There { shared, number, pid })
+        Process(Handle::Remote { shared, number, pid })
     }
 
     /// Its id on its host.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         match &self.0 {
-            Place::Here { child, .. } => child.id(),
-            Place::There { pid, .. } => *pid,
+            Handle::Local { child, .. } => child.id(),
+            Handle::Remote { pid, .. } => *pid,
         }
     }
 
     /// Sends a line to its standard input. A process that is gone shows in its output.
     pub fn write(&mut self, line: &str) {
         match &mut self.0 {
-            Place::Here { stdin, .. } => {
+            Handle::Local { stdin, .. } => {
                 if let Some(stdin) = stdin {
                     let _ = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
                 }
             }
-            Place::There { shared, number, .. } => shared.send(message::line(*number, line)),
+            Handle::Remote { shared, number, .. } => shared.send(message::line(*number, line)),
         }
     }
 
     /// Closes its standard input.
     pub fn close(&mut self) {
         match &mut self.0 {
-            Place::Here { stdin, .. } => *stdin = None,
-            Place::There { shared, number, .. } => {
+            Handle::Local { stdin, .. } => *stdin = None,
+            Handle::Remote { shared, number, .. } => {
                 shared.send(message::message(&Ask::Close(*number)));
             }
         }
@@ -93,7 +92,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.close();
         // One elsewhere is its host's to wait for.
-        let Place::Here { child, .. } = &mut self.0 else { return };
+        let Handle::Local { child, .. } = &mut self.0 else { return };
         let began = Instant::now();
         while matches!(child.try_wait(), Ok(None)) && began.elapsed() < LEAVING {
             std::thread::sleep(Duration::from_millis(5));

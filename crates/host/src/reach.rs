@@ -3,15 +3,12 @@
 use crate::check::{Finding, group};
 use crate::host::Host;
 use crate::interrupted::Interrupted;
-use crate::inventory::Entry;
+use crate::inventory::HostEntry;
 use crate::launcher::{Program, launch};
 
 /// Reaches every host, in the order of `entries`.
-///
-/// # Errors
-/// What is in the way, once for all hosts that have it.
 pub fn reach(
-    entries: &[Entry],
+    entries: &[HostEntry],
     program: &Program,
     is_interrupted: &Interrupted,
 ) -> Result<Vec<Host>, Vec<Finding>> {

@@ -62,9 +62,6 @@ struct Running {
 /// Serves the rig at the other end of the standard streams until it is gone. Must be called on the
 /// main thread: what it starts is killed when the calling thread ends. `on_start` gets what ends it
 /// early. The version in `hello`, and whether it is contained, are filled in here.
-///
-/// # Errors
-/// When it cannot take care of what it starts.
 pub fn serve(hello: Hello, on_start: impl FnOnce(Stop)) -> io::Result<()> {
     // What loses its parent below here becomes a child of this process, and is found at the end.
     rustix::process::set_child_subreaper(Some(getpid()))?;

@@ -9,86 +9,41 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)]
 pub enum Trouble {
-    /// The launcher is no program of this machine.
     #[error("starting the launcher {program}: {why}")]
     NoLauncher {
         /// The first word of `launch`.
         program: String,
-        /// The error of the system.
         why: String,
     },
-    /// The launcher reached the host, and its shell knows no pgrig.
     #[error("there is no {program} on the host{}", quoted(said))]
-    NoProgram {
-        /// Name by which the program was called.
-        program: String,
-        /// The last line on the launcher's standard error.
-        said: String,
-    },
-    /// The launcher ended without a greeting.
+    NoProgram { program: String, said: String },
     #[error("the launcher {how} before pgrig answered{}", quoted(said))]
-    Ended {
-        /// The way it ended.
-        how: String,
-        /// The last line on its standard error.
-        said: String,
-    },
-    /// Nothing came.
+    Ended { how: String, said: String },
     #[error("the launcher ran for {} s, and pgrig did not answer{}", waited.as_secs(), quoted(said))]
-    Silent {
-        waited: Duration,
-        /// The last that was said, on either stream.
-        said: String,
-    },
-    /// The user has asked for the end before it answered.
+    Silent { waited: Duration, said: String },
     #[error("interrupted while waiting for an answer")]
     Interrupted,
-    /// Something else answers, at length.
     #[error("more than {most} came before pgrig's first line, the last{}", quoted(said))]
-    Chatter {
-        most: &'static str,
-        /// The last of them.
-        said: String,
-    },
-    /// The same version answers, and says nonsense.
+    Chatter { most: &'static str, said: String },
     #[error("the greeting of pgrig there cannot be read: {why}")]
     Greeting { why: String },
-    /// Another version answers.
     #[error("pgrig there is {theirs}, here it is {ours}")]
     Version { theirs: String, ours: String },
-    /// `--push` failed.
     #[error("copying pgrig to {path}: {why}")]
-    Push {
-        /// The file on the host.
-        path: String,
-        why: String,
-    },
-    /// The host was lost while it was asked.
+    Push { path: String, why: String },
     #[error("{0}")]
     Lost(String),
-    /// No process can be started there.
     #[error("starting a process: {0}")]
     Process(String),
-    /// Its clock is known too badly.
     #[error("the clock is known to {bound_ms:.1} ms only; moments on this host may be off by as much", bound_ms = *bound_ns as f64 / 1e6)]
     Clock {
         /// Half of the shortest round trip, and what the drift adds.
         bound_ns: u64,
     },
-    /// It cannot connect to another host, or to a server.
     #[error("no connection to {address}: {why}")]
-    Unreachable {
-        address: String,
-        /// The error of the system.
-        why: String,
-    },
-    /// Its address is not its own.
+    Unreachable { address: String, why: String },
     #[error("the host cannot listen on {address}: {why}")]
-    NotItsAddress {
-        address: String,
-        /// The error of the system.
-        why: String,
-    },
+    NotItsAddress { address: String, why: String },
 }
 
 fn quoted(said: &str) -> String {
@@ -99,7 +54,6 @@ fn quoted(said: &str) -> String {
 }
 
 /// As much of a foreign line as a message has room for.
-#[must_use]
 pub fn short(line: &str) -> String {
     match line.char_indices().nth(200) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -109,7 +63,6 @@ pub fn short(line: &str) -> String {
 
 impl Trouble {
     /// Next step for the user.
-    #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Trouble::NoLauncher { .. } => {

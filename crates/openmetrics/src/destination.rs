@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// The place where the text is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Destination {
     /// A file, replaced whole.
     File(PathBuf),
     /// An address; anyone who asks there gets the text.
@@ -16,18 +16,18 @@ pub enum Place {
 /// A name with a port, or an address without one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("give an IP address and a port, as in 127.0.0.1:9187, or a file")]
-pub struct NotAPlace;
+pub struct NotADestination;
 
-impl FromStr for Place {
-    type Err = NotAPlace;
+impl FromStr for Destination {
+    type Err = NotADestination;
 
-    fn from_str(target: &str) -> Result<Place, NotAPlace> {
+    fn from_str(target: &str) -> Result<Destination, NotADestination> {
         match target.parse() {
-            Ok(address) => Ok(Place::Address(address)),
+            Ok(address) => Ok(Destination::Address(address)),
             Err(_) if is_name_and_port(target) || target.parse::<IpAddr>().is_ok() => {
-                Err(NotAPlace)
+                Err(NotADestination)
             }
-            Err(_) => Ok(Place::File(PathBuf::from(target))),
+            Err(_) => Ok(Destination::File(PathBuf::from(target))),
         }
     }
 }
@@ -45,12 +45,12 @@ mod tests {
 
     #[test]
     fn a_name_with_a_port_is_no_file() {
-        let check = |target: &str, expected: Option<Place>| {
-            assert_eq!(target.parse::<Place>().ok(), expected, "{target}");
+        let check = |target: &str, expected: Option<Destination>| {
+            assert_eq!(target.parse::<Destination>().ok(), expected, "{target}");
         };
-        check("127.0.0.1:9187", Some(Place::Address(([127, 0, 0, 1], 9187).into())));
-        check("run/metrics.prom", Some(Place::File("run/metrics.prom".into())));
-        check("./odd:1", Some(Place::File("./odd:1".into())));
+        check("127.0.0.1:9187", Some(Destination::Address(([127, 0, 0, 1], 9187).into())));
+        check("run/metrics.prom", Some(Destination::File("run/metrics.prom".into())));
+        check("./odd:1", Some(Destination::File("./odd:1".into())));
         check("localhost:9187", None);
         check(":9187", None);
         check("127.0.0.1", None);

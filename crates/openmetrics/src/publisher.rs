@@ -7,32 +7,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::place::Place;
+use crate::destination::Destination;
 use crate::text::CONTENT_TYPE;
 
 /// Reason why the text cannot be shown.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
-    /// The port cannot be listened on.
     #[error("listening on {address}: {source}")]
-    Listen {
-        address: SocketAddr,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The file cannot be written.
+    Listen { address: SocketAddr, source: io::Error },
     #[error("writing {}: {source}", path.display())]
-    Write {
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 impl Error {
     /// Next step for the user.
-    #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Error::Listen { source, .. } if source.kind() == ErrorKind::AddrNotAvailable => {
@@ -57,13 +46,10 @@ enum Target {
 impl Publisher {
     /// Opens the file or the port, so that a wrong one is known before time is spent, and shows a first
     /// text there.
-    ///
-    /// # Errors
-    /// If it cannot be written to, or listened on.
-    pub fn open(place: &Place, first: String) -> Result<Publisher, Error> {
-        let publisher = match place {
-            Place::File(path) => Publisher(Target::File(path.clone())),
-            Place::Address(address) => {
+    pub fn open(destination: &Destination, first: String) -> Result<Publisher, Error> {
+        let publisher = match destination {
+            Destination::File(path) => Publisher(Target::File(path.clone())),
+            Destination::Address(address) => {
                 let (address, shown) = serve(*address)
                     .map_err(|source| Error::Listen { address: *address, source })?;
                 Publisher(Target::Served(address, shown))
@@ -87,7 +73,6 @@ impl Publisher {
     }
 
     /// Address at which it is served, with the port that the system chose for 0.
-    #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         match self.0 {
             Target::Served(address, _) => Some(address),
@@ -168,8 +153,8 @@ mod tests {
 
     #[test]
     fn the_newest_text_is_served() {
-        let place = Place::Address(([127, 0, 0, 1], 0).into());
-        let publisher = Publisher::open(&place, "first\n".to_owned()).unwrap();
+        let destination = Destination::Address(([127, 0, 0, 1], 0).into());
+        let publisher = Publisher::open(&destination, "first\n".to_owned()).unwrap();
         publisher.publish("second\n".to_owned()).unwrap();
         let check = |request: &str, status: &str, body: &str| {
             let mut stream = TcpStream::connect(publisher.address().unwrap()).unwrap();
@@ -189,11 +174,11 @@ mod tests {
     fn a_taken_port_and_a_missing_folder_are_told() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
-        let error = Publisher::open(&Place::Address(address), String::new()).unwrap_err();
+        let error = Publisher::open(&Destination::Address(address), String::new()).unwrap_err();
         assert!(error.to_string().starts_with(&format!("listening on {address}: ")), "{error}");
         assert!(error.hint().unwrap().contains("another port"));
         let folder = tempfile::tempdir().unwrap();
-        let file = Place::File(folder.path().join("none/text"));
+        let file = Destination::File(folder.path().join("none/text"));
         let error = Publisher::open(&file, String::new()).unwrap_err();
         assert!(error.to_string().contains("none/text: No such file"), "{error}");
     }

@@ -58,7 +58,6 @@ impl Text {
     }
 
     /// The whole text.
-    #[must_use]
     pub fn end(mut self) -> String {
         self.0.push_str("# EOF\n");
         self.0
@@ -101,7 +100,6 @@ pub fn names(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// True if a sample of this name belongs to a family of the exposition.
-#[must_use]
 pub fn has(exposition: &str, name: &str) -> bool {
     exposition.lines().filter_map(|line| line.strip_prefix("# TYPE ")).any(|line| {
         let (family, kind) = line.split_once(' ').unwrap_or((line, ""));

@@ -21,15 +21,11 @@ pub struct Spent {
 
 impl Account {
     /// Opens the account of a process.
-    ///
-    /// # Errors
-    /// That there is no such process, or that the kernel keeps no such account.
     pub fn open(pid: u32) -> io::Result<Account> {
         Ok(Account { file: File::open(format!("/proc/{pid}/schedstat"))? })
     }
 
     /// Reads it; none when the process has ended.
-    #[must_use]
     pub fn read(&self) -> Option<Spent> {
         let mut bytes = [0; 96];
         let count = self.file.read_at(&mut bytes, 0).ok()?;
@@ -51,7 +47,6 @@ pub struct CpuTicks {
 
 impl CpuTicks {
     /// Reads them.
-    #[must_use]
     pub fn read() -> Option<CpuTicks> {
         CpuTicks::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
@@ -67,7 +62,6 @@ impl CpuTicks {
     }
 
     /// Share of the time that the hypervisor took, of all that was wanted since an earlier reading.
-    #[must_use]
     pub fn steal_since(self, before: CpuTicks) -> f64 {
         let stolen = self.stolen.saturating_sub(before.stolen) as f64;
         let used = self.used.saturating_sub(before.used) as f64;
@@ -76,7 +70,6 @@ impl CpuTicks {
 }
 
 /// The children of a process, as the kernel of this namespace numbers them.
-#[must_use]
 pub fn children(pid: u32) -> Vec<u32> {
     match fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")) {
         Ok(text) => text.split_whitespace().filter_map(|word| word.parse().ok()).collect(),
@@ -88,7 +81,6 @@ pub fn children(pid: u32) -> Vec<u32> {
 }
 
 /// The number that a process has for itself: in the innermost of its PID namespaces.
-#[must_use]
 pub fn own_number(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
@@ -96,7 +88,6 @@ pub fn own_number(pid: u32) -> Option<u32> {
 }
 
 /// The title of a process: what it was called with, or what it calls itself.
-#[must_use]
 pub fn title(pid: u32) -> Option<String> {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     Some(String::from_utf8_lossy(&bytes).replace('\0', " ").trim().to_owned())

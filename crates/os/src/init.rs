@@ -114,14 +114,14 @@ pub struct Init {
     /// The root directory in the init's mount namespace.
     root: Option<OwnedFd>,
     /// Locked for the whole of a request and its answer, so that answers find their requests.
-    line: Mutex<Line>,
+    line: Mutex<InitSocket>,
     /// The same socket, which can tell the init to end while a request waits for its answer.
     ender: OwnedFd,
 }
 
 /// The socket and what came over it unasked.
 #[derive(Debug)]
-struct Line {
+struct InitSocket {
     socket: Option<OwnedFd>,
     exits: HashMap<i32, Exit>,
 }
@@ -159,7 +159,7 @@ impl Init {
                 return Err(failure);
             }
         };
-        let line = Line { socket: Some(ours), exits: HashMap::new() };
+        let line = InitSocket { socket: Some(ours), exits: HashMap::new() };
         let mut init =
             Self { isolation, forked, host_pid: None, root: None, line: Mutex::new(line), ender };
         let said = init.line().receive(START_TIMEOUT);
@@ -353,9 +353,6 @@ impl Init {
 
     /// Kills everything that the init started, and waits until the init has removed its directory
     /// and has ended.
-    ///
-    /// # Errors
-    /// The system's error of waiting for it.
     pub fn end(mut self) -> io::Result<()> {
         self.end_and_reap()
     }
@@ -384,7 +381,7 @@ impl Init {
         }
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, InitSocket> {
         // A panic between two messages leaves nothing half done in here.
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -397,7 +394,7 @@ impl Drop for Init {
     }
 }
 
-impl Line {
+impl InitSocket {
     fn ask(&mut self, request: &Request) -> io::Result<i32> {
         let packet = request.encode()?;
         let socket = self.socket.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;

@@ -1,12 +1,12 @@
 //! The kernel's side: child processes, namespaces, `/proc`. The only crate with `unsafe`.
 //!
 //! [`command`] is the one spawner, [`init`] the process that takes a lab's processes with it
-//! whenever the rig ends; [`processes`], [`limits`] and [`user`] are what both stand on, with
-//! [`regular_file`] for files in directories of another user.
-//! [`loop_device`] and [`file_system`] are what a disk is made of whose power can be cut;
-//! [`process_memory`] reads what another process has in memory, [`account`] what it spent;
-//! [`throttle`] limits the I/O of processes and [`memory_limit`] their memory, both by a [`cgroup`]; [`usage`] reads what they use, [`proc_files`] what the
-//! kernel says of the machine; [`scheduling`] is what a thread asks of the scheduler. Linux only.
+//! whenever the rig ends. Both use [`processes`], [`limits`] and [`user`], and [`regular_file`] for files
+//! in directories of another user.
+//! A disk whose power can be cut is made with [`loop_device`] and [`file_system`];
+//! [`process_memory`] reads the memory of another process, [`account`] the CPU time that it spent;
+//! [`throttle`] limits the I/O of processes and [`memory_limit`] their memory, both by a [`cgroup`]; [`usage`] reads what they use,
+//! [`proc_files`] the kernel's figures of the machine; [`scheduling`] is the scheduling policy of a thread. Linux only.
 
 pub mod account;
 pub mod cgroup;

@@ -57,9 +57,6 @@ impl MemoryLimit {
 }
 
 /// Checks that the memory of processes can be limited here: makes a group and removes it.
-///
-/// # Errors
-/// What is in the way, in words.
 pub fn check() -> io::Result<()> {
     MemoryLimit::make(1 << 30)?.kills().map(drop)
 }

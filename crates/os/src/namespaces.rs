@@ -25,7 +25,7 @@ use crate::user::User;
 
 /// The way new namespaces are entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum UnshareMode {
     /// With the right to do so that root has.
     AsRoot,
     /// Inside a new user namespace.
@@ -34,16 +34,16 @@ pub(crate) enum Entry {
 
 /// Puts this single-threaded process into new mount and IPC namespaces; the children that it
 /// forks from now on are in a new PID namespace.
-pub(crate) fn unshare(entry: Entry) -> Result<(), Failure> {
+pub(crate) fn unshare(mode: UnshareMode) -> Result<(), Failure> {
     let user = User::current();
     let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
-    if entry == Entry::ThroughUserNamespace {
+    if mode == UnshareMode::ThroughUserNamespace {
         flags |= UnshareFlags::NEWUSER;
     }
     // SAFETY: no file table is unshared, which is what the function warns of.
     unsafe { rustix::thread::unshare_unsafe(flags) }
         .map_err(Failure::at("making new namespaces"))?;
-    if entry == Entry::ThroughUserNamespace {
+    if mode == UnshareMode::ThroughUserNamespace {
         // Without the right to change groups a process may map only its own, and only after it
         // has given up setgroups(2) (user_namespaces(7)).
         let User { uid, gid } = user;

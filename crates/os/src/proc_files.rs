@@ -5,9 +5,6 @@ use std::io::{self, Read};
 
 /// A file of `/proc` that is about the machine or this process, as in `meminfo` and
 /// `self/mountinfo`.
-///
-/// # Errors
-/// The system's; a kernel need not have every file.
 pub fn read(file: &str) -> io::Result<String> {
     // Its size is said to be 0: asking for it first, and then beginning with small pieces, as
     // fs::read_to_string does, takes twice the system calls. Whole process tables are read once a second.
@@ -18,9 +15,6 @@ pub fn read(file: &str) -> io::Result<String> {
 
 /// The traffic of every interface in the network namespace of a process, as `/proc/PID/net/dev` has
 /// it.
-///
-/// # Errors
-/// That there is no such process, or that it may not be looked at.
 pub fn network_of(pid: i32) -> io::Result<String> {
     read(&format!("{pid}/net/dev"))
 }

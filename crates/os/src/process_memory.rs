@@ -14,18 +14,12 @@ pub struct ProcessMemory {
 
 impl ProcessMemory {
     /// Opens the memory of a process.
-    ///
-    /// # Errors
-    /// That there is no such process, or that its memory may not be read.
     pub fn open(pid: u32) -> io::Result<ProcessMemory> {
         let memory = File::open(format!("/proc/{pid}/mem"))?;
         Ok(ProcessMemory { pid, memory })
     }
 
     /// Reads from an address on, as far as memory is mapped there. Returns the number of bytes.
-    ///
-    /// # Errors
-    /// That nothing is mapped at the address, or that the process has ended.
     pub fn read(&self, address: u64, to: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
         while done < to.len() {
@@ -44,9 +38,6 @@ impl ProcessMemory {
     }
 
     /// Reads a pointer.
-    ///
-    /// # Errors
-    /// As for [`ProcessMemory::read`].
     pub fn pointer(&self, address: u64) -> io::Result<u64> {
         let mut bytes = [0; 8];
         match self.read(address, &mut bytes)? {
@@ -56,9 +47,6 @@ impl ProcessMemory {
     }
 
     /// Address of a symbol that the process's program exports.
-    ///
-    /// # Errors
-    /// That the program is no 64-bit ELF file, or exports no such symbol.
     pub fn symbol(&self, name: &str) -> io::Result<u64> {
         let program = fs::read(format!("/proc/{}/exe", self.pid))?;
         let elf = Elf { bytes: &program };

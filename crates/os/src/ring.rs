@@ -95,9 +95,6 @@ pub struct Piece {
 
 impl Ring {
     /// A ring for this thread, with places for `files` sockets.
-    ///
-    /// # Errors
-    /// When the kernel is too old, or does not permit it.
     pub fn new(files: u32) -> io::Result<Ring> {
         let ring: IoUring = IoUring::builder()
             .setup_cqsize(COMPLETIONS)
@@ -127,18 +124,12 @@ impl Ring {
 
     /// Gives `socket` the place `file`, and receives from it from the next turn on. `tag` is below
     /// 2⁶².
-    ///
-    /// # Errors
-    /// When the kernel does not take the socket.
     pub fn watch(&mut self, file: u32, socket: BorrowedFd<'_>, tag: u64) -> io::Result<()> {
         self.ring.submitter().register_files_update(file, &[socket.as_raw_fd()])?;
         self.watch_again(file, tag)
     }
 
     /// Receives again from the socket at the place `file`.
-    ///
-    /// # Errors
-    /// When the kernel takes no more requests.
     pub fn watch_again(&mut self, file: u32, tag: u64) -> io::Result<()> {
         let receive = opcode::RecvMulti::new(Fixed(file), buffers::GROUP).build();
         // SAFETY: the request has no memory of ours but the registered buffers, which live as long as
@@ -148,9 +139,6 @@ impl Ring {
 
     /// Lets the next turns end as well when `other`, which must stay open as long as the ring does,
     /// is readable.
-    ///
-    /// # Errors
-    /// When the kernel takes no more requests.
     pub fn watch_ready(&mut self, other: impl AsFd) -> io::Result<()> {
         if self.watches_ready {
             return Ok(());
@@ -168,9 +156,6 @@ impl Ring {
     }
 
     /// Sends, and waits until something has arrived or for `timeout`.
-    ///
-    /// # Errors
-    /// When the ring can no longer be used.
     pub fn turn(&mut self, bytes: &[u8], sends: &[Send], timeout: Duration) -> io::Result<()> {
         let turned = self.send_and_wait(bytes, sends, timeout);
         self.is_broken |= turned.is_err();
@@ -204,7 +189,6 @@ impl Ring {
     }
 
     /// The number of things that have arrived and were not taken yet.
-    #[must_use]
     pub fn arrivals(&self) -> usize {
         self.arrivals.len()
     }
@@ -227,7 +211,6 @@ impl Ring {
     }
 
     /// The bytes of a piece.
-    #[must_use]
     pub fn bytes(&self, piece: &Piece) -> &[u8] {
         self.buffers.bytes(piece.buffer, piece.length as usize)
     }

@@ -69,9 +69,6 @@ impl Drop for Throttle {
 }
 
 /// Checks that the I/O of processes on the device under `path` can be limited here.
-///
-/// # Errors
-/// What is in the way, in words.
 pub fn check(path: &Path) -> io::Result<()> {
     device(path)?;
     cgroup::hierarchy(cgroup::IO).map(drop)

@@ -41,9 +41,6 @@ impl Stat {
     }
 
     /// Reads the line of a process.
-    ///
-    /// # Errors
-    /// That there is no such process; that the line is no such line.
     pub fn read(pid: u32) -> io::Result<Stat> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         Stat::parse(&text)
@@ -158,9 +155,6 @@ impl Io {
 
 /// A process's proportional share of the memory it uses, in KiB. The kernel walks the process's
 /// page tables for it.
-///
-/// # Errors
-/// That there is no such process, or that this one may not know.
 pub fn proportional_kib(pid: u32) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     // A process that is ending has no memory any more.

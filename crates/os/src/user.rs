@@ -25,9 +25,6 @@ impl User {
     }
 
     /// The user called `name`, `None` where the system knows none.
-    ///
-    /// # Errors
-    /// The system's error of asking the user database.
     pub fn named(name: &str) -> io::Result<Option<Self>> {
         let name = CString::new(name)?;
         let mut buffer = vec![0; RECORD_BYTES_MAX];

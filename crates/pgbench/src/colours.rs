@@ -22,7 +22,6 @@ pub(crate) enum Kind {
 impl Colours {
     /// Those of the environment: `always`, or `auto` where stderr is a terminal. `PG_COLORS` takes
     /// the place of all defaults: what it leaves out is plain.
-    #[must_use]
     pub fn read(environment: &dyn Fn(&str) -> Option<String>, err_is_terminal: bool) -> Self {
         match environment("PG_COLOR").as_deref() {
             Some("always") => {}

@@ -28,7 +28,7 @@ pub(crate) enum Takes {
 
 /// Parts of a command line, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found<Id> {
+pub(crate) enum Argument<Id> {
     /// An option, with its argument if it takes one.
     Option(Id, String),
     /// Anything else.
@@ -45,7 +45,7 @@ pub(crate) fn split<Id: Copy + 'static>(
     program: &str,
     arguments: &[String],
     tables: &[&[Known<Id>]],
-    mut take: impl FnMut(Found<Id>) -> Result<(), Complaint>,
+    mut take: impl FnMut(Argument<Id>) -> Result<(), Complaint>,
 ) -> Result<(), Complaint> {
     let mut operands = Vec::new();
     let mut rest = arguments.iter();
@@ -62,7 +62,7 @@ pub(crate) fn split<Id: Copy + 'static>(
             operands.push(argument.clone());
         }
     }
-    operands.into_iter().try_for_each(|operand| take(Found::Operand(operand)))
+    operands.into_iter().try_for_each(|operand| take(Argument::Operand(operand)))
 }
 
 fn long_option<'a, Id: Copy + 'static>(
@@ -70,7 +70,7 @@ fn long_option<'a, Id: Copy + 'static>(
     text: &str,
     tables: &[&[Known<Id>]],
     rest: &mut impl Iterator<Item = &'a String>,
-) -> Result<Found<Id>, Complaint> {
+) -> Result<Argument<Id>, Complaint> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (text, None),
@@ -78,13 +78,13 @@ fn long_option<'a, Id: Copy + 'static>(
     let known = long_name(program, text, name, tables)?;
     let long = known.long.unwrap_or_default();
     match (known.takes, value) {
-        (Takes::Nothing, None) => Ok(Found::Option(known.id, String::new())),
+        (Takes::Nothing, None) => Ok(Argument::Option(known.id, String::new())),
         (Takes::Nothing, Some(_)) => Err(Complaint::bare(format_args!(
             "{program}: option '--{long}' doesn't allow an argument"
         ))),
-        (Takes::Value, Some(value)) => Ok(Found::Option(known.id, value.to_owned())),
+        (Takes::Value, Some(value)) => Ok(Argument::Option(known.id, value.to_owned())),
         (Takes::Value, None) => match rest.next() {
-            Some(value) => Ok(Found::Option(known.id, value.clone())),
+            Some(value) => Ok(Argument::Option(known.id, value.clone())),
             None => Err(Complaint::bare(format_args!(
                 "{program}: option '--{long}' requires an argument"
             ))),
@@ -125,7 +125,7 @@ fn short_options<'a, Id: Copy + 'static>(
     bundle: &str,
     tables: &[&[Known<Id>]],
     rest: &mut impl Iterator<Item = &'a String>,
-    take: &mut impl FnMut(Found<Id>) -> Result<(), Complaint>,
+    take: &mut impl FnMut(Argument<Id>) -> Result<(), Complaint>,
 ) -> Result<(), Complaint> {
     let mut letters = bundle.chars();
     while let Some(letter) = letters.next() {
@@ -134,13 +134,13 @@ fn short_options<'a, Id: Copy + 'static>(
             return Err(Complaint::bare(format_args!("{program}: invalid option -- '{letter}'")));
         };
         if known.takes == Takes::Nothing {
-            take(Found::Option(known.id, String::new()))?;
+            take(Argument::Option(known.id, String::new()))?;
             continue;
         }
         let glued = letters.as_str();
         let value = if glued.is_empty() { rest.next().map(String::as_str) } else { Some(glued) };
         return match value {
-            Some(value) => take(Found::Option(known.id, value.to_owned())),
+            Some(value) => take(Argument::Option(known.id, value.to_owned())),
             None => Err(Complaint::bare(format_args!(
                 "{program}: option requires an argument -- '{letter}'"
             ))),
@@ -173,8 +173,8 @@ mod tests {
             let mut words = Vec::new();
             let result = split("pgbench", &arguments, &[FIRST, SECOND], |found| {
                 words.push(match found {
-                    Found::Option(name, value) => format!("{name}={value}"),
-                    Found::Operand(operand) => operand,
+                    Argument::Option(name, value) => format!("{name}={value}"),
+                    Argument::Operand(operand) => operand,
                 });
                 Ok(())
             });

@@ -27,9 +27,6 @@ pub use room::table_bytes;
 
 /// Runs all steps and says what each took. `others` are further connections, for the accounts and
 /// the keys of their partitions.
-///
-/// # Errors
-/// In pgbench's words when a statement fails, and when interrupted.
 pub(crate) fn initialise(
     options: &InitialiseOptions,
     names: &Names,
@@ -57,9 +54,6 @@ pub(crate) fn initialise(
 }
 
 /// Statements that all steps would send to a server of this version.
-///
-/// # Errors
-/// None that a list could meet; they are a server's.
 pub(crate) fn statements(
     options: &InitialiseOptions,
     names: &Names,

@@ -1,10 +1,10 @@
 //! `pgrig bench`: pgbench's options, initialisation, logs and words over the load engine.
 //!
-//! Whatever calls pgbench and reads its output can call [`bench`] instead: options, messages, the
-//! final block and exit codes are those of pgbench 19, or of 18 with `--as 18`. What is ours comes on top, in options that
-//! pgbench does not have and in lines that begin with `pgrig: `.
+//! A program that calls pgbench and reads its output can call [`bench`] instead: options, messages, the
+//! final block and exit codes are those of pgbench 19, or of 18 with `--as 18`. Additions are options
+//! that pgbench does not have and lines that begin with `pgrig: `.
 //!
-//! Reading order: [`bench`] does what a command line asks for, [`options`] reads it, [`words`] is
+//! Reading order: [`bench`] runs a command line, [`options`] parses it, [`words`] is
 //! the final block. Nothing here prints: all output goes through a [`Console`].
 
 mod bench;

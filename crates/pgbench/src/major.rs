@@ -22,19 +22,16 @@ impl Major {
     const ALL: [Major; 5] = [Major::V15, Major::V16, Major::V17, Major::V18, Major::V19];
 
     /// The one that `--as` names.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Major> {
         Major::of_number(text.parse().ok()?)
     }
 
     /// The major version with this number.
-    #[must_use]
     pub fn of_number(number: u32) -> Option<Major> {
         Major::ALL.get(number.checked_sub(15)? as usize).copied()
     }
 
     /// Its version, as programs find it in the first line.
-    #[must_use]
     pub fn version(self) -> &'static str {
         match self {
             Major::V15 => "15.0",

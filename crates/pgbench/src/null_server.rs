@@ -40,9 +40,6 @@ pub struct NullServer {
 impl NullServer {
     /// Starts one. Its socket is in the abstract namespace, so that nothing of it is on any disk, under a
     /// name that nobody can take beforehand.
-    ///
-    /// # Errors
-    /// When there can be no such socket, or no thread.
     pub fn start() -> io::Result<NullServer> {
         let mut random = [0; 8];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
@@ -59,7 +56,6 @@ impl NullServer {
     }
 
     /// Host to which clients connect.
-    #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }

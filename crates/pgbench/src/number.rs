@@ -6,9 +6,6 @@
 use crate::complaint::Complaint;
 
 /// A whole number within bounds: C's `strtol` in base 10, with nothing but space after it.
-///
-/// # Errors
-/// In pgbench's words, naming the option, when the text is no number or out of bounds.
 pub(crate) fn bounded_int<T: TryFrom<i32>>(
     text: &str,
     option: &str,

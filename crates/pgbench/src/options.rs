@@ -158,7 +158,6 @@ pub enum PartitionMethod {
 
 impl PartitionMethod {
     /// As in SQL and in pgbench's output.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             PartitionMethod::Range => "range",
@@ -396,7 +395,6 @@ impl Default for OurOptions {
 impl<'a> Invocation<'a> {
     /// A command line of the rig's own: without an environment or a terminal. `schema` is as in the
     /// field.
-    #[must_use]
     pub fn of(arguments: &'a [String], schema: Option<&'a str>) -> Invocation<'a> {
         Invocation {
             program: "pgbench",
@@ -413,10 +411,6 @@ impl<'a> Invocation<'a> {
 
 impl Request {
     /// Reads a command line.
-    ///
-    /// # Errors
-    /// In pgbench's words when an option is unknown or wrong, a script file cannot be read, or
-    /// options do not go together.
     pub fn read(invocation: &Invocation<'_>) -> Result<Request, Complaint> {
         match read::read(invocation)? {
             read::Asked::AtOnce(request) => Ok(request),

@@ -36,7 +36,7 @@ pub trait Pages {
     /// A finished run, as one HTML file.
     fn make(&self, page: &Page<'_>) -> String;
 
-    /// Opens a page that is looked at while the run lasts, and says where it is.
+    /// Opens a page that shows the run while it lasts, and prints its address.
     fn open(&self, what: &str) -> Result<String, String>;
 
     /// The load goes on.

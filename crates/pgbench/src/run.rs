@@ -278,7 +278,7 @@ fn look_at_tables(
 struct On<'a> {
     invocation: &'a Invocation<'a>,
     hosts: Option<&'a [host::Host]>,
-    /// The page that is looked at meanwhile.
+    /// The page that shows the run meanwhile.
     served: Option<&'a dyn Pages>,
 }
 

@@ -18,7 +18,6 @@ use crate::options::{Invocation, ServerOptions};
 /// The oldest server that is supported.
 const OLDEST: u32 = 130_000;
 
-/// A connected server.
 pub(crate) struct Server {
     client: Client,
     version: String,

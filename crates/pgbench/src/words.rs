@@ -64,7 +64,6 @@ pub struct CommandWords<'a> {
 
 impl<'a> Words<'a> {
     /// The final block.
-    #[must_use]
     pub fn block(&self) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
@@ -80,7 +79,6 @@ impl<'a> Words<'a> {
     }
 
     /// The name of what ran.
-    #[must_use]
     pub fn what(&self) -> &'a str {
         match &self.options.scripts[..] {
             [one] => &one.name,
@@ -267,7 +265,6 @@ impl<'a> Words<'a> {
 }
 
 /// As pgbench names it.
-#[must_use]
 pub fn protocol_name(protocol: Protocol) -> &'static str {
     protocol.name()
 }

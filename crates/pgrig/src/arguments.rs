@@ -26,8 +26,8 @@ pub(crate) use history::{HistoryArguments, HistoryCommand};
 pub(crate) use isolation::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};
 pub(crate) use shard::{MoveArguments, ShardArguments, ShardCommand};
 
-/// A test rig for PostgreSQL: builds what a question is about, loads it, breaks it, and answers
-/// with numbers that can be trusted.
+/// A test rig for PostgreSQL: builds the servers that a question needs, loads them, breaks them, and
+/// answers with intervals and verdicts.
 #[derive(Debug, Parser)]
 #[command(name = "pgrig", version, help_template = help::help(), subcommand_required = true)]
 #[command(max_term_width = 100)]
@@ -142,11 +142,11 @@ pub(crate) struct RunArguments {
     /// Directory for the record, new or empty [default: runs/DATE-STUDY-N]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Value to use in the place of the study's: the way to it in study.toml and the value, as in
+    /// Value to use instead of the study's: its path in study.toml and the new value, as in
     /// `workloads.login.clients=8` or `data.rows=1000000`; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = assigned)]
     pub(crate) set: Vec<(String, String)>,
-    /// Keep the data that are built, and take those that an earlier run has kept
+    /// Keep the data that this run builds, and use those that an earlier run has kept
     #[arg(long)]
     pub(crate) keep_data: bool,
     /// Number of rounds, instead of the study's
@@ -162,11 +162,11 @@ pub(crate) struct RunArguments {
     /// Run only the trial with this number in a record of the same plan, with the same seeds
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(crate) trial: Option<usize>,
-    /// Look again at a state of an exploration that failed, by its number in the newest record below
-    /// runs; --trial says which trial's where several were kept
+    /// Recover a failed state of an exploration again, by its number in the newest record below runs;
+    /// with --trial where several trials have such states
     #[arg(long, value_name = "N", conflicts_with_all = ["resume", "target", "hosts", "node", "serve", "gate"])]
     pub(crate) state: Option<usize>,
-    /// With --state: write the disk in that state to this file, which can be mounted
+    /// With --state: write the disk in that state to this file, as an image that can be mounted
     #[arg(long, value_name = "FILE", requires = "state")]
     pub(crate) image: Option<PathBuf>,
     /// Continue an interrupted record with its own profile, seed, rounds and pattern
@@ -175,10 +175,10 @@ pub(crate) struct RunArguments {
     /// Show the run in a browser while it lasts: a page on 127.0.0.1 whose address is printed
     #[arg(long)]
     pub(crate) serve: bool,
-    /// Show what is measured now as OpenMetrics: an address to serve it at, or a file
+    /// Publish the latest measurements as OpenMetrics: an address to serve them at, or a file
     #[arg(long, value_name = "IP:PORT")]
-    pub(crate) metrics: Option<openmetrics::Place>,
-    /// Exit with 4 if an invariant does not hold, and with 5 if that cannot be told
+    pub(crate) metrics: Option<openmetrics::Destination>,
+    /// Exit with 4 if an invariant does not hold, and with 5 if its verdict is "cannot tell"
     #[arg(long)]
     pub(crate) gate: bool,
     /// With --gate: treat findings like invariants
@@ -231,12 +231,13 @@ pub(crate) struct CheckArguments {
     /// Plan only trials whose name contains PATTERN, as `pgrig run --only` does
     #[arg(long, value_name = "PATTERN", requires = "study")]
     pub(crate) only: Option<String>,
-    /// Value to use in the place of the study's, as with `pgrig run --set`; can be repeated
+    /// Value to use instead of the study's, as with `pgrig run --set`; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = assigned, requires = "study")]
     pub(crate) set: Vec<(String, String)>,
     /// Directory of the PostgreSQL programs to use
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// Connect to every host of this inventory, and show what each has and lacks; with a study,
@@ -254,6 +255,7 @@ pub(crate) struct CheckArguments {
 /// `pgrig studies`
 #[derive(Debug, Args)]
 pub(crate) struct StudiesArguments {
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -264,6 +266,7 @@ pub(crate) struct WordArguments {
     /// A word of the name or the definition
     #[arg(value_name = "WORD")]
     pub(crate) word: Option<String>,
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -277,8 +280,8 @@ pub(crate) struct NewArguments {
     /// Start from a copy of this study: a shipped study's name, or a folder with a study.toml
     #[arg(long, value_name = "STUDY")]
     pub(crate) from: Option<String>,
-    /// Start from an exploration: SQL of yours runs, and thousands of states that a power cut could have
-    /// left are recovered and looked through
+    /// Start from an exploration: it runs your SQL, then recovers and checks thousands of states that a
+    /// power cut could have left
     #[arg(long, conflicts_with = "from")]
     pub(crate) explore: bool,
 }
@@ -286,8 +289,10 @@ pub(crate) struct NewArguments {
 /// `pgrig show`
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
+    /// Directory of the record
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -297,6 +302,7 @@ pub(crate) struct ShowArguments {
 /// `pgrig report`
 #[derive(Debug, Args)]
 pub(crate) struct RecordArguments {
+    /// Directory of the record
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 }
@@ -304,12 +310,13 @@ pub(crate) struct RecordArguments {
 /// `pgrig diff`
 #[derive(Debug, Args)]
 pub(crate) struct DiffArguments {
-    /// The record to compare with
+    /// The earlier record
     #[arg(value_name = "DIR1")]
     pub(crate) before: PathBuf,
-    /// The record that is compared
+    /// The later record
     #[arg(value_name = "DIR2")]
     pub(crate) after: PathBuf,
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -346,6 +353,7 @@ pub(crate) struct CleanArguments {
 /// `pgrig completions`
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArguments {
+    /// The shell that reads them
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
 }
@@ -455,6 +463,17 @@ mod tests {
         let client = bench.get_arguments().find(|one| one.get_long() == Some("client"));
         let argument = client.and_then(|one| one.get_value_names()).unwrap_or_default();
         assert_eq!(argument, ["NUM"]);
+    }
+
+    #[test]
+    fn every_option_and_operand_has_a_help_text() {
+        fn check(command: &clap::Command) {
+            for one in command.get_arguments().filter(|one| !one.is_hide_set()) {
+                assert!(one.get_help().is_some(), "{}: {}", command.get_name(), one.get_id());
+            }
+            command.get_subcommands().filter(|one| !one.is_hide_set()).for_each(check);
+        }
+        check(&described());
     }
 
     #[test]

@@ -20,14 +20,14 @@ use crate::terminal;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "For CI")]
 pub(crate) struct ExchangeArguments {
-    /// Write a JUnit file: a case that cannot be told is skipped
+    /// Write a JUnit file, in which a case with the verdict "cannot tell" is skipped
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
     /// Add a summary to the GitHub job (the file that $GITHUB_STEP_SUMMARY names)
     #[arg(long)]
     pub(crate) github_summary: bool,
-    /// Set the outputs of the GitHub step (the file that $GITHUB_OUTPUT names): of a comparison verdict,
-    /// ratio, low, high and figure
+    /// Set the outputs of the GitHub step (the file that $GITHUB_OUTPUT names): for a
+    /// comparison verdict, ratio, low, high and figure
     #[arg(long)]
     pub(crate) github_output: bool,
     /// Write the summary into a file: the body of a comment

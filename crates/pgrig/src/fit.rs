@@ -39,5 +39,5 @@ pub(crate) fn needs(misfits: &[&Misfit]) -> Vec<String> {
     misfits.iter().map(line).collect()
 }
 
-/// A longer one takes the room of what there is.
+/// A longer one takes the room of the other columns.
 const NEEDS_COLUMNS_MAX: usize = 72;

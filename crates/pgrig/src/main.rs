@@ -3,7 +3,7 @@
 //! This crate is the user's side: arguments, progress, words, exit codes; the only one that
 //! prints. Results go to stdout, narration to stderr.
 //!
-//! Reading order: `arguments` is what can be typed, `command` does it, `exit` says how it ended.
+//! Reading order: `arguments` parses the command line, `command` runs it, `exit` has the exit codes.
 
 mod arguments;
 mod command;

@@ -198,7 +198,7 @@ impl<'a> Progress<'a> {
         }
         let here = summary::here(&judged);
         let round = format!("{round}/{of}");
-        // An interval that is looked at after every round misses more often than it promises.
+        // An interval that is read after every round misses more often than it promises.
         self.say(&format!("  round {round:<9} {}  {here}  (so far; no verdict)", judged.says));
     }
 
@@ -292,7 +292,7 @@ mod tests {
         let words = "120 s/120 s  1,234,567 tps  p99 12,346 ms";
         for folder in crate::studies::shipped() {
             let place = folder.name.clone();
-            let found = crate::studies::Found { folder, place };
+            let found = crate::studies::NamedStudy { folder, place };
             let Ok(study) = crate::studies::parse(&found, spec::Profile::Full) else {
                 panic!("{}", found.place);
             };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use compare::{Figure, Progress};
-use openmetrics::{Kind, Place, Publisher, Text};
+use openmetrics::{Destination, Kind, Publisher, Text};
 use study::{Event, Stage};
 
 use crate::complaint::Complaint;
@@ -17,7 +17,7 @@ pub(crate) struct Scraped<T> {
 
 impl<T: Figures> Scraped<T> {
     /// Opens the place, and says where it is.
-    pub(crate) fn open(place: Option<&Place>, figures: T) -> Result<Scraped<T>, Complaint> {
+    pub(crate) fn open(place: Option<&Destination>, figures: T) -> Result<Scraped<T>, Complaint> {
         Ok(Scraped { publisher: publisher(place, figures.text())?, figures })
     }
 
@@ -34,7 +34,7 @@ impl<T: Figures> Scraped<T> {
 
 /// Opens a place, if one was asked for, with a first text, and says where it is.
 pub(crate) fn publisher(
-    place: Option<&Place>,
+    place: Option<&Destination>,
     first: String,
 ) -> Result<Option<Publisher>, Complaint> {
     let publisher = place.map(|place| Publisher::open(place, first)).transpose();
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Queries of the dashboards name what is exposed; those of `bench` are looked at in its own room.
+    /// Queries of the dashboards name what is exposed; those of `bench` are tested in its own room.
     #[test]
     fn dashboards_ask_for_what_there_is() {
         let known = OfRun::default().text() + &OfComparison::default().text();

@@ -9,16 +9,16 @@ use crate::complaint::Complaint;
 
 /// A study's folder and where it was found.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct NamedStudy {
     pub(crate) folder: Folder,
     /// As it was named, for messages and for running it again.
     pub(crate) place: String,
 }
 
-impl Found {
+impl NamedStudy {
     /// The same with these values in the place of the study's.
-    pub(crate) fn with(self, set: &[(String, String)]) -> Found {
-        Found { folder: self.folder.with_set(set), ..self }
+    pub(crate) fn with(self, set: &[(String, String)]) -> NamedStudy {
+        NamedStudy { folder: self.folder.with_set(set), ..self }
     }
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn shipped() -> Vec<Folder> {
 
 /// The study of that name: a folder where there is one with a study.toml, else a shipped
 /// study.
-pub(crate) fn find(name: &str) -> Result<Found, Complaint> {
+pub(crate) fn find(name: &str) -> Result<NamedStudy, Complaint> {
     // The file stands for its folder.
     let is_there = Path::new(name).symlink_metadata().is_ok_and(|found| !found.is_dir());
     let folder = name.strip_suffix(Folder::STUDY).filter(|_| is_there);
@@ -45,13 +45,13 @@ pub(crate) fn find(name: &str) -> Result<Found, Complaint> {
     let path = Path::new(name);
     let place = name.trim_end_matches('/').to_owned();
     if path.join(Folder::STUDY).symlink_metadata().is_ok() {
-        return Ok(Found { folder: record::read_folder(path)?, place });
+        return Ok(NamedStudy { folder: record::read_folder(path)?, place });
     }
     let shipped = shipped();
     let names: Vec<&str> = shipped.iter().map(|folder| folder.name.as_str()).collect();
     let known = format!("there is {}; or name a folder with a study.toml", names.join(", "));
     match shipped.iter().find(|folder| folder.name == name) {
-        Some(folder) => Ok(Found { folder: folder.clone(), place }),
+        Some(folder) => Ok(NamedStudy { folder: folder.clone(), place }),
         None if path.is_dir() => {
             let what = format!("the folder \"{name}\" holds no study.toml");
             Err(Complaint::new(what).hinted(Some("`pgrig new DIR` writes one to start from")))
@@ -61,8 +61,8 @@ pub(crate) fn find(name: &str) -> Result<Found, Complaint> {
 }
 
 /// The study of a folder in one profile, or its mistakes, pointed at.
-pub(crate) fn parse(found: &Found, profile: Profile) -> Result<Study, Complaint> {
-    let Found { folder, place } = found;
+pub(crate) fn parse(found: &NamedStudy, profile: Profile) -> Result<Study, Complaint> {
+    let NamedStudy { folder, place } = found;
     let mut plain = folder.clone();
     let is_set = plain.files.remove(Folder::SET).is_some();
     // The study's own mistakes are pointed at in its file, which knows nothing of set values.
@@ -100,7 +100,7 @@ mod tests {
         assert!(!shipped.is_empty());
         for folder in shipped {
             let place = folder.name.clone();
-            let found = Found { folder, place };
+            let found = NamedStudy { folder, place };
             for profile in Profile::ALL {
                 assert!(parse(&found, profile).is_ok(), "{} in {profile}", found.place);
             }

@@ -156,15 +156,10 @@ pub(crate) fn coloured(text: &str) -> String {
     out
 }
 
-/// Errors.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// Success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// Uncertain results.
 pub(crate) const UNSURE: Style = AnsiColor::Yellow.on_default();
-/// Important text.
 pub(crate) const STRONG: Style = Style::new().bold();
-/// Less important text.
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
 #[cfg(test)]

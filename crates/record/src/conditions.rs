@@ -61,7 +61,6 @@ impl Conditions {
     pub const FAILED_SHARE_MAX: f64 = 0.01;
 
     /// Every doubt.
-    #[must_use]
     pub fn doubts(&self) -> Vec<Doubt> {
         let share =
             |doubt: fn(f64) -> Doubt, share: f64, most: f64| (share > most).then(|| doubt(share));
@@ -76,7 +75,6 @@ impl Conditions {
     }
 
     /// True if a larger share of B's transactions failed than of A's, by more than is tolerated.
-    #[must_use]
     pub fn fails_more(&self) -> bool {
         let [a, b] = self.failed_shares;
         b - a > Conditions::FAILED_SHARE_MAX
@@ -87,7 +85,6 @@ impl Doubt {
     /// True if the doubt keeps a figure from being judged. `is_near_one` means that the conclusion
     /// holds only for a quotient near 1: the generator's wait for a CPU adds to both sides alike,
     /// and pulls every quotient towards 1.
-    #[must_use]
     pub fn refuses(self, sort: Sort, is_near_one: bool) -> bool {
         match (self, sort) {
             (_, Sort::Use) => false,
@@ -97,7 +94,6 @@ impl Doubt {
     }
 
     /// For people.
-    #[must_use]
     pub fn words(self) -> String {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         match self {

@@ -43,7 +43,6 @@ pub struct Counts {
 
 impl Counts {
     /// Transactions that ended in failure.
-    #[must_use]
     pub fn failed(&self) -> u64 {
         self.serialization_failures + self.deadlock_failures + self.other_failures
     }

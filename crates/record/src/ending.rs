@@ -21,31 +21,26 @@ pub enum Ending {
 
 impl Ending {
     /// An attempt whose figures do not count by themselves.
-    #[must_use]
     pub fn void(kind: VoidKind, text: impl Into<String>) -> Ending {
         Ending::Void(Reason { kind, text: text.into() })
     }
 
     /// A trial that was not run.
-    #[must_use]
     pub fn skipped(kind: SkipKind, text: impl Into<String>) -> Ending {
         Ending::Skipped(Reason { kind, text: text.into() })
     }
 
     /// An attempt that broke.
-    #[must_use]
     pub fn failed(fault: Fault, text: impl Into<String>) -> Ending {
         Ending::Failed(Reason { kind: fault, text: text.into() })
     }
 
     /// An attempt that the user interrupted.
-    #[must_use]
     pub fn interrupted(kind: Interruption, text: impl Into<String>) -> Ending {
         Ending::Interrupted(Reason { kind, text: text.into() })
     }
 
     /// True if it may have shown what nobody has seen: no later attempt makes up for it.
-    #[must_use]
     pub fn stays_open(&self) -> bool {
         match self {
             Ending::Done | Ending::Skipped(_) => false,
@@ -57,25 +52,21 @@ impl Ending {
     }
 
     /// True if it was measured to its end: it is done, or only its unsteadiness stands against it.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         *self == Ending::Done || self.is_unsteady()
     }
 
     /// True if only an unsteady throughput stands against it: then the trial may be run again.
-    #[must_use]
     pub fn is_unsteady(&self) -> bool {
         matches!(self, Ending::Void(Reason { kind: VoidKind::NotSteady, .. }))
     }
 
     /// True if the trial is still to be run to its end: a resumed run makes another attempt.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self, Ending::Failed(_) | Ending::Interrupted(_))
     }
 
     /// One word for it.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Ending::Done => "done",
@@ -87,7 +78,6 @@ impl Ending {
     }
 
     /// The reason why it does not count, for people; empty if it counts.
-    #[must_use]
     pub fn why(&self) -> &str {
         match self {
             Ending::Done => "",
@@ -114,7 +104,6 @@ pub type Note = Reason<NoteKind>;
 
 impl Note {
     /// A note.
-    #[must_use]
     pub fn new(kind: NoteKind, text: impl Into<String>) -> Note {
         Note { kind, text: text.into() }
     }
@@ -159,7 +148,6 @@ pub enum Fault {
 
 impl Fault {
     /// Name of the party, for people.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Fault::Server => "a server's fault",
@@ -171,7 +159,6 @@ impl Fault {
     }
 
     /// True if it is proven that no server had a part in it: a later attempt may make up for it.
-    #[must_use]
     pub fn is_excused(self) -> bool {
         match self {
             Fault::Server | Fault::Unknown => false,

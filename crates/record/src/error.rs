@@ -8,17 +8,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
-    /// The operating system refused.
     #[error("{doing} {path}: {source}", path = path.display())]
-    Io {
-        /// The action that failed.
-        doing: &'static str,
-        /// To which file or directory.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// A file does not contain what a record contains.
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
     #[error("reading {path}{line}: {why}", path = path.display(), line = line_suffix(*line))]
     Damaged {
         path: PathBuf,
@@ -33,76 +24,32 @@ pub enum Error {
          inside its folder are read",
         path = path.display()
     )]
-    NotInside {
-        path: PathBuf,
-        found: &'static str,
-        /// The kind that is read there.
-        wanted: &'static str,
-    },
-    /// A name in a file leads out of the folder.
+    NotInside { path: PathBuf, found: &'static str, wanted: &'static str },
     #[error("reading {path}: the name leads out of its folder", path = path.display())]
-    Outside {
-        /// The folder and the name.
-        path: PathBuf,
-    },
-    /// Something is larger than any study or run makes it.
+    Outside { path: PathBuf },
     #[error("reading {path}: it has more than {max} {what}", path = path.display())]
-    TooLarge {
-        /// The file or directory.
-        path: PathBuf,
-        /// The unit of the limit.
-        what: &'static str,
-        max: u64,
-    },
-    /// A file, or what was read before it of the same whole, would take more than a reader gives.
+    TooLarge { path: PathBuf, what: &'static str, max: u64 },
     #[error(
         "reading {path}, which has {bytes} bytes: {of} would take more than {max} {what}",
         path = path.display()
     )]
-    TooMuch {
-        /// The file at which it was too much.
-        path: PathBuf,
-        bytes: u64,
-        /// The whole that the limit applies to.
-        of: &'static str,
-        /// The unit of the limit.
-        what: &'static str,
-        max: u64,
-    },
-    /// The user asked for the end before it was read.
+    TooMuch { path: PathBuf, bytes: u64, of: &'static str, what: &'static str, max: u64 },
     #[error("reading {path}: interrupted", path = path.display())]
-    Interrupted {
-        /// The file or directory.
-        path: PathBuf,
-    },
-    /// Another run writes into it.
+    Interrupted { path: PathBuf },
     #[error("writing {path}: {holder} is running into it", path = path.display())]
-    Held {
-        path: PathBuf,
-        /// The process that has it.
-        holder: String,
-    },
-    /// The directory is no record.
+    Held { path: PathBuf, holder: String },
     #[error("reading {path}: not a record: it has no record.json", path = path.display())]
     NotARecord { path: PathBuf },
-    /// Another pgrig wrote it in another format.
     #[error(
         "reading {path}: pgrig {writer} wrote this record in format {found}, \
          this pgrig reads {own}",
         path = path.display(), own = crate::FORMAT
     )]
-    Format {
-        path: PathBuf,
-        /// The format that it has.
-        found: u32,
-        /// The pgrig that wrote it.
-        writer: String,
-    },
+    Format { path: PathBuf, found: u32, writer: String },
 }
 
 impl Error {
     /// Next step for the user, if there is one.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Held { .. } => {

@@ -82,7 +82,6 @@ pub struct PlannedTrial {
 
 impl PlannedTrial {
     /// A trial of a study's plan at the point with this name.
-    #[must_use]
     pub fn new(planned: &Planned, name: &PointName) -> PlannedTrial {
         PlannedTrial {
             number: planned.number,

@@ -13,9 +13,6 @@ use crate::inside::Inside;
 const HISTORY_BYTES_MAX: u64 = 64 << 30;
 
 /// Reads all histories of a directory.
-///
-/// # Errors
-/// When a file cannot be read, or is no history that this pgrig reads.
 pub fn read_histories(directory: &Path) -> Result<History, Error> {
     let inside = Inside::open(directory)?;
     let mut history = History::default();

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crate::Trial;
 
-/// The header.
 pub(crate) const HEADER: &str = "record.json";
 
 /// The directory of the study's copy.

@@ -12,19 +12,16 @@ pub struct Moment(pub u64);
 
 impl Moment {
     /// This moment plus `ns` nanoseconds; stays at the end of time rather than wrapping.
-    #[must_use]
     pub fn plus_ns(self, ns: u64) -> Moment {
         Moment(self.0.saturating_add(ns))
     }
 
     /// Nanoseconds from `earlier` to this moment, 0 when `earlier` is later.
-    #[must_use]
     pub fn since(self, earlier: Moment) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
     /// Seconds since the run began.
-    #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }

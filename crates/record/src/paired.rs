@@ -75,13 +75,11 @@ pub struct Series {
 
 impl Series {
     /// The observations of a metric: one of each for every segment, or for several.
-    #[must_use]
     pub fn new(metric: Metric, above: Vec<f64>, below: Vec<f64>) -> Series {
         Series { metric, workload: None, above, below }
     }
 
     /// The same of one workload of several.
-    #[must_use]
     pub fn of(self, workload: String) -> Series {
         Series { workload: Some(workload), ..self }
     }
@@ -89,32 +87,27 @@ impl Series {
 
 impl Paired {
     /// The series that a ratio of this metric rests on.
-    #[must_use]
     pub fn series(&self, metric: Metric) -> Option<&Series> {
         self.series_of(metric, None)
     }
 
     /// The same of one of several workloads that run together.
-    #[must_use]
     pub fn series_of(&self, metric: Metric, workload: Option<&str>) -> Option<&Series> {
         self.series.iter().find(|one| one.metric == metric && one.workload.as_deref() == workload)
     }
 
     /// The scenario of the denominator.
-    #[must_use]
     pub fn scenario_below(&self) -> &str {
         self.below_scenario.as_deref().unwrap_or(&self.scenario)
     }
 
     /// The axes of the denominator.
-    #[must_use]
     pub fn axes_below(&self) -> &BTreeMap<String, String> {
         self.below_axes.as_ref().unwrap_or(&self.axes)
     }
 
     /// The names of the denominator's side and the numerator's: what they differ in of variant, scenario
     /// and axes, the first that does.
-    #[must_use]
     pub fn sides(&self) -> [String; 2] {
         if self.above != self.below {
             return [self.below.clone(), self.above.clone()];

@@ -29,9 +29,6 @@ pub struct Reader {
 
 impl Reader {
     /// Opens a record.
-    ///
-    /// # Errors
-    /// If the directory is no record, is of another format, or a file of it is damaged.
     pub fn open(directory: &Path) -> Result<Reader, Error> {
         let inside = Inside::open(directory)?;
         let header = read_header(&inside)?;
@@ -57,46 +54,37 @@ impl Reader {
     }
 
     /// The directory of the record.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// Its first page.
-    #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
     /// The study's folder as it was run.
-    #[must_use]
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
 
     /// Every attempt at its trials, ordered by trial and attempt.
-    #[must_use]
     pub fn trials(&self) -> &[Trial] {
         &self.trials
     }
 
     /// Every attempt at what was measured in pairs, ordered by pairing and attempt.
-    #[must_use]
     pub fn pairs(&self) -> &[Paired] {
         &self.pairs
     }
 
     /// Directory of the ledger of a trial, if it was kept.
-    #[must_use]
     pub fn ledger_of(&self, trial: &Trial) -> PathBuf {
         self.directory.join(TRIALS).join(trial_directory(trial)).join(LEDGER)
     }
 
     /// Reads what the clients of a trial did, second by second. `keep` takes each interval, and says how
     /// many bytes it keeps of it: a trial of hours fits into memory only when its readers keep little.
-    ///
-    /// # Errors
-    /// If the file is missing or damaged, or too much is kept.
     pub fn intervals(
         &self,
         trial: &Trial,
@@ -106,34 +94,22 @@ impl Reader {
     }
 
     /// Reads the samples of a trial. `keep` is as in [`Reader::intervals`].
-    ///
-    /// # Errors
-    /// If the file is missing or damaged, or too much is kept.
     pub fn samples(&self, trial: &Trial, keep: impl FnMut(Sample) -> usize) -> Result<(), Error> {
         finished::read_samples(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
     /// Reads the marks of a trial. `keep` is as in [`Reader::intervals`].
-    ///
-    /// # Errors
-    /// If the file is missing or damaged, or too much is kept.
     pub fn marks(&self, trial: &Trial, keep: impl FnMut(Mark) -> usize) -> Result<(), Error> {
         finished::read_marks(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
     /// The last lines of the servers' logs, node and text; there are some where something broke. `keep`
     /// is as in [`Reader::intervals`].
-    ///
-    /// # Errors
-    /// If a file cannot be read, or too much is kept.
     pub fn logs(&self, trial: &Trial, keep: impl FnMut(&str, &str) -> usize) -> Result<(), Error> {
         finished::read_logs(&self.place(trial)?, &mut Allowance::of_trial(), keep)
     }
 
     /// A trial with everything that lies beside it, where that fits into memory.
-    ///
-    /// # Errors
-    /// If a file is missing or damaged, or it is too much.
     pub fn whole(&self, trial: &Trial) -> Result<Finished, Error> {
         let (mut intervals, mut samples, mut marks) = (Vec::new(), Vec::new(), Vec::new());
         let mut logs = BTreeMap::new();
@@ -165,7 +141,6 @@ fn kept<T>(list: &mut Vec<T>, one: T, beside: usize) -> usize {
 }
 
 /// True if a folder looks like a record. Its contents are checked when it is opened.
-#[must_use]
 pub fn is_record(directory: &Path) -> bool {
     directory.join(HEADER).symlink_metadata().is_ok()
 }

@@ -24,7 +24,6 @@ pub struct Sample {
 
 impl Sample {
     /// True if it is a reading of that metric.
-    #[must_use]
     pub fn is_of(&self, metric: &Metric) -> bool {
         self.metric == metric.name
     }

@@ -69,7 +69,6 @@ pub struct Trial {
 
 impl PlannedTrial {
     /// An attempt at this trial before anything was measured. `attempt` counts from 1.
-    #[must_use]
     pub fn attempt(&self, attempt: usize) -> Trial {
         Trial {
             number: self.number,
@@ -108,13 +107,11 @@ pub struct Figure {
 
 impl Trial {
     /// The values of a metric in all its scopes.
-    #[must_use]
     pub fn scopes(&self, metric: &Metric) -> Option<&BTreeMap<String, f64>> {
         self.metrics.get(metric.name)
     }
 
     /// The value of a metric in a scope.
-    #[must_use]
     pub fn figure(&self, metric: &Metric, scope: &str) -> Option<Figure> {
         let value = *self.scopes(metric)?.get(scope)?;
         let at_least = self.at_least.get(metric.name);
@@ -123,7 +120,6 @@ impl Trial {
     }
 
     /// True if its figures count and its throughput had one level.
-    #[must_use]
     pub fn is_steady(&self) -> bool {
         let is_unsteady = |note: &Note| note.kind == NoteKind::Unsteady;
         self.ending == Ending::Done && !self.notes.iter().any(is_unsteady)
@@ -145,7 +141,6 @@ pub struct Window {
 
 impl Window {
     /// Length in seconds.
-    #[must_use]
     pub fn seconds(&self) -> f64 {
         self.close.since(self.open) as f64 / 1e9
     }
@@ -287,7 +282,6 @@ pub enum SocketIo {
 
 impl SocketIo {
     /// That of connections of which some have one and some another.
-    #[must_use]
     pub fn and(self, other: SocketIo) -> SocketIo {
         if self == other { self } else { SocketIo::Both }
     }

@@ -31,9 +31,6 @@ pub struct Writer {
 impl Writer {
     /// Begins a record in a new directory `DATE-STUDY-N` below `runs`, N being the first number
     /// that is free.
-    ///
-    /// # Errors
-    /// If the directory cannot be made or written to.
     pub fn create_below(runs: &Path, header: Header, folder: &Folder) -> Result<Writer, Error> {
         // A comparison is of a study's variants, and is no run of that study.
         let kind = if header.comparison.is_some() { "compare" } else { header.study.as_str() };
@@ -42,18 +39,12 @@ impl Writer {
     }
 
     /// Begins a record in a directory of one's own choice, which must be new or empty.
-    ///
-    /// # Errors
-    /// If the directory holds something, or cannot be made or written to.
     pub fn create(directory: &Path, header: Header, folder: &Folder) -> Result<Writer, Error> {
         Writer::make(files::make_empty(directory)?, header, folder)
     }
 
     /// Goes on with a record. What it holds already is read by [`Reader`]. An attempt that never ended is
     /// one of them from now on.
-    ///
-    /// # Errors
-    /// If it is no record of this format, or cannot be written to.
     pub fn resume(directory: &Path) -> Result<Writer, Error> {
         // A folder that is no record gets no lock either.
         Reader::open(directory)?;
@@ -80,13 +71,11 @@ impl Writer {
     }
 
     /// The directory of the record.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// Its first page.
-    #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -145,7 +134,7 @@ impl Writer {
         remove(&unfinished)?;
         let ledger = unfinished.join(LEDGER);
         fs::create_dir_all(&ledger).map_err(io_error("creating", &ledger))?;
-        let text = "pgrig ended in the middle of it, and nobody knows what it would have shown";
+        let text = "pgrig ended in the middle of it, and its result is unknown";
         let ending = Ending::interrupted(Interruption::Unchecked, text);
         let (intervals, samples, marks, logs) = Default::default();
         let begun =
@@ -156,18 +145,12 @@ impl Writer {
     }
 
     /// The place of an attempt's ledger while it is under way.
-    ///
-    /// # Errors
-    /// If the present directory is not known.
     pub fn ledger_of(&self, trial: &Trial) -> Result<PathBuf, Error> {
         let ledger = self.begun(trial).join(LEDGER);
         std::path::absolute(&ledger).map_err(io_error("creating", &ledger))
     }
 
     /// An attempt that was added is whole. Its ledger goes beside its other files, or away.
-    ///
-    /// # Errors
-    /// If it cannot be moved or removed.
     pub fn end(&self, trial: &Trial, keeps_ledger: bool) -> Result<(), Error> {
         let begun = self.begun(trial);
         if keeps_ledger {

@@ -13,18 +13,12 @@ pub struct Builtin {
 
 /// A name that is no built-in script's, in pgbench's words. [`Builtin::list`] belongs below it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum BuiltinError {
-    /// No name begins so.
     #[error("no builtin script found for name \"{0}\"")]
     Unknown(String),
-    /// Several names begin so.
     #[error("ambiguous builtin name: {found} builtin scripts found for prefix \"{prefix}\"")]
-    Ambiguous {
-        /// Number of scripts that begin so.
-        found: usize,
-        /// The prefix that was given.
-        prefix: String,
-    },
+    Ambiguous { found: usize, prefix: String },
 }
 
 const TPCB_LIKE: &str = "\
@@ -73,9 +67,6 @@ impl Builtin {
     ];
 
     /// The script whose name begins with `prefix`.
-    ///
-    /// # Errors
-    /// If there is none or more than one.
     pub fn find(prefix: &str) -> Result<&'static Builtin, BuiltinError> {
         static ALL: [Builtin; 3] = Builtin::ALL;
         let mut found = ALL.iter().filter(|builtin| builtin.name.starts_with(prefix));

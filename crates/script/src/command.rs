@@ -41,6 +41,7 @@ pub enum Target {
 
 /// The kind of a command. Indices are those of [`crate::Script::commands`].
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
 pub enum CommandKind {
     /// Send SQL.
     Sql {
@@ -50,15 +51,9 @@ pub enum CommandKind {
         capture: Option<Capture>,
     },
     /// `\set`, and `\setrandom`, which is a form of it.
-    Set {
-        /// The variable.
-        target: Target,
-        /// Its new value.
-        expr: Expr,
-    },
+    Set { target: Target, expr: Expr },
     /// `\setshell`: run a command and keep the integer that it prints.
     SetShell {
-        /// The variable.
         target: Target,
         /// The command to run.
         command: ShellCommand,
@@ -69,14 +64,12 @@ pub enum CommandKind {
     Sleep(Sleep),
     /// `\if`: go on if the condition is true, else at `otherwise`.
     If {
-        /// The condition.
         condition: Expr,
         /// An `Elif` to test, or the command behind `Else` or behind `EndIf`.
         otherwise: usize,
     },
     /// `\elif`, reached only from a false condition above: see [`crate::Script::next`].
     Elif {
-        /// The condition.
         condition: Expr,
         /// As for `If`.
         otherwise: usize,
@@ -91,10 +84,7 @@ pub enum CommandKind {
     /// `\endif`: nothing to do.
     EndIf,
     /// `\expect` of an expression: it must be true.
-    Expect {
-        /// The condition.
-        condition: Expr,
-    },
+    Expect { condition: Expr },
     /// `\startpipeline`.
     StartPipeline,
     /// `\syncpipeline`.

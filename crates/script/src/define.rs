@@ -14,20 +14,16 @@ pub struct Define {
 
 /// Reason why a definition cannot be used, in pgbench's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum DefineError {
-    /// No name, no equals sign or no value.
     #[error("invalid variable definition: \"{0}\"")]
     Form(String),
-    /// The name could not be used in a script.
     #[error("option: invalid variable name: \"{0}\"")]
     Name(String),
 }
 
 impl Define {
     /// Read the option's value.
-    ///
-    /// # Errors
-    /// If it is not `name=value` with a possible name.
     pub fn parse(text: &str) -> Result<Define, DefineError> {
         match text.split_once('=') {
             Some((name, value)) if !name.is_empty() && !value.is_empty() => {

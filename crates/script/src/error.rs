@@ -42,14 +42,14 @@ impl fmt::Display for ParseError {
 
 /// Place in a script where something is being parsed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Location<'a> {
     pub(crate) file: &'a str,
     pub(crate) line: u32,
     /// The meta-command, as written.
     pub(crate) command: Option<&'a str>,
 }
 
-impl Place<'_> {
+impl Location<'_> {
     /// `file:line: message (detail) in command "command"`, then the excerpt with a caret under its
     /// byte `caret`.
     pub(crate) fn error(

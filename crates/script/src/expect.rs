@@ -70,9 +70,6 @@ impl Expected {
 
     /// Compares a result: how many rows it has or has changed, and the first column of its last row (none
     /// without a row, none inside for NULL).
-    ///
-    /// # Errors
-    /// What was expected and what has come.
     pub fn check(
         &self,
         variables: &Variables,

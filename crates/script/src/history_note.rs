@@ -10,31 +10,16 @@ use crate::names::{Names, Slot, is_variable_name};
 
 /// Effect of a statement on a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum HistoryNote {
     /// It appends an element to a list.
-    Append {
-        /// The list.
-        key: Operand,
-        /// The element.
-        value: Operand,
-    },
+    Append { key: Operand, value: Operand },
     /// Its row holds a list.
-    List {
-        /// The list.
-        key: Operand,
-    },
+    List { key: Operand },
     /// It writes a register.
-    Write {
-        /// The register.
-        key: Operand,
-        /// Its new value.
-        value: Operand,
-    },
+    Write { key: Operand, value: Operand },
     /// Its row holds the value of a register.
-    Register {
-        /// The register.
-        key: Operand,
-    },
+    Register { key: Operand },
     /// Its row holds the balances of all accounts, as a list.
     Accounts {
         /// The sum that transfers do not change.
@@ -67,9 +52,6 @@ impl HistoryNote {
     }
 
     /// Reads the text of a note. Names get their slots in `names`.
-    ///
-    /// # Errors
-    /// What is wrong with it, and what it should be.
     pub fn parse(text: &str, names: &mut Names) -> Result<HistoryNote, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let mut operand = |word: &str| operand(word, names);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::command::{Capture, CommandKind, Target};
-use crate::error::{ParseError, Place};
+use crate::error::{Location, ParseError};
 use crate::expect::Expected;
 use crate::expr::{self, Source};
 use crate::hint::{did_you_mean, of_psql};
@@ -62,8 +62,8 @@ impl<'a> MetaLine<'a> {
             return Ok((None, words.at));
         };
         let written = String::from_utf8_lossy(&self.text[command]);
-        let place = Place { file: self.file, line: self.line, command: Some(&written) };
-        let line = Line { meta: self, place };
+        let place = Location { file: self.file, line: self.line, command: Some(&written) };
+        let line = MetaCommand { meta: self, place };
         let known = COMMANDS.into_iter().find(|known| known.eq_ignore_ascii_case(&written));
         let (meta, next) = match known {
             Some("set") => line.set(words, names)?,
@@ -118,12 +118,12 @@ impl<'a> MetaLine<'a> {
     }
 }
 
-struct Line<'a> {
+struct MetaCommand<'a> {
     meta: MetaLine<'a>,
-    place: Place<'a>,
+    place: Location<'a>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> MetaCommand<'a> {
     fn set(&self, mut words: Words<'a>, names: &mut Names) -> Result<(Meta, usize), ParseError> {
         let Some(variable) = words.next() else {
             return Err(self.place.error("missing argument", None, None, None));

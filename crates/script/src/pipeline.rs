@@ -37,26 +37,20 @@ pub enum Pipeline {
 
 /// The reason why a command cannot run now, in pgbench's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum PipelineFault {
-    /// `\startpipeline` with `-M simple`.
     #[error("cannot use pipeline mode with the simple query protocol")]
     SimpleProtocol,
-    /// `\startpipeline` twice.
     #[error("already in pipeline mode")]
     AlreadyOn,
-    /// `\syncpipeline` or `\endpipeline` without `\startpipeline`.
     #[error("not in pipeline mode")]
     NotOn,
-    /// `\gset` inside.
     #[error("\\gset is not allowed in pipeline mode")]
     Gset,
-    /// `\aset` inside.
     #[error("\\aset is not allowed in pipeline mode")]
     Aset,
-    /// `\expect` of a result inside.
     #[error("\\expect of a result is not allowed in pipeline mode")]
     Expect,
-    /// The script ended before `\endpipeline`.
     #[error("end of script reached with pipeline open")]
     Unfinished,
 }

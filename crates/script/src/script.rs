@@ -1,7 +1,7 @@
 //! A script: commands in order, with the jumps of `\if` resolved.
 
 use crate::command::{Command, CommandKind};
-use crate::error::{ParseError, Place};
+use crate::error::{Location, ParseError};
 use crate::history_note::HistoryNote;
 use crate::meta::{Meta, MetaLine};
 use crate::names::Names;
@@ -35,9 +35,6 @@ pub struct Script {
 
 impl Script {
     /// Parse `text`, calling it `file_name` in messages. Names get their slots in `names`.
-    ///
-    /// # Errors
-    /// The first thing that pgbench would refuse, in its words.
     pub fn parse(
         file_name: &str,
         text: impl AsRef<[u8]>,
@@ -93,9 +90,6 @@ impl Script {
     }
 
     /// Checks that every statement can be sent by `protocol`.
-    ///
-    /// # Errors
-    /// If a statement has too many variables to be sent with parameters.
     pub fn check(&self, protocol: Protocol) -> Result<(), TooManyParameters> {
         if protocol == Protocol::Simple {
             return Ok(());
@@ -205,7 +199,7 @@ impl Parser<'_> {
                 self.commands.push(Command { line, source, words, notes, kind });
             }
             Some(Meta::Capture(captured)) => {
-                let place = Place { file: self.file, line, command: None };
+                let place = Location { file: self.file, line, command: None };
                 match self.commands.last_mut() {
                     Some(Command {
                         kind: CommandKind::Sql { capture: capture @ None, .. },

@@ -32,9 +32,6 @@ impl RandomSeedError {
 
 impl RandomSeed {
     /// Read an option's value.
-    ///
-    /// # Errors
-    /// If it is none of the three.
     pub fn parse(text: &str) -> Result<RandomSeed, RandomSeedError> {
         match text {
             "time" => Ok(RandomSeed::Time),

@@ -1,7 +1,7 @@
 //! `\setrandom variable min max [uniform | {gaussian | exponential} parameter]`: the form that
 //! pgbench had up to 9.5. It is a `\set` with the function of that name.
 
-use crate::error::{ParseError, Place};
+use crate::error::{Location, ParseError};
 use crate::expr::{Expr, Function, Op};
 use crate::hint::did_you_mean;
 use crate::names::Names;
@@ -11,7 +11,7 @@ use crate::value::Value;
 /// The expression that the words behind the variable's name mean.
 pub(crate) fn parse(
     words: &[&[u8]],
-    place: Place<'_>,
+    place: Location<'_>,
     excerpt: &[u8],
     names: &mut Names,
 ) -> Result<Expr, ParseError> {

@@ -27,8 +27,8 @@ enum Word {
 
 /// Reason why a shell command cannot be run or gave nothing, in pgbench's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum ShellError {
-    /// A variable was never set.
     #[error("{program}: undefined variable \"{name}\"")]
     Undefined {
         /// The first word of the command.
@@ -36,30 +36,25 @@ pub enum ShellError {
         /// As written, colon included.
         name: Box<str>,
     },
-    /// The command line is longer than 254 bytes.
     #[error("{0}: shell command is too long")]
     TooLong(
         /// The first word of the command.
         Box<str>,
     ),
-    /// `\shell`: the command could not be started, or it failed.
     #[error("{0}: could not launch shell command")]
     NotLaunched(
         /// The first word of the command.
         Box<str>,
     ),
-    /// `\setshell`: the command printed nothing.
     #[error("{0}: could not read result of shell command")]
     NoResult(
         /// The first word of the command.
         Box<str>,
     ),
-    /// `\setshell` needs an integer.
     #[error("{program}: shell command must return an integer (not \"{output}\")")]
     NotAnInteger {
         /// The first word of the command.
         program: Box<str>,
-        /// The first line that was printed.
         output: String,
     },
 }
@@ -91,9 +86,6 @@ impl ShellCommand {
     }
 
     /// The line to give to `sh -c`: the words with one space between.
-    ///
-    /// # Errors
-    /// If a variable is undefined or the line is too long.
     pub fn line(&self, variables: &Variables) -> Result<Vec<u8>, ShellError> {
         let mut line = Vec::new();
         for (index, word) in self.words.iter().enumerate() {
@@ -124,9 +116,6 @@ impl ShellCommand {
     /// The integer that `\setshell` takes from the first line of the command's output. Like
     /// pgbench, it does not ask whether the command succeeded, and keeps the low 32 bits of a
     /// number of up to 64, which larger ones are cut to.
-    ///
-    /// # Errors
-    /// If nothing was printed, or no integer.
     pub fn result(&self, output: &[u8]) -> Result<i64, ShellError> {
         let Some(line) = output.split_inclusive(|byte| *byte == b'\n').next() else {
             return Err(ShellError::NoResult(self.program.clone()));

@@ -26,10 +26,8 @@ pub enum Sleep {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SleepError {
-    /// The variable was never set.
     #[error("sleep: undefined variable \"{0}\"")]
     Undefined(Box<str>),
-    /// The variable holds no number.
     #[error("sleep: invalid sleep time \"{text}\" for variable \"{name}\"")]
     NotANumber { name: Box<str>, text: Box<str> },
 }
@@ -47,9 +45,6 @@ impl Sleep {
     }
 
     /// The time to sleep in microseconds; not positive means not at all.
-    ///
-    /// # Errors
-    /// If the variable that says it is undefined or no number.
     pub fn time_us(&self, variables: &Variables) -> Result<i64, SleepError> {
         match self {
             Sleep::Fixed { time_us } => Ok(*time_us),

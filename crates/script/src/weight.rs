@@ -13,26 +13,19 @@ pub struct Weighted {
 
 /// Reason why weights cannot be used, in pgbench's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum WeightError {
     /// The text after the `@` is no number; the field begins with the `@`.
     #[error("invalid weight specification: {0}")]
     NotANumber(String),
-    /// A weight that does not fit.
     #[error("weight specification out of range (0 .. {}): {weight}", i32::MAX)]
-    OutOfRange {
-        /// The weight that was given.
-        weight: i64,
-    },
-    /// All weights are 0.
+    OutOfRange { weight: i64 },
     #[error("total script weight must not be zero")]
     Nothing,
 }
 
 impl Weighted {
     /// Read `name` or `name@weight`.
-    ///
-    /// # Errors
-    /// If the weight is no number from 0 to 2147483647.
     pub fn parse(text: &str) -> Result<Weighted, WeightError> {
         let Some((name, weight)) = text.rsplit_once('@') else {
             return Ok(Weighted { name: text.to_owned(), weight: 1 });
@@ -59,9 +52,6 @@ pub struct Weights {
 
 impl Weights {
     /// Weights in the order of the scripts.
-    ///
-    /// # Errors
-    /// If there is no script that could be chosen.
     pub fn new(weights: impl IntoIterator<Item = u32>) -> Result<Weights, WeightError> {
         let weights: Box<[u32]> = weights.into_iter().collect();
         let total = weights.iter().map(|weight| i64::from(*weight)).sum();

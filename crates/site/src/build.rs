@@ -22,7 +22,7 @@ use crate::streaming::{self, STREAMS_WITHIN};
 use crate::warm;
 
 /// The place where servers are made, or found.
-pub struct Place<'a> {
+pub struct BuildContext<'a> {
     /// The labs in which servers are made.
     pub labs: &'a Labs,
     /// Servers of the user's that stand for nodes.
@@ -34,11 +34,8 @@ pub struct Place<'a> {
 impl Site {
     /// Makes the servers of a site and their data; the data are copied from one of `others` that
     /// has the same, as long as they are unused. All its servers are stopped afterwards.
-    ///
-    /// # Errors
-    /// What initdb, pg_basebackup, a server or a script said.
     pub fn build(
-        place: &Place<'_>,
+        place: &BuildContext<'_>,
         plan: SitePlan,
         study: &Study,
         others: &[Site],
@@ -84,22 +81,8 @@ impl Site {
         let (stations, managed) = made?;
         nodes.extend(managed);
         let connections = plan.connections(study);
-        let (fronts, links, snapshots, rows_built) = Default::default();
-        let (throttles, slow_disks) = Default::default();
-        let state = DataState::AsBuilt;
-        let mut site = Site {
-            plan,
-            nodes,
-            fronts,
-            stations,
-            links,
-            throttles,
-            slow_disks,
-            connections,
-            snapshots,
-            state,
-            rows_built,
-        };
+        let mut site = Site::new(plan, nodes, DataState::AsBuilt);
+        (site.stations, site.connections) = (stations, connections);
         // Nodes of the same name are on the same host, so that their data can be copied.
         let has_data = |other: &&Site| other.plan.has_data_of(&site.plan) && other.is_as_built();
         // The addresses of its nodes are part of a cluster's data.

@@ -43,7 +43,6 @@ pub struct TablePart<'s> {
 
 impl Moved {
     /// In a mark's words.
-    #[must_use]
     pub fn words(&self) -> String {
         let longest = self.fence_ms().map_or(0.0, |(longest, _)| longest);
         format!(
@@ -56,7 +55,6 @@ impl Moved {
     }
 
     /// The longest fence, and the one that 99 of 100 are not longer than.
-    #[must_use]
     pub fn fence_ms(&self) -> Option<(f64, f64)> {
         let mut sorted = self.fences_ms.clone();
         sorted.sort_by(f64::total_cmp);
@@ -128,7 +126,6 @@ impl Site {
     }
 
     /// True if a proxy stands before its data.
-    #[must_use]
     pub fn is_sharded(&self) -> bool {
         proxy(&self.plan.topology).is_some()
     }

@@ -4,7 +4,6 @@ use spec::{Point, Workload};
 
 /// Connections that a node gets at a point: from clients, and from the poolers, guards and
 /// proxies in front of it. A client of several hosts may come to any of them.
-#[must_use]
 pub fn connections(point: &Point, node: &str) -> u32 {
     let comes = |workload: &&Workload| workload.to.iter().any(|to| to == node);
     let clients: u32 = point.workloads.iter().filter(comes).map(|w| w.clients).sum();

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::site::Site;
 
-/// What one link lets pass.
+/// Traffic that one link lets pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Crossing {
     /// The link's name.
@@ -15,9 +15,6 @@ pub struct Crossing {
 }
 
 /// Measures each link in turn.
-///
-/// # Errors
-/// A link that lets nothing pass; what its server said.
 pub fn crossings(site: &Site) -> Result<Vec<Crossing>, Error> {
     let measure = |link: &crate::SiteLink| -> Result<Crossing, Error> {
         let leads_to_postgres = site

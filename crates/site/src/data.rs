@@ -21,47 +21,24 @@ use crate::sql::{self, ScriptError, SendError};
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum DataError {
-    /// A server that could not be started, stopped or reached.
     #[error(transparent)]
     Lab(#[from] lab::Error),
-    /// No connection.
     #[error("{doing}: {source}")]
-    Connect {
-        /// The purpose of the connection.
-        doing: String,
-        source: server::ConnectError,
-    },
-    /// A statement failed.
+    Connect { doing: String, source: server::ConnectError },
     #[error("{doing}: {}", server_words(.source))]
-    Sql {
-        /// The purpose of the statement.
-        doing: String,
-        source: postgres::Error,
-    },
-    /// The study's script.
+    Sql { doing: String, source: postgres::Error },
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// A command of the study that cannot be sent to the user's server.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// The tables of `pgbench -i`, in pgbench's words.
     #[error("{}", .0.message())]
     Pgbench(pgbench::Complaint),
-    /// psql, with its words, or the directory of kept data.
     #[error(transparent)]
     Import(Box<import::Error>),
-    /// The PL/Proxy cluster.
     #[error(transparent)]
     Cluster(#[from] shard::Error),
-    /// A host's database that has something else in it.
     #[error("the database of host {host} is not empty: {there}")]
-    HostNotEmpty {
-        /// The node that the host stands for.
-        host: String,
-        /// The content of the database.
-        there: String,
-    },
-    /// The run was interrupted.
+    HostNotEmpty { host: String, there: String },
     #[error("interrupted while building the data")]
     Interrupted,
 }
@@ -74,7 +51,6 @@ impl From<import::Error> for DataError {
 
 impl DataError {
     /// Says what to do next, where that is known.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             DataError::Lab(error) => error.hint(),
@@ -112,9 +88,6 @@ pub(crate) fn extensions(client: &mut Client, names: &[String]) -> Result<(), Da
 
 /// Builds pgbench's tables, then runs the study's script. `schema` is the rig's own on a server that
 /// is the user's: every statement of the initialisation names it.
-///
-/// # Errors
-/// What pgbench, the script or the server said.
 pub(crate) fn build(
     data: &Data,
     node: &SiteNode,

@@ -8,92 +8,43 @@ use crate::data::DataError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
-    /// No PostgreSQL, no lab, or a server's own words.
     #[error(transparent)]
     Lab(#[from] lab::Error),
-    /// The outside server's address.
     #[error("reading the target's address: {0}")]
     Target(#[from] wire::conninfo::ConninfoError),
-    /// The outside server's certificates, or ours.
     #[error("connecting to the target: {0}")]
     TargetTls(#[source] server::TlsError),
-    /// A host stands for a node that the study does not have.
     #[error("the study has no node \"{name}\"")]
-    NoSuchNode {
-        /// The name that was given.
-        name: String,
-        /// The nodes that there are.
-        known: Vec<String>,
-    },
-    /// An inventory that does not say where nodes run.
+    NoSuchNode { name: String, known: Vec<String> },
     #[error("the inventory places no host for {}", .nodes.join(", "))]
     NoPlace { nodes: Vec<String> },
-    /// Two nodes have the same host and database.
     #[error("nodes {first} and {second} are given the same database")]
     HostTwice { first: String, second: String },
-    /// The study's data could not be built.
     #[error("building the data of {site}: {source}")]
     Data { site: String, source: Box<DataError> },
-    /// A guard has ended by itself.
     #[error("the guard {name} {exit}:\n{log}")]
-    GuardEnded {
-        /// Its name in the lab.
-        name: String,
-        exit: Exit,
-        /// The end of its log.
-        log: String,
-    },
-    /// A guard does not take charge.
+    GuardEnded { name: String, exit: Exit, log: String },
     #[error("the guard {name} is not in charge within {seconds} s:\n{log}")]
-    GuardNotInCharge {
-        /// Its name in the lab.
-        name: String,
-        /// The time that it was given.
-        seconds: u64,
-        /// The end of its log.
-        log: String,
-    },
-    /// A guard's output that cannot be read.
+    GuardNotInCharge { name: String, seconds: u64, log: String },
     #[error(transparent)]
     Guard(#[from] guard::Error),
-    /// A PL/Proxy cluster.
     #[error(transparent)]
     Cluster(#[from] shard::Error),
-    /// A proxy of the user's.
     #[error("the proxy is not ours")]
     ProxyNotOurs,
-    /// The topology has no such server.
     #[error("there is no server {0}")]
     NoServer(String),
-    /// A program of a machine that does not get ready.
     #[error("{node} is not ready within {within}: {said}\n{log}")]
-    NotReady {
-        /// The program and its machine.
-        node: String,
-        /// The time that it was given.
-        within: String,
-        said: String,
-        /// The end of the machine's logs.
-        log: String,
-    },
-    /// No server takes writes.
+    NotReady { node: String, within: String, said: String, log: String },
     #[error("no server takes writes now: {said}")]
-    NoPrimary {
-        /// The answer of each of them.
-        said: String,
-    },
-    /// A server ended though no action of the timeline ended it.
+    NoPrimary { said: String },
     #[error(
         "{node} died during the load, although the timeline did not stop it: the trial counts for no \
          claim; see its log"
     )]
     Died { node: String },
-    /// The run was interrupted.
     #[error("interrupted while {doing}")]
-    Interrupted {
-        /// The step that was interrupted.
-        doing: &'static str,
-    },
+    Interrupted { doing: &'static str },
 }
 
 impl Error {
@@ -107,7 +58,6 @@ impl Error {
     }
 
     /// Says what to do next, where that is known.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Lab(error) => error.hint(),

@@ -19,9 +19,6 @@ use crate::plan::proxy;
 pub type Hosts = BTreeMap<String, Target>;
 
 /// Connects to each once, to see that it is there.
-///
-/// # Errors
-/// As libpq has them; what a server said; a name that no topology of the study has.
 pub fn open(
     conninfos: &BTreeMap<String, String>,
     study: &Study,
@@ -48,9 +45,6 @@ pub fn open(
 }
 
 /// Looks whether hosts have room for a cluster, and marks what will be made there.
-///
-/// # Errors
-/// [`DataError::HostNotEmpty`] for a database that has something else in it; a host's words.
 pub(crate) fn claim(topology: &Topology, nodes: &[SiteNode]) -> Result<(), DataError> {
     for node in shards(topology, nodes) {
         forget(node)?;

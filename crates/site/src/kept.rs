@@ -11,9 +11,6 @@ use crate::plan::{SitePlan, proxy};
 /// The key of the data of the node that holds them, which stands for everything that they are made from;
 /// none where they cannot be kept: those of a cluster have addresses in them, those on another host are
 /// there.
-///
-/// # Errors
-/// A file of the user's that cannot be read.
 pub(crate) fn key(
     plan: &SitePlan,
     study: &Study,

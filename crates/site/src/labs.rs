@@ -41,14 +41,12 @@ struct Unpacked {
 
 impl Labs {
     /// The one lab of this machine.
-    #[must_use]
     pub fn here(lab: Lab) -> Labs {
         Labs::on_hosts(vec![lab], BTreeMap::new(), Vec::new(), false)
     }
 
     /// Labs on hosts. `place` gives the position in `all` of each node's lab; connections are
     /// accepted from `clients` only, and with `tls` encrypted ones only.
-    #[must_use]
     pub fn on_hosts(
         all: Vec<Lab>,
         place: BTreeMap<String, usize>,
@@ -60,13 +58,11 @@ impl Labs {
     }
 
     /// The same, with data of earlier runs. Its lab has the password of those.
-    #[must_use]
     pub fn with_cache(self, cache: Option<Cache>) -> Labs {
         Labs { cache: cache.map(Box::new), ..self }
     }
 
     /// The same; waits for machines end when the user asks for the end.
-    #[must_use]
     pub fn heeding(self, control: &Control) -> Labs {
         Labs { control: control.clone(), ..self }
     }
@@ -76,7 +72,6 @@ impl Labs {
     }
 
     /// The cache of built data; none where they are not kept.
-    #[must_use]
     pub fn cache(&self) -> Option<&Cache> {
         self.cache.as_deref()
     }
@@ -87,9 +82,6 @@ impl Labs {
     }
 
     /// The lab that a node is made in.
-    ///
-    /// # Errors
-    /// [`Error::NoPlace`] where the inventory does not place it.
     pub fn of(&self, node: &str) -> Result<&Lab, Error> {
         let at = match self.place.is_empty() {
             true => Some(0),
@@ -100,7 +92,6 @@ impl Labs {
     }
 
     /// The nodes that are placed in a lab; none where there is only one.
-    #[must_use]
     pub fn nodes_of(&self, lab: &Lab) -> Vec<String> {
         let at = self.all.iter().position(|one| std::ptr::eq(one, lab));
         let placed = self.place.iter().filter(|(_, place)| Some(**place) == at);
@@ -109,7 +100,6 @@ impl Labs {
 
     /// The way in which clients on other hosts reach the servers of a lab; none for the lab of this
     /// machine.
-    #[must_use]
     pub fn remote_access(&self, lab: &Lab) -> Option<RemoteAccess> {
         let (address, clients) = (lab.address()?, self.clients.clone());
         Some(RemoteAccess { address, clients, tls: self.tls })
@@ -130,7 +120,6 @@ impl Labs {
     }
 
     /// The packages that are unpacked: name, version and architecture of each.
-    #[must_use]
     pub fn unpacked(&self) -> Vec<String> {
         self.unpacked.lock().unwrap_or_else(PoisonError::into_inner).files.clone()
     }

@@ -8,7 +8,7 @@
 //! Reading order: `plan` → `site` → `build` → `prepare`; `data` and `sql` fill servers, `cluster`
 //! is PL/Proxy's, `power` cuts the power of a server and starts it again.
 //!
-//! Limits: no load, no clients, no checks. What is measured on a site is not known here.
+//! Limits: no load, no clients, no checks. It knows nothing of measurements.
 
 mod error;
 
@@ -41,7 +41,7 @@ mod streaming;
 pub mod warm;
 mod whom;
 
-pub use build::Place;
+pub use build::BuildContext;
 pub use cluster::{Moved, TablePart};
 pub use connections::{SPARE_CONNECTIONS, connections};
 pub use crossing::{Crossing, crossings};
@@ -53,8 +53,8 @@ pub use link::SiteLink;
 pub use node::SiteNode;
 pub use plan::{SitePlan, proxy};
 pub use power::{
-    NotStarted, PowerError, Recovered, Taken, cut, cut_machine, disk, fail_disk, flush_disks, recover,
-    start_after_cut, wal_disk,
+    NotStarted, PowerError, Recovered, Taken, cut, cut_machine, disk, fail_disk, flush_disks,
+    recover, start_after_cut, wal_disk,
 };
 pub use prepare::Alone;
 pub use service::{Guarding, Service};

@@ -34,9 +34,6 @@ impl SiteLink {
 
     /// Makes a link between `ends` to the server at `to`; none where it is to join networks that
     /// its ends do not have. `rig` is the rig's own program, of which a relay is a command.
-    ///
-    /// # Errors
-    /// A relay that does not come up.
     pub(crate) fn make(
         link: &Link,
         ends: [String; 2],
@@ -69,19 +66,16 @@ impl SiteLink {
     }
 
     /// Its name in the study.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The name of the host that its relay is on; none on this machine.
-    #[must_use]
     pub fn host(&self) -> Option<&str> {
         self.link.host()
     }
 
     /// Its name, and where its counters are read.
-    #[must_use]
     pub fn tap(&self) -> Option<(String, probe::Tap)> {
         let tap = match self.link.tap()? {
             lab::LinkTap::Relay(sockets) => probe::Tap::Relay(sockets),
@@ -108,7 +102,6 @@ impl SiteLink {
     }
 
     /// Its process.
-    #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.link.host_pid().and_then(|pid| u32::try_from(pid).ok())
     }

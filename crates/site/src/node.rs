@@ -37,13 +37,11 @@ impl SiteNode {
     }
 
     /// True if its data lie on a disk whose power can be cut.
-    #[must_use]
     pub fn has_own_disk(&self) -> bool {
         matches!(&self.server, Server::Node(node) if node.has_disk())
     }
 
     /// The name of the host that it is on; none on this machine, and for a server of the user's.
-    #[must_use]
     pub fn host(&self) -> Option<&str> {
         match &self.server {
             Server::Node(node) => node.host(),
@@ -52,13 +50,11 @@ impl SiteNode {
     }
 
     /// True if a manager starts and stops it.
-    #[must_use]
     pub fn is_managed(&self) -> bool {
         matches!(self.server, Server::Managed(_))
     }
 
     /// The connection string of the probes, which are beside it, in keyword form.
-    #[must_use]
     pub fn probe_conninfo(&self) -> String {
         match &self.server {
             Server::Node(node) => {
@@ -71,14 +67,12 @@ impl SiteNode {
     }
 
     /// The database that holds the data.
-    #[must_use]
     pub fn database(&self) -> String {
         let resolved = Conninfo::from_keyword_string(&self.probe_conninfo());
         resolved.map_or_else(|_| "postgres".to_owned(), |conninfo| conninfo.dbname)
     }
 
     /// Path of the server's log for programs, if it can be read.
-    #[must_use]
     pub fn log(&self) -> Option<PathBuf> {
         match &self.server {
             Server::Node(node) => Some(node.structured_log().1),

@@ -10,12 +10,9 @@ use crate::data::{self, Tell};
 use crate::error::Error;
 use crate::node::SiteNode;
 use crate::plan::SitePlan;
-use crate::site::Site;
+use crate::site::{DataState, Site};
 
 /// Connects once, to see that the server is there.
-///
-/// # Errors
-/// As libpq has them; what the server said.
 pub fn open(conninfo: &str, control: &Control) -> Result<Target, Error> {
     let conninfo = server::resolve_conninfo(conninfo)?;
     let limits = Limits::of_administration().heard_by(control);
@@ -24,9 +21,6 @@ pub fn open(conninfo: &str, control: &Control) -> Result<Target, Error> {
 
 /// The one site that a target is, its data built in the rig's schema, which is there; without a schema
 /// the data are there as well.
-///
-/// # Errors
-/// What a script or the server said.
 pub fn site(
     target: &Target,
     plan: SitePlan,
@@ -44,5 +38,5 @@ pub fn site(
         None => Ok(()),
     };
     built.map_err(|why| Error::data(plan.name(study))(why))?;
-    Ok(Site::outside(plan, node))
+    Ok(Site::new(plan, vec![node], DataState::Used))
 }

@@ -47,13 +47,11 @@ struct Shape<'s> {
 
 impl SitePlan {
     /// The sites of these points of a study, in the order of their first point.
-    #[must_use]
     pub fn all(study: &Study, points: &[usize]) -> Vec<SitePlan> {
         SitePlan::by(study, points, key)
     }
 
     /// The same on a server of somebody else's, where no point has servers of its own.
-    #[must_use]
     pub fn on_target(study: &Study, points: &[usize]) -> Vec<SitePlan> {
         SitePlan::by(study, points, |point| {
             let (shapes, machines, settings, _, data) = key(point);
@@ -80,7 +78,6 @@ impl SitePlan {
     }
 
     /// True if the data of another site can be copied instead of being built again.
-    #[must_use]
     pub fn has_data_of(&self, other: &SitePlan) -> bool {
         let content = |data: &Data| {
             let scripts = (data.script.clone(), data.file.clone(), data.buckets.clone());
@@ -99,7 +96,6 @@ impl SitePlan {
     }
 
     /// The most connections that one of its servers gets at one of its points.
-    #[must_use]
     pub fn connections(&self, study: &Study) -> u32 {
         let points = self.points.iter().map(|index| &study.points[*index]);
         let most =
@@ -108,7 +104,6 @@ impl SitePlan {
     }
 
     /// The name of the site in messages.
-    #[must_use]
     pub fn name(&self, study: &Study) -> String {
         let variants: Vec<&str> =
             self.points.iter().map(|point| study.points[*point].name.variant.as_str()).collect();
@@ -123,7 +118,6 @@ impl SitePlan {
 }
 
 /// The proxy of a topology, if it has one.
-#[must_use]
 pub fn proxy(topology: &Topology) -> Option<(&str, &Plproxy)> {
     topology.nodes.iter().find_map(|node| match &node.kind {
         NodeKind::Plproxy(proxy) => Some((node.name.as_str(), proxy)),

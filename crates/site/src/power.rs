@@ -13,23 +13,16 @@ use crate::stations::SiteStation;
 
 /// The reason why a power cut does not count, or why a server could not be started after one.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum PowerError {
-    /// The lab.
     #[error("{}", with_hint(.0))]
     Lab(#[from] lab::Error),
-    /// The server is the user's.
     #[error("the server is not ours")]
     NotOurs,
-    /// The server had ended before.
     #[error("the server did not run when its power was to be cut")]
     NotRunning,
-    /// A server that goes on with a disk that fails.
     #[error("its disk fails, and it has not ended within {seconds} s")]
-    GoesOn {
-        /// The time that it was given.
-        seconds: u64,
-    },
-    /// Everything had been flushed.
+    GoesOn { seconds: u64 },
     #[error("nothing was unflushed: the cut had nothing to lose")]
     NothingToLose,
 }
@@ -42,7 +35,6 @@ fn with_hint(error: &lab::Error) -> String {
 }
 
 /// The disk of a node; none for a plain one. `program` becomes the device of a block disk, when it is called with `disk`.
-#[must_use]
 pub fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
     match disk {
         spec::Disk::Plain => None,
@@ -66,7 +58,6 @@ pub fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
 }
 
 /// The disk of a node's WAL; none where that is with the data.
-#[must_use]
 pub fn wal_disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
     let spec::Disk::CutBlock { wal_bytes: Some(size_bytes), .. } = disk else { return None };
     self::disk(disk, program).map(|config| DiskConfig { size_bytes, ..config })
@@ -99,7 +90,6 @@ pub struct Taken {
 
 impl Taken {
     /// Describes the cut in words; the seed replays it.
-    #[must_use]
     pub fn words(&self) -> String {
         words(&self.cut, self.seed)
     }
@@ -219,19 +209,16 @@ pub struct NotStarted {
 
 impl Recovered {
     /// True if a server runs that checks can look at.
-    #[must_use]
     pub fn runs(&self) -> bool {
         self.started.is_ok() || self.rescued == Some(true)
     }
 
     /// True if nothing of its data is left, so that all that was acknowledged is lost.
-    #[must_use]
     pub fn has_lost_all(&self) -> bool {
         self.started.as_ref().is_err_and(|why| why.is_all_lost)
     }
 
     /// The remark on the recovery that a reader should see.
-    #[must_use]
     pub fn note(&self) -> Option<String> {
         let why = &self.started.as_ref().err()?.why;
         let rescue = match self.rescued {
@@ -245,9 +232,6 @@ impl Recovered {
 
 /// Starts every server that has lost its power; one that does not start is rescued as the
 /// documentation advises, by pg_resetwal, so that what is then missing can be seen.
-///
-/// # Errors
-/// What the lab says, other than that a server does not start.
 pub fn recover(site: &mut Site, cuts: &[Taken]) -> Result<Vec<Recovered>, PowerError> {
     let mut recovered = Vec::new();
     for taken in cuts {
@@ -269,9 +253,6 @@ pub fn recover(site: &mut Site, cuts: &[Taken]) -> Result<Vec<Recovered>, PowerE
 }
 
 /// Starts a server after a cut; inside, why it does not come up.
-///
-/// # Errors
-/// What the lab says, other than that a server does not start.
 pub fn start_after_cut(node: &mut Node) -> Result<Result<(), NotStarted>, PowerError> {
     let why = match node.start() {
         Ok(()) => return Ok(Ok(())),

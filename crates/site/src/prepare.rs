@@ -111,9 +111,6 @@ impl Site {
     }
 
     /// Stops its servers: at once where their data will be thrown away, else with a checkpoint.
-    ///
-    /// # Errors
-    /// What the lab says of a server that does not stop.
     pub fn stop(&mut self) -> Result<(), Error> {
         self.fronts.clear();
         self.links.clear();
@@ -145,9 +142,6 @@ impl Site {
     }
 
     /// Limits the I/O of the servers whose I/O the point limits, until what is returned lifts it.
-    ///
-    /// # Errors
-    /// What the kernel said; nothing is limited then.
     pub fn limit_io(&self, point: &Point) -> Result<Throttles, lab::Error> {
         let limited = self.nodes.iter().enumerate().filter_map(|(index, node)| {
             let throttle = point.topology.node(&node.name)?.throttle?;
@@ -171,9 +165,6 @@ impl Site {
     }
 
     /// Makes disks as fast as before that an action has slowed down.
-    ///
-    /// # Errors
-    /// What the lab says of a disk.
     pub fn heal_disks(&mut self) -> Result<(), Error> {
         for name in std::mem::take(&mut self.slow_disks) {
             if let Some(machine) = self.station(&name) {
@@ -211,9 +202,6 @@ impl Site {
 
     /// Starts what the point has in front of its servers, in place of what another point had.
     /// `rig` is the rig's own program, of which a guard is a command.
-    ///
-    /// # Errors
-    /// A pooler that does not come up, with the end of its log.
     pub fn put_in_front(
         &mut self,
         point: &Point,

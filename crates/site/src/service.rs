@@ -40,17 +40,11 @@ pub trait Service: fmt::Debug + Send + Sync {
     }
 
     /// Waits until it does its work. It was started.
-    ///
-    /// # Errors
-    /// The last words of one that does not.
     fn ready(&self) -> Result<(), Error> {
         Ok(())
     }
 
     /// Starts it, and waits until it does its work.
-    ///
-    /// # Errors
-    /// The last words of one that does not come up.
     fn start(&mut self) -> Result<(), Error> {
         if let Some(part) = self.part_mut() {
             part.start()?;

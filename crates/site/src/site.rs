@@ -47,11 +47,10 @@ pub(crate) enum DataState {
 }
 
 impl Site {
-    /// The one server of a target.
-    pub(crate) fn outside(plan: SitePlan, node: SiteNode) -> Site {
+    /// Servers with nothing in front of them and no connections planned.
+    pub(crate) fn new(plan: SitePlan, nodes: Vec<SiteNode>, state: DataState) -> Site {
         let (fronts, stations, links, snapshots, rows_built) = Default::default();
-        let (throttles, slow_disks) = Default::default();
-        let (nodes, connections, state) = (vec![node], 0, DataState::Used);
+        let (throttles, slow_disks, connections) = Default::default();
         Site {
             plan,
             nodes,
@@ -95,9 +94,6 @@ impl Site {
     }
 
     /// Makes sure that every server still answers, but for those that are down on purpose.
-    ///
-    /// # Errors
-    /// The words of one of them, or that it says nothing.
     pub fn check_answers(&self, is_down: &dyn Fn(&str) -> bool) -> Result<(), Error> {
         // If a managed server runs is for its manager to say.
         let is_asked = |node: &&SiteNode| !is_down(&node.name) && !node.is_managed();
@@ -109,7 +105,6 @@ impl Site {
     }
 
     /// The server of that index, if the lab runs it.
-    #[must_use]
     pub fn server(&self, index: usize) -> Option<&Node> {
         match &self.nodes[index].server {
             Server::Node(node) => Some(node),
@@ -119,7 +114,6 @@ impl Site {
 
     /// The endpoint to which `from` connects to reach the server `to`: over the link between them, or
     /// directly.
-    #[must_use]
     pub fn way(&self, from: &str, to: &str) -> Option<Endpoint> {
         self.link_between(from, to).or_else(|| self.endpoint(to))
     }
@@ -140,14 +134,12 @@ impl Site {
     }
 
     /// The node that the data are on.
-    #[must_use]
     pub fn data_node(&self) -> &SiteNode {
         let named = self.nodes.iter().find(|node| node.name == self.plan.data.node);
         named.unwrap_or(&self.nodes[0])
     }
 
     /// The server of that name.
-    #[must_use]
     pub fn node(&self, name: &str) -> Option<&SiteNode> {
         self.nodes.iter().find(|node| node.name == name)
     }
@@ -163,7 +155,6 @@ impl Site {
     }
 
     /// The addresses that clients connect to, by the name of the server or service.
-    #[must_use]
     pub fn conninfos(&self) -> BTreeMap<String, String> {
         let mut conninfos = BTreeMap::new();
         for (name, conninfo) in self.services().map(|one| (one.name(), one.conninfo())) {
@@ -190,7 +181,6 @@ impl Site {
     }
 
     /// The root process of the one of that name, while it runs.
-    #[must_use]
     pub fn pid(&self, name: &str) -> Option<u32> {
         self.processes().find(|(known, _)| *known == name).map(|(_, pid)| pid)
     }

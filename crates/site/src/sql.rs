@@ -12,33 +12,26 @@ use spec::{ScriptText, Settings};
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ScriptError {
-    /// It cannot be parsed.
     #[error(transparent)]
     Parse(#[from] script::ParseError),
-    /// A meta-command that a script of data cannot have.
     #[error("{place}: \\{word} has no place in a script of data")]
     NotSql { place: String, word: &'static str },
-    /// A command that could not be sent.
     #[error("{place}: {source}")]
     Failed { place: String, source: SendError },
 }
 
 /// Reason why a command of a study could not be sent.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum SendError {
-    /// The user's server: it reaches beyond the rig's schema, or the server's words.
     #[error("{0}")]
     Guest(String),
-    /// The server's words.
     #[error("{}", server_words(.0))]
     Server(#[from] postgres::Error),
 }
 
 /// Runs a script command by command, each in a transaction of its own unless the script says
 /// otherwise; variables are written `:name` in it. An interruption cancels the command under way.
-///
-/// # Errors
-/// The place in the script, and why.
 pub fn run_script(
     server: &Server,
     client: &mut Client,
@@ -71,9 +64,6 @@ pub struct Command {
 }
 
 /// The commands of a script of SQL.
-///
-/// # Errors
-/// What is wrong with it, with its place.
 pub fn commands(text: &ScriptText, variables: &Settings) -> Result<Vec<Command>, ScriptError> {
     let mut names = Names::default();
     let script = Script::parse(&text.name, &text.text, Syntax::Current, &mut names)?;
@@ -98,9 +88,6 @@ pub fn commands(text: &ScriptText, variables: &Settings) -> Result<Vec<Command>,
 
 /// The commands of a script with their lines, variables as they are written; meta-commands are left
 /// out.
-///
-/// # Errors
-/// What is wrong with it, with its place.
 pub fn statements(text: &ScriptText) -> Result<Vec<(u32, String)>, ScriptError> {
     let mut names = Names::default();
     let script = Script::parse(&text.name, &text.text, Syntax::Current, &mut names)?;
@@ -115,9 +102,6 @@ pub fn statements(text: &ScriptText) -> Result<Vec<(u32, String)>, ScriptError> 
 }
 
 /// Runs one command or a script without variables.
-///
-/// # Errors
-/// The line of the command, and why.
 pub fn run_step(
     server: &Server,
     client: &mut Client,

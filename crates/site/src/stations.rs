@@ -43,9 +43,6 @@ impl Stations {
     /// Makes the machines of a topology, with their networks and files; nothing of them is started.
     /// Returns them with the servers that their programs will start. `disk` makes the disk that a study asks
     /// for.
-    ///
-    /// # Errors
-    /// What the lab says: no root, packages that cannot be had.
     pub(crate) fn make(
         topology: &Topology,
         labs: &Labs,
@@ -140,20 +137,17 @@ impl Stations {
     }
 
     /// True if there is none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
     /// The text with what is called by names in it, as on the machine of that name.
-    #[must_use]
     pub fn fill(&self, name: &str, text: &str) -> String {
         let one = self.all.iter().find(|one| one.name == name);
         one.map_or_else(|| text.to_owned(), |one| one.names.fill(text))
     }
 
     /// The ends of a cut of that machine: those of these names, `clients` among them, or all others.
-    #[must_use]
     pub fn peers(&self, name: &str, from: &[String]) -> Vec<Peer> {
         let is_meant = |other: &str| from.is_empty() || from.iter().any(|name| name == other);
         let others = self
@@ -210,9 +204,6 @@ impl Stations {
 
     /// Starts all programs: the first of every machine, then the second of every machine, and waits
     /// for each until it is ready; then until every machine is.
-    ///
-    /// # Errors
-    /// [`Error::NotReady`] with the last words of its programs.
     pub(crate) fn start(&self) -> Result<(), Error> {
         let most = self.all.iter().map(|one| one.machine.processes.len()).max().unwrap_or(0);
         for place in 0..most {
@@ -232,9 +223,6 @@ impl Stations {
     }
 
     /// Waits until what each machine says of itself is true.
-    ///
-    /// # Errors
-    /// [`Error::NotReady`] with the last words of its programs.
     pub fn wait_until_ready(&self) -> Result<(), Error> {
         self.all.iter().try_for_each(Service::ready)
     }

@@ -28,7 +28,6 @@ pub(crate) fn order(topology: &Topology, nodes: &[SiteNode]) -> Vec<usize> {
 
 impl Site {
     /// The index of the server that another one follows.
-    #[must_use]
     pub fn upstream_of(&self, index: usize) -> Option<usize> {
         let of = self.plan.topology.node(&self.nodes[index].name)?.follows()?;
         self.nodes.iter().position(|node| node.name == of)
@@ -53,9 +52,6 @@ impl Site {
     }
 
     /// Makes a server a standby of another one, whatever it was before; returns the proof in words.
-    ///
-    /// # Errors
-    /// What pg_rewind or pg_basebackup said; a standby that does not stream.
     pub fn rejoin(&mut self, name: &str, of: &str, by: RejoinBy) -> Result<String, Error> {
         let link = self.link_between(name, of);
         let index = |name: &str| {
@@ -87,9 +83,6 @@ impl Site {
 
     /// Waits until every standby streams in the role that the point's settings give it, and has
     /// replayed all that there is: then a trial begins from equal servers.
-    ///
-    /// # Errors
-    /// The standby that does not, with the end of its log.
     pub fn prove_streaming(&self) -> Result<(), Error> {
         for index in order(&self.plan.topology, &self.nodes) {
             let Some(upstream) = self.upstream_of(index) else { continue };

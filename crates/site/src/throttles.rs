@@ -21,7 +21,6 @@ impl Throttles {
     }
 
     /// Lifts the limit of a server, and says whether it had one.
-    #[must_use]
     pub fn lift(&self, node: &str) -> bool {
         self.all().remove(node).is_some()
     }

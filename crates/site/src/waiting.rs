@@ -24,9 +24,6 @@ pub(crate) struct Awaited<'a> {
 
 impl Awaited<'_> {
     /// Waits until it is ready.
-    ///
-    /// # Errors
-    /// [`Error::NotReady`] with the last words of its programs; [`Error::Interrupted`].
     pub(crate) fn wait(&self, ready: &Ready) -> Result<(), Error> {
         let mut said = "nothing yet".to_owned();
         let mut has_ended = false;

@@ -11,11 +11,10 @@ use spec::{Data, Warm, Warmer};
 
 /// Reason why relations could not be warmed.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum WarmError {
-    /// The server's words.
     #[error("warming: {}", server_words(.0))]
     Server(#[from] postgres::Error),
-    /// The place of the relations could not be read.
     #[error("warming: {0}")]
     Residency(#[from] ProbeError),
 }
@@ -30,7 +29,6 @@ pub struct Warmed {
 }
 
 /// The extensions that warming uses and this installation has.
-#[must_use]
 pub fn extensions(data: &Data, installation: &Installation) -> Vec<String> {
     let Some(warm) = &data.warm else { return Vec::new() };
     let mut names: Vec<&str> = warm.with.iter().map(|way| extension(*way)).collect();
@@ -45,9 +43,6 @@ pub fn extensions(data: &Data, installation: &Installation) -> Vec<String> {
 }
 
 /// Reads the relations in each of the ways that this server has, in their order.
-///
-/// # Errors
-/// The server's words, when none of the ways is there or a relation is not.
 pub fn warm(client: &mut Client, warm: &Warm) -> Result<Warmed, WarmError> {
     let (ways, notes) = ways(client, warm)?;
     let mut warmed = Warmed { notes, ..Warmed::default() };
@@ -109,7 +104,6 @@ fn installed(client: &mut Client) -> Result<Vec<(String, String)>, postgres::Err
 }
 
 /// The extension that a way of warming needs.
-#[must_use]
 pub fn extension(way: Warmer) -> &'static str {
     match way {
         Warmer::Pgfincore => "pgfincore",

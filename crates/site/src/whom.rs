@@ -10,9 +10,6 @@ use crate::site::Site;
 
 impl Site {
     /// The server that is meant; none for the one that the data were built on.
-    ///
-    /// # Errors
-    /// [`Error::NoServer`]; [`Error::NoPrimary`] with what each server said.
     pub fn whom(&self, whom: Option<&Whom>) -> Result<&SiteNode, Error> {
         match whom {
             // Where they are now is for the manager to say.
@@ -24,9 +21,6 @@ impl Site {
     }
 
     /// Waits until a server takes writes.
-    ///
-    /// # Errors
-    /// [`Error::NoPrimary`] with what each server said last.
     pub fn wait_for_primary(&self, timeout: Duration) -> Result<&SiteNode, Error> {
         let mut last = None;
         let found = lab::wait_until(timeout, || match self.primary_now() {

@@ -13,86 +13,56 @@ pub(crate) use entry::{VERBS, server};
 
 /// Something done at a moment of the timeline. Each proves its effect or voids the trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Action {
     /// Runs SQL on a server.
     Sql {
-        /// The server.
         node: String,
         /// The command, or the script.
         sql: String,
     },
     /// Runs CHECKPOINT on a server.
-    Checkpoint {
-        /// The server.
-        node: String,
-    },
+    Checkpoint { node: String },
     /// Shuts a node down.
     Stop {
-        /// The node.
         node: String,
         /// pg_ctl's shutdown mode.
         mode: StopMode,
     },
     /// Kills all processes of a node with SIGKILL.
-    Kill {
-        /// The node.
-        node: String,
-    },
+    Kill { node: String },
     /// Kills the server process whose client's statement has run longest with SIGKILL, or has the kernel
     /// kill one for its memory.
     KillBackend {
-        /// The server.
         node: String,
         /// The memory, in bytes, that the server's processes may take until the kernel kills one; none for
         /// at once.
         memory_bytes: Option<u64>,
     },
     /// Ends the limit on a server's I/O.
-    Unthrottle {
-        /// The server.
-        node: String,
-    },
+    Unthrottle { node: String },
     /// Stops all processes of a node with SIGSTOP: its connections stay open, nothing answers.
-    Pause {
-        /// The node.
-        node: String,
-    },
+    Pause { node: String },
     /// Lets a paused node go on.
-    Continue {
-        /// The node.
-        node: String,
-    },
+    Continue { node: String },
     /// Starts a node that was stopped, killed or cut off from power.
-    Start {
-        /// The node.
-        node: String,
-    },
+    Start { node: String },
     /// Moves the rows of a PL/Proxy cluster until these servers hold them, and no others.
     Rebalance {
-        /// The proxy.
         node: String,
         /// The servers that hold the data afterwards.
         to: Vec<String>,
     },
     /// Does something to one process of a machine, or to the server that one has started.
-    OfProcess {
-        /// The machine.
-        node: String,
-        /// The process.
-        process: String,
-        /// The verb.
-        act: ProcessVerb,
-    },
+    OfProcess { node: String, process: String, act: ProcessVerb },
     /// Runs a command on a machine, which must end with exit code 0.
     Run {
-        /// The machine.
         node: String,
         /// The program and its arguments.
         command: Vec<String>,
     },
     /// Lets no packet pass between a machine and others.
     CutOff {
-        /// The machine.
         node: String,
         /// The other ends: machines, and `clients`; all where none is named.
         from: Vec<String>,
@@ -100,13 +70,9 @@ pub enum Action {
         direction: Direction,
     },
     /// Ends what cut a machine off.
-    Reconnect {
-        /// The machine.
-        node: String,
-    },
+    Reconnect { node: String },
     /// Makes a server a standby of another one, whatever it was before, and starts it.
     Rejoin {
-        /// The server.
         node: String,
         /// The server that it follows from then on.
         of: String,
@@ -114,27 +80,17 @@ pub enum Action {
         by: RejoinBy,
     },
     /// Limits the I/O of a server from then on.
-    Throttle {
-        /// The server.
-        node: String,
-        /// The limits.
-        to: Throttle,
-    },
+    Throttle { node: String, to: Throttle },
     /// Makes a standby a primary.
-    Promote {
-        /// The standby.
-        node: String,
-    },
+    Promote { node: String },
     /// Takes the power from a server's disk and all processes on it.
     PowerCut {
-        /// The server.
         node: String,
         /// The request of its block disk at which that happens; none for at once.
         at: Option<DiskRequest>,
     },
     /// Has a server's block disk take longer for each request of a kind, from one on.
     SlowDisk {
-        /// The server.
         node: String,
         /// The first such request.
         at: DiskRequest,
@@ -143,7 +99,6 @@ pub enum Action {
     },
     /// Has a server's block disk fail from a request on; when the server has ended, its power is cut.
     FailDisk {
-        /// The server.
         node: String,
         /// The first request that fails.
         at: DiskRequest,
@@ -152,28 +107,20 @@ pub enum Action {
     },
     /// Lets nothing pass a link any more.
     Cut {
-        /// The link.
         link: String,
         /// In which direction.
         direction: Direction,
     },
     /// Gives a link another delay.
     Delay {
-        /// The link.
         link: String,
         /// In each direction, in microseconds.
         to_us: u64,
     },
     /// Ends all connections of a link with a reset.
-    Reset {
-        /// The link.
-        link: String,
-    },
+    Reset { link: String },
     /// Ends what was done to a link: nothing is cut, its delay is the topology's.
-    Heal {
-        /// The link.
-        link: String,
-    },
+    Heal { link: String },
 }
 
 /// The name in an action of the node or the link that it touches, to be read or to be replaced.
@@ -210,13 +157,11 @@ macro_rules! target {
 
 impl Action {
     /// The node or the link that it touches.
-    #[must_use]
     pub fn target(&self) -> &str {
         target!(self)
     }
 
     /// The verb, as study.toml writes it.
-    #[must_use]
     pub fn verb(&self) -> &'static str {
         match self {
             Action::Sql { .. } => "sql",
@@ -245,7 +190,6 @@ impl Action {
     }
 
     /// The same action on another node, found at its moment.
-    #[must_use]
     pub fn on(&self, name: &str) -> Action {
         let mut action = self.clone();
         name.clone_into(target!(&mut action));
@@ -253,7 +197,6 @@ impl Action {
     }
 
     /// True if it only talks to a server, as anybody may who can connect.
-    #[must_use]
     pub fn is_sql(&self) -> bool {
         matches!(self, Action::Sql { .. } | Action::Checkpoint { .. })
     }
@@ -285,7 +228,6 @@ pub enum ProcessVerb {
 
 impl ProcessVerb {
     /// The verb, as study.toml writes it.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             ProcessVerb::Stop => "stop",

@@ -6,7 +6,7 @@ use crate::node::Node;
 use crate::problem::Problems;
 use crate::tables::Tables;
 use crate::topology::Topology;
-use crate::value::{Bindings, Entry, Is, Table, Value, substitute};
+use crate::value::{Bindings, Is, KeyValue, Table, Value, substitute};
 
 /// The servers that a variant builds at one point.
 pub(crate) struct Built {
@@ -18,7 +18,7 @@ pub(crate) struct Built {
 impl Built {
     pub(crate) fn parse(
         tables: &Tables<'_>,
-        variant: &Entry,
+        variant: &KeyValue,
         bindings: &Bindings,
     ) -> Option<Built> {
         let problems = tables.problems;
@@ -78,7 +78,7 @@ fn lay_over_machines(value: Option<&Value>, topology: Option<&mut Topology>, pro
 }
 
 /// A variant's disks take the place of those that nodes have.
-fn lay_over_disks(entries: &[Entry], topology: Option<&mut Topology>, problems: &Problems) {
+fn lay_over_disks(entries: &[KeyValue], topology: Option<&mut Topology>, problems: &Problems) {
     let Some(topology) = topology else { return };
     for entry in entries {
         let nodes = topology.nodes.iter_mut().filter(|node| node.group == entry.key);

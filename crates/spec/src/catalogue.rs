@@ -77,26 +77,22 @@ impl Eq for Metric {}
 impl Metric {
     /// True if the clients measured it: then it is worth no more than the clients were fast enough
     /// to see.
-    #[must_use]
     pub fn is_from_clients(&self) -> bool {
         self.source.by == By::Clients
     }
 
     /// True if it is a time that clients waited.
-    #[must_use]
     pub fn is_latency(&self) -> bool {
         self.is_from_clients() && self.unit == "ms"
     }
 
     /// True if it is a time or a rate that the clients measured.
-    #[must_use]
     pub fn is_speed(&self) -> bool {
         self.is_from_clients() && ["ms", "s", "1/s"].contains(&self.unit)
     }
 
     /// True of what grows with the time that the load lasts: then two figures of it compare only
     /// where both loads lasted as long.
-    #[must_use]
     pub fn grows_with_time(&self) -> bool {
         use self::metrics::{
             SERVER_CALLS, SERVER_STATEMENT_CALLS, SERVER_STATEMENT_S, SERVER_TRANSACTIONS,
@@ -115,7 +111,6 @@ impl Metric {
 
     /// True if it states the fate of acknowledged transactions: then it says nothing if none was
     /// acknowledged.
-    #[must_use]
     pub fn is_about_acknowledged(&self) -> bool {
         self.source.by == By::LedgerAndRows
     }
@@ -204,14 +199,12 @@ pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
 }
 
 /// The metric of that name.
-#[must_use]
 pub fn metric(name: &str) -> Option<&'static Metric> {
     catalogue().find(|metric| metric.name == name)
 }
 
 /// Label of a statement in records and published figures: its verb and the first relation that it
 /// names, `UPDATE pgbench_accounts`; the verb alone where it names none.
-#[must_use]
 pub fn statement_label(text: &str) -> String {
     let mut words = text.split(|c: char| c.is_whitespace() || c == ';' || c == '(');
     let mut words = words.by_ref().filter(|word| !word.is_empty());
@@ -255,7 +248,6 @@ const fn row(
     Metric { name, unit, better, scope, kind, label: "", quantile: None, source, says }
 }
 
-/// A source.
 const fn by(by: By, says: &'static str) -> Source {
     Source { by, says }
 }

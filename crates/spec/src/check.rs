@@ -74,7 +74,6 @@ pub enum LooksAt<'c> {
 
 impl Check {
     /// The object of the check.
-    #[must_use]
     pub fn looks_at(&self) -> LooksAt<'_> {
         match self {
             Check::Counts
@@ -97,7 +96,6 @@ impl Check {
     }
 
     /// The program of PostgreSQL's that makes it, on a server that the rig may change and stop.
-    #[must_use]
     pub fn program(&self) -> Option<&'static str> {
         match self {
             Check::Amcheck { .. } | Check::AmcheckEverywhere => Some("pg_amcheck"),
@@ -167,7 +165,6 @@ pub(crate) struct Row {
     pub(crate) figures: &'static [&'static str],
 }
 
-/// Every check.
 pub(crate) const ROWS: &[Row] = &[
     Row {
         word: "counts",

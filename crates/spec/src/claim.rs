@@ -110,7 +110,6 @@ pub struct Added {
 
 impl About {
     /// The number that it speaks of; none for what is true of trials.
-    #[must_use]
     pub fn value(&self) -> Option<&Expression> {
         match self {
             About::Value { value, .. } => Some(value),
@@ -121,7 +120,6 @@ impl About {
 
 impl ClaimKind {
     /// Its name in study.toml.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             ClaimKind::Finding => "finding",

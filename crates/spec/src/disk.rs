@@ -37,19 +37,16 @@ pub enum Disk {
 
 impl Disk {
     /// True if its power can be cut.
-    #[must_use]
     pub fn can_be_cut(self) -> bool {
         self != Disk::Plain
     }
 
     /// True if it keeps a log of its writes and flushes.
-    #[must_use]
     pub fn has_log(self) -> bool {
         matches!(self, Disk::CutBlock { log_bytes: Some(_), .. })
     }
 
     /// True if its WAL is on another disk.
-    #[must_use]
     pub fn has_wal_apart(self) -> bool {
         matches!(self, Disk::CutBlock { wal_bytes: Some(_), .. })
     }

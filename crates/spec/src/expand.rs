@@ -15,7 +15,7 @@ use crate::problem::Problems;
 use crate::scenario_workloads;
 use crate::tables::Tables;
 use crate::timeline;
-use crate::value::{Bindings, Entry, Is, Table, Value, is_name, names_used, substitute_table};
+use crate::value::{Bindings, Is, KeyValue, Table, Value, is_name, names_used, substitute_table};
 use crate::whom::Whom;
 use crate::workload::Workload;
 
@@ -47,7 +47,7 @@ pub(crate) fn points(tables: &Tables<'_>) -> Vec<Point> {
 }
 
 /// The names and descriptions of variants or scenarios, those of other profiles included.
-pub(crate) fn named(entries: &[Entry]) -> Vec<Named> {
+pub(crate) fn named(entries: &[KeyValue]) -> Vec<Named> {
     let named = entries.iter().map(|entry| {
         let says = match &entry.value.is {
             Is::Table(table) => table.find("says").and_then(|says| says.value.scalar_text()),
@@ -59,9 +59,9 @@ pub(crate) fn named(entries: &[Entry]) -> Vec<Named> {
 }
 
 /// The variant of a study that compares none.
-pub(crate) fn default_variant() -> Entry {
+pub(crate) fn default_variant() -> KeyValue {
     let value = Value { span: 0..0, is: Is::Table(Table::default()) };
-    Entry { key: "default".to_owned(), key_span: 0..0, value }
+    KeyValue { key: "default".to_owned(), key_span: 0..0, value }
 }
 
 /// A scenario before its axes are given values.
@@ -71,12 +71,16 @@ struct Frame<'t> {
     span: Range<usize>,
     run: &'t [Value],
     axes: Vec<(&'t str, &'t [Value])>,
-    variants: Vec<&'t Entry>,
+    variants: Vec<&'t KeyValue>,
 }
 
 impl<'t> Frame<'t> {
     /// `None` if this profile leaves the scenario out, or it is no table.
-    fn parse(entry: &'t Entry, tables: &Tables<'t>, variants: &'t [Entry]) -> Option<Frame<'t>> {
+    fn parse(
+        entry: &'t KeyValue,
+        tables: &Tables<'t>,
+        variants: &'t [KeyValue],
+    ) -> Option<Frame<'t>> {
         let problems = tables.problems;
         let fields = Fields::of("a scenario", &entry.value, problems)?;
         let Is::Table(table) = &entry.value.is else { return None };
@@ -89,7 +93,7 @@ impl<'t> Frame<'t> {
                 problems.unknown(span, "variant", name, variants.iter().map(|v| v.key.as_str()));
             }
         }
-        let runs_on = |variant: &&Entry| {
+        let runs_on = |variant: &&KeyValue| {
             let fields = Fields::of("a variant", &variant.value, problems);
             let here = fields.is_none_or(|fields| made_in(&fields, tables.profile));
             here && (listed.is_empty() || listed.iter().any(|(name, _)| *name == variant.key))
@@ -131,7 +135,7 @@ impl<'t> Frame<'t> {
     }
 
     /// An axis that changes nothing multiplies trials for nothing: a name was mistyped.
-    fn check_axes_used(&self, tables: &Tables<'_>, entry: &Entry) {
+    fn check_axes_used(&self, tables: &Tables<'_>, entry: &KeyValue) {
         let mut used: Vec<String> = Vec::new();
         let everything = [tables.settings, tables.data].into_iter().flatten();
         everything.for_each(|value| names_used(value, &mut used));
@@ -155,7 +159,7 @@ impl<'t> Frame<'t> {
     }
 }
 
-fn axis_values<'t>(axis: &'t Entry, tables: &Tables<'_>) -> &'t [Value] {
+fn axis_values<'t>(axis: &'t KeyValue, tables: &Tables<'_>) -> &'t [Value] {
     let problems = tables.problems;
     if !is_name(&axis.key) {
         problems.add(&axis.key_span, format!("\"{}\" cannot be the name of an axis", axis.key));
@@ -191,7 +195,7 @@ fn axis_values<'t>(axis: &'t Entry, tables: &Tables<'_>) -> &'t [Value] {
 fn point(
     tables: &Tables<'_>,
     frame: &Frame<'_>,
-    variant: &Entry,
+    variant: &KeyValue,
     axes: Vec<(&str, &Value)>,
 ) -> Option<Point> {
     let problems = tables.problems;
@@ -315,7 +319,7 @@ fn check_poolers(point: &Point, span: &Range<usize>, problems: &Problems) {
 }
 
 /// Refuses what is defined but used nowhere, in any profile: its name was mistyped somewhere.
-fn check_use(tables: &Tables<'_>, variants: &[Entry]) {
+fn check_use(tables: &Tables<'_>, variants: &[KeyValue]) {
     let problems = tables.problems;
     for group in [tables.topologies, variants, tables.workloads, tables.scenarios] {
         for entry in group {
@@ -324,7 +328,7 @@ fn check_use(tables: &Tables<'_>, variants: &[Entry]) {
             }
         }
     }
-    let runs = |workload: &Entry| {
+    let runs = |workload: &KeyValue| {
         tables.scenarios.iter().any(|scenario| {
             let Is::Table(table) = &scenario.value.is else { return true };
             let mut run = scenario_workloads::run_of(table)

@@ -129,20 +129,17 @@ impl Expression {
     }
 
     /// The metrics that it asks for, each once, in the order in which they are asked.
-    #[must_use]
     pub fn references(&self) -> &[Reference] {
         &self.references
     }
 
     /// The text.
-    #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
     /// Numerator and denominator, as indices of [`Expression::references`], where the value is one
     /// figure divided by another and nothing else: such a ratio has intervals of its own.
-    #[must_use]
     pub fn ratio(&self) -> Option<(usize, usize)> {
         let (numerator, denominator) = quotient(&self.source)?;
         let index = |text: &str| self.references.iter().position(|one| is_call(text, &one.call));
@@ -212,19 +209,16 @@ impl Condition {
     }
 
     /// The metrics that it needs.
-    #[must_use]
     pub fn metrics(&self) -> &[&'static Metric] {
         &self.metrics
     }
 
     /// The text.
-    #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
     /// True if it holds for a trial whose metrics have these values, in their order.
-    #[must_use]
     pub fn is_true(&self, values: &[f64]) -> bool {
         self.value(values).ok().and_then(|value| bool::try_from(value).ok()).unwrap_or(false)
     }
@@ -407,7 +401,7 @@ fn unknown(name: &str, source: &str) -> Fault {
     let names: Vec<&str> = catalogue().map(|metric| metric.name).collect();
     let span = source.find(name).map(|at| at..at + name.len());
     let hint = nearest(name, &names).unwrap_or_else(|| {
-        // A part of a name is what one knows of it.
+        // A user may know a part of a name only.
         let near = names.iter().filter(|known| known.contains(name)).take(NEAR_MAX).copied();
         match near.collect::<Vec<_>>()[..] {
             [] => "`pgrig metrics` lists them".to_owned(),

@@ -6,7 +6,7 @@ use std::ops::{Range, RangeInclusive};
 
 use crate::duration;
 use crate::problem::{Problems, nearest};
-use crate::value::{Entry, Is, Table, Value};
+use crate::value::{Is, KeyValue, Table, Value};
 
 /// Settings, variables: name → text.
 pub type Settings = BTreeMap<String, String>;
@@ -50,7 +50,7 @@ impl<'t> Fields<'t> {
         &self.span
     }
 
-    pub(crate) fn entry(&self, key: &'static str) -> Option<&'t Entry> {
+    pub(crate) fn entry(&self, key: &'static str) -> Option<&'t KeyValue> {
         let mut asked = self.asked.borrow_mut();
         if !asked.contains(&key) {
             asked.push(key);
@@ -172,7 +172,7 @@ impl<'t> Fields<'t> {
     }
 
     /// A table whose keys are names that the author gives.
-    pub(crate) fn named(&self, key: &'static str) -> &'t [Entry] {
+    pub(crate) fn named(&self, key: &'static str) -> &'t [KeyValue] {
         match self.value(key) {
             None => &[],
             Some(Value { is: Is::Table(table), .. }) => &table.entries,

@@ -30,7 +30,6 @@ pub struct Word {
 
 impl WordKind {
     /// In the words of a list.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             WordKind::Node => "kind of node",

@@ -18,7 +18,6 @@ pub enum Rank {
 
 impl Rank {
     /// True where its verdict has to stand beside those of others.
-    #[must_use]
     pub fn is_corrected(self) -> bool {
         self != Rank::Aside
     }

@@ -11,7 +11,6 @@ use crate::study::Study;
 /// The claims about a value that cannot get a verdict in any profile that makes them, each at its
 /// place in the file: they have too few rounds for an interval, or too few for the correction for
 /// several claims. None for a folder that is no study.
-#[must_use]
 pub fn never_judged(folder: &Folder) -> Vec<Problem> {
     // What stands against a claim in the profile that does most for it, by its place.
     let mut found: Vec<(Problem, Obstacle)> = Vec::new();

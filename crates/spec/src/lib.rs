@@ -1,14 +1,14 @@
 //! study.toml and what it means: a [`Study`], and the catalogue of metrics.
 //!
 //! A study is data. Its folder comes in as text ([`Folder`]), is read in one [`Profile`], and
-//! leaves as a [`Study`] in which nothing refers to anything by a name that does not exist; or as
-//! [`Problem`]s, all that one look can find, each with its place in the file.
+//! becomes a [`Study`] in which every name is that of something; or a list of [`Problem`]s, each with
+//! its place in the file.
 //!
 //! Reading order: [`Study`] and its [`Point`]s are what a study is; `value` → `expand` is how the
 //! file becomes that; [`Claim`] and [`Expression`] are what it asserts.
 //!
-//! Limits: no clock, no file, no database. What fits on a machine is for the preflight to say, and
-//! what a script contains for the crate that parses scripts.
+//! Limits: no clock, no file, no database. The preflight decides if a study fits a machine; the crate
+//! `script` parses scripts.
 
 mod study;
 

@@ -4,7 +4,7 @@ use crate::duration;
 use crate::fields::{self, Fields};
 use crate::node::Node;
 use crate::problem::Problems;
-use crate::value::{Entry, Value, is_name};
+use crate::value::{KeyValue, Value, is_name};
 
 /// The network between two nodes of which one connects to the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,13 +32,13 @@ pub enum LinkKind {
 
 impl Link {
     /// Of a study's `links`; its ends are nodes of the topology of which one connects to the other.
-    pub(crate) fn parse(entry: &Entry, nodes: &[Node], problems: &Problems) -> Option<Link> {
+    pub(crate) fn parse(entry: &KeyValue, nodes: &[Node], problems: &Problems) -> Option<Link> {
         if !is_name(&entry.key) {
             problems.add(&entry.key_span, format!("\"{}\" cannot be a name", entry.key));
         }
         let fields = Fields::of("a link", &entry.value, problems)?;
         fields.required("between");
-        // Whoever names the link in a timeline shall not hear that it does not exist.
+        // A timeline that names the link must not be told that it does not exist.
         let between = between(&fields, nodes).unwrap_or_default();
         let link = Link {
             name: entry.key.clone(),

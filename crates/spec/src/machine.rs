@@ -12,7 +12,7 @@ use crate::data::{ScriptText, script_file};
 use crate::fields::{Fields, Settings};
 use crate::folder::Folder;
 use crate::problem::Problems;
-use crate::value::{Entry, Value, is_name};
+use crate::value::{KeyValue, Value, is_name};
 
 /// A node that is made of programs which the study names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,7 +157,7 @@ impl Machine {
     }
 }
 
-fn process(entry: &Entry, folder: &Folder, problems: &Problems) -> Option<Process> {
+fn process(entry: &KeyValue, folder: &Folder, problems: &Problems) -> Option<Process> {
     if !is_name(&entry.key) || entry.key == Process::SERVER {
         problems.add(&entry.key_span, format!("\"{}\" cannot be a process", entry.key));
     }

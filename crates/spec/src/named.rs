@@ -11,7 +11,6 @@ pub struct Named {
 
 impl Named {
     /// Text to show: the words, or the name.
-    #[must_use]
     pub fn label(&self) -> &str {
         if self.says.is_empty() { &self.name } else { &self.says }
     }

@@ -75,13 +75,11 @@ pub(crate) enum References<'n> {
 
 impl Node {
     /// True if it is a PostgreSQL server, PL/Proxy's included.
-    #[must_use]
     pub fn is_postgres(&self) -> bool {
         matches!(self.kind, NodeKind::Postgres(_) | NodeKind::Plproxy(_))
     }
 
     /// The machine, the process or the route, if it is one.
-    #[must_use]
     pub fn machine(&self) -> Option<&Machine> {
         match &self.kind {
             NodeKind::Machine(machine) => Some(machine),
@@ -98,7 +96,6 @@ impl Node {
     }
 
     /// True if SQL can be run on it: a PostgreSQL server, or a machine whose manager starts one.
-    #[must_use]
     pub fn has_server(&self) -> bool {
         self.is_postgres() || self.machine().is_some_and(|machine| machine.server.is_some())
     }
@@ -120,7 +117,6 @@ impl Node {
     }
 
     /// The server that it follows, if it is a standby.
-    #[must_use]
     pub fn follows(&self) -> Option<&str> {
         match &self.kind {
             NodeKind::Postgres(Role::Standby { of, .. }) => Some(of),
@@ -129,7 +125,6 @@ impl Node {
     }
 
     /// The nodes that it connects to by itself.
-    #[must_use]
     pub fn connects_to(&self) -> Vec<&str> {
         match &self.kind {
             NodeKind::Postgres(Role::Primary { .. }) | NodeKind::Machine(_) => Vec::new(),
@@ -158,7 +153,6 @@ impl Node {
     }
 
     /// Sessions that it opens on a node that it connects to, while it has so many sessions itself.
-    #[must_use]
     pub fn sessions(&self, on: &str, own: u32) -> u32 {
         match &self.kind {
             NodeKind::Pgbouncer(pooler) => pooler.pool,
@@ -283,7 +277,6 @@ pub(crate) struct KindWord {
     parse: fn(&str, &Fields<'_>, &Folder) -> Option<NodeKind>,
 }
 
-/// The kinds.
 pub(crate) const KINDS: &[KindWord] = &[
     postgres::WORD,
     pgbouncer::WORD,

@@ -108,7 +108,6 @@ fn misfit(value: &Expression, points: &[Point]) -> Option<(String, &'static str)
 impl Point {
     /// The reason why its clients cannot take turns with another point's, as a predicate; none if
     /// they can.
-    #[must_use]
     pub fn unfit_for_pairs(&self) -> Option<&'static str> {
         match &self.workloads[..] {
             [workload] if workload.pace != Pace::Closed && workload.latency_limit_ms.is_some() => {
@@ -133,7 +132,6 @@ impl Point {
     }
 
     /// The position of the workload that a scope means, where several run together.
-    #[must_use]
     pub fn part(&self, scope: &str) -> Option<usize> {
         let is_meant = |workload: &Workload| workload.name == scope;
         self.workloads.iter().position(is_meant).filter(|_| self.workloads.len() > 1)
@@ -176,7 +174,6 @@ pub struct PairedClaim {
 
 impl Study {
     /// The claims about a pairing.
-    #[must_use]
     pub fn claims_of(&self, pairing: &Pairing) -> Vec<PairedClaim> {
         let is_value = |claim: &&Claim| matches!(claim.about, About::Value { .. });
         let values = || self.claims.iter().filter(is_value);
@@ -199,7 +196,6 @@ impl Study {
     }
 
     /// The pairings, each two points once, in the order of the claims.
-    #[must_use]
     pub fn pairings(&self) -> Vec<Pairing> {
         let mut pairings: Vec<Pairing> = Vec::new();
         for claim in &self.claims {
@@ -218,7 +214,6 @@ impl Study {
     }
 
     /// Those of which both points are among these trials.
-    #[must_use]
     pub fn pairings_of(&self, trials: &[Planned]) -> Vec<Pairing> {
         let runs = |point: usize| trials.iter().any(|planned| planned.point == point);
         let mut pairings = self.pairings();

@@ -28,7 +28,6 @@ impl Study {
     /// The plan: every point that fits the pattern, in each of its rounds. The order within a
     /// round is balanced (a Williams design), so that neither its place nor what ran before it favours a
     /// point. It depends on nothing but the study, the seed and the pattern.
-    #[must_use]
     pub fn trials(&self, only: Option<&str>) -> Vec<Planned> {
         let rounds = self.points.iter().map(|point| point.rounds).max().unwrap_or(0);
         let fits = |point: &crate::Point| only.is_none_or(|pattern| point.name.fits(pattern));

@@ -86,7 +86,6 @@ impl fmt::Display for PointName {
 impl PointName {
     /// True if a pattern means this point. A pattern with `*` must fit the whole name; one without
     /// it must be a part of the name. Of several patterns, with `|` between them, one is enough.
-    #[must_use]
     pub fn fits(&self, patterns: &str) -> bool {
         let name = self.to_string();
         patterns.split('|').any(|pattern| fits(&name, pattern))
@@ -113,14 +112,12 @@ fn fits(name: &str, pattern: &str) -> bool {
 
 impl Point {
     /// Clients of all its workloads.
-    #[must_use]
     pub fn clients(&self) -> u32 {
         self.workloads.iter().map(|workload| workload.clients).sum()
     }
 
     /// True if its trials can have a value of this metric: a figure of a check exists only where
     /// the check is made.
-    #[must_use]
     pub fn can_have(&self, metric: &Metric) -> bool {
         let is_of_machines = ["two_primaries_", "no_primary_", "whole_"]
             .iter()
@@ -134,7 +131,6 @@ impl Point {
 
     /// True if only root can build it or do what its timeline asks for: network namespaces, disks
     /// whose power can be cut, I/O or memory that is limited, or because it says so.
-    #[must_use]
     pub fn needs_root(&self) -> bool {
         let topology = &self.topology;
         self.needs.contains(&Requirement::Root)
@@ -145,13 +141,11 @@ impl Point {
     }
 
     /// True if its timeline limits the memory of a server.
-    #[must_use]
     pub fn limits_memory(&self) -> bool {
         self.topology.nodes.iter().any(|node| self.limits_memory_of(&node.name))
     }
 
     /// True if its timeline limits the memory of this server.
-    #[must_use]
     pub fn limits_memory_of(&self, server: &str) -> bool {
         let mut actions = self.timeline.iter().map(|timed| &timed.action);
         actions.any(|action| match action {
@@ -161,7 +155,6 @@ impl Point {
     }
 
     /// Longest duration of its load, in milliseconds: warm-up and window.
-    #[must_use]
     pub fn load_ms_max(&self) -> u64 {
         let warmup_ms = match self.warmup {
             WarmUp::Fixed(ms) => ms,

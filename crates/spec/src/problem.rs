@@ -89,7 +89,6 @@ impl Problems {
 pub const PROBLEMS_MAX: usize = 50;
 
 /// The name that was probably meant; where nothing is near, the names that there are.
-#[must_use]
 pub fn nearest(name: &str, known: &[&str]) -> Option<String> {
     let near = known
         .iter()

@@ -19,7 +19,6 @@ impl Profile {
     pub const ALL: [Profile; 3] = [Profile::Smoke, Profile::Quick, Profile::Full];
 
     /// Its name in study.toml and on the command line.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Profile::Smoke => "smoke",

@@ -9,14 +9,16 @@ use crate::node::NodeKind;
 use crate::problem::Problems;
 use crate::tables::Tables;
 use crate::topology::Topology;
-use crate::value::{Bindings, Entry, Is, Table, Value, names_used, substitute, substitute_table};
+use crate::value::{
+    Bindings, Is, KeyValue, Table, Value, names_used, substitute, substitute_table,
+};
 use crate::workload::Workload;
 
 /// The workloads that a scenario runs.
 pub(crate) fn workloads(
     tables: &Tables<'_>,
     run: &[Value],
-    variant: &Entry,
+    variant: &KeyValue,
     built: &Built,
     bindings: &Bindings,
 ) -> Vec<Workload> {
@@ -78,7 +80,7 @@ fn lay<'t>(
     item: &Value,
     built: &Built,
     bindings: &Bindings,
-) -> Option<(&'t Entry, Overlaid)> {
+) -> Option<(&'t KeyValue, Overlaid)> {
     let problems = tables.problems;
     let Some(name) = workload_named(item) else {
         let message = "run lists workloads: \"NAME\" or { workload = \"NAME\", … }";
@@ -132,7 +134,7 @@ impl Overlaid {
             // An axis that the workload asks for by {name} goes where it asks.
             if Workload::FIELDS.contains(&axis.as_str()) && !used.contains(axis) {
                 let (key_span, value) = (value.span.clone(), value.clone());
-                laid.table.set(Entry { key: axis.clone(), key_span, value });
+                laid.table.set(KeyValue { key: axis.clone(), key_span, value });
             }
         }
         let Is::Table(item) = &item.is else { return laid };
@@ -164,7 +166,7 @@ fn targets(
     table: &Table,
     span: &Range<usize>,
     topology: &Topology,
-    variant: &Entry,
+    variant: &KeyValue,
     problems: &Problems,
 ) -> Vec<String> {
     let span = table.find("to").map_or(span, |entry| &entry.value.span);

@@ -10,7 +10,7 @@ use toml::de::DeTable;
 
 use crate::folder::Folder;
 use crate::problem::{Problem, Problems, nearest};
-use crate::value::{self, Entry, Is, Table, Value};
+use crate::value::{self, Is, KeyValue, Table, Value};
 
 impl Folder {
     /// The values that a run sets, if any are.
@@ -18,7 +18,6 @@ impl Folder {
 
     /// The same folder with these values set, each a name and a value as text: TOML, or else a string.
     /// The later one of the same name holds.
-    #[must_use]
     pub fn with_set(mut self, set: &[(String, String)]) -> Folder {
         if set.is_empty() {
             return self;
@@ -47,7 +46,7 @@ pub(crate) fn apply(table: &mut Table, folder: &Folder) -> Vec<Problem> {
     let Some(text) = folder.files.get(Folder::SET) else { return Vec::new() };
     let problems = Problems::of(Folder::SET);
     let set = value::parse(text, &problems);
-    for Entry { key, key_span, value } in set.entries {
+    for KeyValue { key, key_span, value } in set.entries {
         if let Err((message, hint)) = put(table, "study.toml", &key, &value, 0..0) {
             match hint {
                 Some(hint) => problems.hinted(&key_span, message, hint),
@@ -122,11 +121,11 @@ fn add(
         add(&mut settings, first, rest, value, span.clone())?;
         let is = Is::Table(settings);
         let value = Value { span: span.clone(), is };
-        table.set(Entry { key: first.to_owned(), key_span: span, value });
+        table.set(KeyValue { key: first.to_owned(), key_span: span, value });
         return Ok(());
     }
     let value = placed(value, &span);
-    table.set(Entry { key: way.to_owned(), key_span: span, value });
+    table.set(KeyValue { key: way.to_owned(), key_span: span, value });
     Ok(())
 }
 
@@ -135,7 +134,7 @@ fn placed(value: &Value, span: &std::ops::Range<usize>) -> Value {
     let is = match &value.is {
         Is::List(list) => Is::List(list.iter().map(|item| placed(item, span)).collect()),
         Is::Table(table) => {
-            let entries = table.entries.iter().map(|entry| Entry {
+            let entries = table.entries.iter().map(|entry| KeyValue {
                 key: entry.key.clone(),
                 key_span: span.clone(),
                 value: placed(&entry.value, span),

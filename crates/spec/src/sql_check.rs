@@ -105,14 +105,12 @@ impl Expected {
     }
 
     /// True if the value from before the load must be known.
-    #[must_use]
     pub fn needs_before(&self) -> bool {
         self.to == Operand::Before
     }
 
     /// True if `value` is what was expected. `before` is the value from before the load. Two numbers
     /// are compared as numbers, everything else as text; a text is equal or unequal, and nothing else.
-    #[must_use]
     pub fn holds(&self, value: Option<&str>, before: Option<&str>) -> bool {
         let to = match &self.to {
             Operand::Value(text) => Some(text.as_str()),

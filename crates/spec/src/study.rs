@@ -97,7 +97,6 @@ impl Study {
     }
 
     /// The point that a trial's variant, scenario and axes name.
-    #[must_use]
     pub fn point(
         &self,
         variant: &str,
@@ -114,14 +113,12 @@ impl Study {
     }
 
     /// The same study with another number of rounds at every point.
-    #[must_use]
     pub fn with_rounds(mut self, rounds: u32) -> Study {
         self.points.iter_mut().for_each(|point| point.rounds = rounds);
         self
     }
 
     /// The same study with another seed.
-    #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Study {
         self.seed = seed;
         self.is_seed_given = true;

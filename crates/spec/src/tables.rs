@@ -4,7 +4,7 @@ use crate::defaults::Defaults;
 use crate::folder::Folder;
 use crate::problem::Problems;
 use crate::profile::Profile;
-use crate::value::{Entry, Value};
+use crate::value::{KeyValue, Value};
 
 /// The tables of a study that points are made of, the profile's values chosen.
 pub(crate) struct Tables<'t> {
@@ -13,9 +13,9 @@ pub(crate) struct Tables<'t> {
     pub(crate) problems: &'t Problems,
     pub(crate) settings: Option<&'t Value>,
     pub(crate) data: Option<&'t Value>,
-    pub(crate) topologies: &'t [Entry],
-    pub(crate) variants: &'t [Entry],
-    pub(crate) workloads: &'t [Entry],
-    pub(crate) scenarios: &'t [Entry],
+    pub(crate) topologies: &'t [KeyValue],
+    pub(crate) variants: &'t [KeyValue],
+    pub(crate) workloads: &'t [KeyValue],
+    pub(crate) scenarios: &'t [KeyValue],
     pub(crate) defaults: Defaults,
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::folder::Folder;
 
 /// The folder that `pgrig new` writes: a commented study that runs as it is.
-#[must_use]
 pub fn template(name: &str) -> Folder {
     let files = [
         (Folder::STUDY, include_str!("template/study.toml")),
@@ -18,7 +17,6 @@ pub fn template(name: &str) -> Folder {
 
 /// The folder that `pgrig new --explore` writes: the states that a power cut could have left of a load
 /// of the user's.
-#[must_use]
 pub fn explore_template(name: &str) -> Folder {
     let files = [
         (Folder::STUDY, include_str!("template/explore/study.toml")),

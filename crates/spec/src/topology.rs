@@ -9,7 +9,7 @@ use crate::link::Link;
 use crate::machine::dotted;
 use crate::node::{Node, NodeKind, Plproxy, Quorum, QuorumWay, References, Role};
 use crate::problem::Problems;
-use crate::value::{Entry, Is, Value, is_name};
+use crate::value::{Is, KeyValue, Value, is_name};
 
 /// The topology of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,20 +24,17 @@ pub struct Topology {
 
 impl Topology {
     /// The node of that name.
-    #[must_use]
     pub fn node(&self, name: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name == name)
     }
 
     /// The link of that name.
-    #[must_use]
     pub fn link(&self, name: &str) -> Option<&Link> {
         self.links.iter().find(|link| link.name == name)
     }
 
     /// The names of the nodes that study.toml calls by this name: the node's own, or all that its
     /// `count` has made of one.
-    #[must_use]
     pub fn called(&self, name: &str) -> Vec<&str> {
         let named = |node: &&Node| node.name == name;
         let found: Vec<&Node> = match self.nodes.iter().find(named) {
@@ -48,7 +45,6 @@ impl Topology {
     }
 
     /// The node that is meant where none is named: the first one that takes writes.
-    #[must_use]
     pub fn first(&self) -> Option<&Node> {
         let is_primary =
             |node: &&Node| matches!(node.kind, NodeKind::Postgres(Role::Primary { .. }));
@@ -58,14 +54,12 @@ impl Topology {
     }
 
     /// The standbys of a node, in the order of the file.
-    #[must_use]
     pub fn standbys(&self, of: &str) -> Vec<&Node> {
         self.nodes.iter().filter(|node| node.follows() == Some(of)).collect()
     }
 
     /// `synchronous_standby_names` of a primary, as its standbys' priorities ask for it; none if
     /// commits wait for no standby.
-    #[must_use]
     pub fn synchronous_standby_names(&self, primary: &str) -> Option<String> {
         let names = self.sync_standbys(primary);
         let NodeKind::Postgres(Role::Primary { sync }) = &self.node(primary)?.kind else {
@@ -84,7 +78,6 @@ impl Topology {
     }
 
     /// The synchronous standbys of a primary, those of the highest priority first.
-    #[must_use]
     pub fn sync_standbys(&self, primary: &str) -> Vec<&str> {
         let mut names: Vec<(u32, &str)> = self
             .standbys(primary)
@@ -349,11 +342,11 @@ impl Topology {
 
 /// Positions of nodes in the file.
 struct Places<'t> {
-    entries: &'t [Entry],
+    entries: &'t [KeyValue],
 }
 
 impl<'t> Places<'t> {
-    fn of(entries: &'t [Entry]) -> Places<'t> {
+    fn of(entries: &'t [KeyValue]) -> Places<'t> {
         Places { entries }
     }
 

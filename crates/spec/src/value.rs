@@ -34,19 +34,19 @@ pub(crate) enum Is {
 /// A table, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Table {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<KeyValue>,
 }
 
 /// One key of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct KeyValue {
     pub(crate) key: String,
     pub(crate) key_span: Range<usize>,
     pub(crate) value: Value,
 }
 
 impl Table {
-    pub(crate) fn find(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn find(&self, key: &str) -> Option<&KeyValue> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
@@ -55,7 +55,7 @@ impl Table {
     }
 
     /// Sets a key, replacing what it had.
-    pub(crate) fn set(&mut self, entry: Entry) {
+    pub(crate) fn set(&mut self, entry: KeyValue) {
         match self.entries.iter_mut().find(|old| old.key == entry.key) {
             Some(old) => *old = entry,
             None => self.entries.push(entry),
@@ -100,9 +100,9 @@ pub(crate) fn parse(text: &str, problems: &Problems) -> Table {
 }
 
 fn from_table(table: &DeTable<'_>, problems: &Problems) -> Table {
-    let mut entries: Vec<Entry> = table
+    let mut entries: Vec<KeyValue> = table
         .iter()
-        .map(|(key, value)| Entry {
+        .map(|(key, value)| KeyValue {
             key: key.get_ref().to_string(),
             key_span: key.span(),
             value: from_value(value, problems),
@@ -154,7 +154,7 @@ pub(crate) fn choose_profile(table: &Table, profile: Profile, problems: &Problem
 fn choose_in_table(table: &Table, profile: Profile, problems: &Problems, path: &[&str]) -> Table {
     let entries = table.entries.iter().map(|entry| {
         let path: Vec<&str> = path.iter().copied().chain([entry.key.as_str()]).collect();
-        Entry { value: choose(&entry.value, profile, problems, &path), ..entry.clone() }
+        KeyValue { value: choose(&entry.value, profile, problems, &path), ..entry.clone() }
     });
     Table { entries: entries.collect() }
 }
@@ -220,7 +220,7 @@ pub(crate) fn substitute(value: &Value, bindings: &Bindings, problems: &Problems
 }
 
 pub(crate) fn substitute_table(table: &Table, bindings: &Bindings, problems: &Problems) -> Table {
-    let entries = table.entries.iter().map(|entry| Entry {
+    let entries = table.entries.iter().map(|entry| KeyValue {
         value: substitute(&entry.value, bindings, problems),
         ..entry.clone()
     });

@@ -20,7 +20,6 @@ impl Whom {
     pub const PRIMARY_NOW: &'static str = "the primary now";
 
     /// The name of the server, where it is known before anybody is asked.
-    #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
             Whom::Node(name) => Some(name),

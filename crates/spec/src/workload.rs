@@ -24,7 +24,7 @@ pub struct Workload {
     pub protocol: Protocol,
     /// Time at which a transaction starts.
     pub pace: Pace,
-    /// The node that it goes to; of several, tried in this order, whichever takes writes.
+    /// The node that it goes to; of several, the first in this order that takes writes.
     pub to: Vec<String>,
     /// Settings of its sessions.
     pub session: Settings,
@@ -96,7 +96,6 @@ pub enum Builtin {
 
 impl Builtin {
     /// Its name; of pgbench's, as after its `-b`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Builtin::TpcbLike => "tpcb-like",
@@ -124,7 +123,6 @@ impl Builtin {
 impl Script {
     /// Its text, and its name in messages: of a file its own, of a built-in script pgbench's
     /// description.
-    #[must_use]
     pub fn text(&self) -> ScriptText {
         match &self.source {
             ScriptSource::File(file) => file.clone(),
@@ -211,7 +209,8 @@ fn ledger(value: &Value, problems: &Problems) -> Option<Ledger> {
     let ledger = Ledger { insert, update, read };
     fields.finish();
     if [&ledger.insert, &ledger.update, &ledger.read].into_iter().all(Option::is_none) {
-        let hint = "write { insert = \"TABLE\" }, { update = \"TABLE\" } or both, or { read = \"TABLE\" }";
+        let hint =
+            "write { insert = \"TABLE\" }, { update = \"TABLE\" } or both, or { read = \"TABLE\" }";
         problems.hinted(&value.span, "a ledger needs a table", hint);
     }
     Some(ledger)

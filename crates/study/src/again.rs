@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use check::{Again, Before};
 use lab::{Lab, LabConfig};
 use load::Control;
-use site::{Hosts, Labs, Place, Site, SitePlan};
+use site::{BuildContext, Hosts, Labs, Site, SitePlan};
 use spec::Study;
 
 use crate::error::Error;
@@ -30,15 +30,12 @@ pub struct StateRequest {
 }
 
 /// Builds the servers of the state's trial and looks at the state.
-///
-/// # Errors
-/// When there is no such state, or it cannot be made.
 pub fn look_again(request: &StateRequest, control: &Control) -> Result<Again, Error> {
     let point = &request.study.points[request.point];
     let installation = lab::find::find(request.pg_bin.as_deref())?;
     let labs = Labs::here(Lab::open(LabConfig::new(installation))?);
     let hosts = Hosts::new();
-    let place = Place { labs: &labs, hosts: &hosts, program: &request.program };
+    let place = BuildContext { labs: &labs, hosts: &hosts, program: &request.program };
     let (topology, data) = (point.topology.clone(), point.data.clone());
     let plan = SitePlan { topology, data, points: vec![request.point] };
     let mut site = Site::build(&place, plan, &request.study, &[], control, &mut |_| {})?;

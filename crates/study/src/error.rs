@@ -15,105 +15,57 @@ pub use sides::SidesError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
-    /// No trial of the plan fits the pattern.
     #[error("no trial fits \"{pattern}\"")]
-    NothingFits {
-        pattern: String,
-        /// The points that there are.
-        points: Vec<String>,
-    },
-    /// The plan has no trial of that number.
+    NothingFits { pattern: String, points: Vec<String> },
     #[error("the plan has no trial {number}: it has {planned}")]
-    NoTrial {
-        number: usize,
-        /// Number of trials that it has.
-        planned: usize,
-    },
-    /// The machine is too small, or a part is missing.
+    NoTrial { number: usize, planned: usize },
     #[error("the study does not fit this machine")]
     DoesNotFit(Box<Preflight>),
-    /// No PostgreSQL, or no lab.
     #[error(transparent)]
     Lab(#[from] lab::Error),
-    /// A state that is looked at again.
     #[error(transparent)]
     Check(Box<check::Error>),
-    /// The servers of a topology.
     #[error(transparent)]
     Site(site::Error),
-    /// Hosts that cannot be used.
     #[error("{}", findings(.0))]
     Hosts(Vec<host::Finding>),
     /// Hosts of which the inventory does not say where others reach them.
     #[error("the inventory gives no address for {}", .hosts.join(", "))]
     NoAddress { hosts: Vec<String> },
-    /// A host's address that no name service knows.
     #[error("host {host}: address \"{address}\": {why}")]
-    Address {
-        host: String,
-        /// Its address in the inventory.
-        address: String,
-        /// The fault in it.
-        why: String,
-    },
-    /// A statement of a workload's failed that was not expected to.
+    Address { host: String, address: String, why: String },
     #[error("trial {trial} stopped at a statement that failed\n{why}")]
     Statement {
         trial: String,
-        /// File, line, and the server's message.
         why: String,
         /// The record, which holds every trial that was over by then.
         directory: PathBuf,
     },
-    /// The record could not be read or written.
     #[error(transparent)]
     Record(#[from] record::Error),
-    /// The record could not be written any more.
     #[error("{source}")]
     Stopped {
         /// The record, which holds every trial that was over by then.
         directory: PathBuf,
         source: record::Error,
     },
-    /// A failure to list what a run would send to a target.
     #[error("listing what {site} would send: {source}")]
-    Listing {
-        /// The topology or the point.
-        site: String,
-        source: Box<ListingError>,
-    },
-    /// A host without which the run cannot go on.
+    Listing { site: String, source: Box<ListingError> },
     #[error("host {host} is lost: {why}")]
-    HostLost {
-        /// Its name in the inventory.
-        host: String,
-        /// The reason for the loss.
-        why: String,
-    },
+    HostLost { host: String, why: String },
     /// A fault that does no harm where it must: the rest of the study would prove nothing.
     #[error("{why}")]
-    Control {
-        /// The control that does not hold, and the number of trials after which it did not.
-        why: String,
-    },
-    /// A comparison of something other than one point of two variants.
+    Control { why: String },
     #[error(transparent)]
     Choice(#[from] ChoiceError),
-    /// Two sides that cannot be compared.
     #[error(transparent)]
     Sides(#[from] SidesError),
-    /// Two sides that could not be measured.
     #[error(transparent)]
     Compare(compare::Error),
-    /// A script of the user's, or the directory of kept data.
     #[error(transparent)]
     Import(Box<import::Error>),
-    /// The run was interrupted before the first trial.
     #[error("interrupted while {doing}")]
-    Interrupted {
-        /// The step that was interrupted.
-        doing: &'static str,
-    },
+    Interrupted { doing: &'static str },
 }
 
 impl From<import::Error> for Error {
@@ -124,7 +76,6 @@ impl From<import::Error> for Error {
 
 impl Error {
     /// Says what to do next, where that is known.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Check(_) => None,
@@ -197,17 +148,14 @@ impl From<site::Error> for Error {
 
 /// The reason why what a run would send could not be listed.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum ListingError {
-    /// Of the data.
     #[error(transparent)]
     Data(#[from] site::DataError),
-    /// Of the steps before a trial.
     #[error(transparent)]
     Script(#[from] site::sql::ScriptError),
-    /// A command that would be refused.
     #[error(transparent)]
     Send(#[from] site::sql::SendError),
-    /// Of warming.
     #[error(transparent)]
     Warm(#[from] site::warm::WarmError),
 }

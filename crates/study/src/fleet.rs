@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 
-use host::{Entry, Host};
+use host::{Host, HostEntry};
 use lab::Lab;
 use load::OnHostLoss;
 use load::{Control, Urgency};
@@ -27,9 +27,6 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     /// Reaches the hosts that a study needs.
-    ///
-    /// # Errors
-    /// Nodes without a place, hosts without an address, hosts that cannot be reached.
     pub(crate) fn reach(asked: &OnHosts, study: &Study, control: &Control) -> Result<Fleet, Error> {
         let placed = place(asked, study)?;
         let generators: Vec<usize> = match asked.inventory.place.get(GENERATORS) {
@@ -38,7 +35,7 @@ impl Fleet {
         };
         let used: BTreeSet<usize> = placed.values().chain(&generators).copied().collect();
         let used: Vec<usize> = used.into_iter().collect();
-        let entries: Vec<Entry> =
+        let entries: Vec<HostEntry> =
             used.iter().map(|at| asked.inventory.hosts[*at].clone()).collect();
         let without: Vec<String> = entries
             .iter()
@@ -70,9 +67,6 @@ impl Fleet {
     }
 
     /// Opens a lab on each host that has servers.
-    ///
-    /// # Errors
-    /// What a host's lab says: no PostgreSQL, no directory.
     pub(crate) fn open_labs(&self, asked: &OnHosts) -> Result<Labs, Error> {
         let password = lab::new_password()?;
         let mut clients: BTreeSet<IpAddr> = BTreeSet::new();

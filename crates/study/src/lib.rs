@@ -13,7 +13,7 @@
 //! - `pairs`: two points whose clients take turns; [`versus`] does so for `pgrig compare`;
 //! - `run`: all trials of a study, from the record's first page to its last.
 //!
-//! The files beside them are what all of these are given: the request, the hosts and labs, the clock.
+//! The files beside them are their common arguments: the request, the hosts and labs, the clock.
 //!
 //! Limits: nothing here prints or draws. Servers are the room `site`'s, checks the room `check`'s. Of
 //! claims only controls are judged: one that fails stops the run.

@@ -116,7 +116,7 @@ impl PairsOrder<'_> {
         let points = self.points();
         let began = Instant::now();
         for (site, point) in sites.iter_mut().zip(points) {
-            let place = ready::Place { labs: self.labs, program: self.program };
+            let place = ready::ServiceContext { labs: self.labs, program: self.program };
             ready::servers(point, site, Alone::No, &place, self.control)?;
             ready::fronts(point, site, &place)?;
             ready::limits(point, site)?;

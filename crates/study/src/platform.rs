@@ -55,9 +55,6 @@ impl Found {
 
 /// The resources that the hosts of an inventory have for a study. Labs are opened there for the
 /// question, and are gone when this returns.
-///
-/// # Errors
-/// As [`crate::run`] has them before it begins.
 pub fn has_on_hosts(asked: &OnHosts, study: &Study, control: &Control) -> Result<Has, Error> {
     let fleet = Fleet::reach(asked, study, control)?;
     let labs = fleet.open_labs(asked)?;

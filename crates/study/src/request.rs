@@ -79,7 +79,6 @@ pub struct OnHosts {
 
 impl Request {
     /// The trials of the plan, in the order of execution.
-    #[must_use]
     pub fn trials(&self) -> Vec<Planned> {
         let mut trials = self.study.trials(self.only.as_deref());
         trials.retain(|planned| self.trial.is_none_or(|number| planned.number == number));

@@ -280,7 +280,7 @@ impl Run<'_> {
             let site = match platform {
                 Platform::Labs { labs, targets: hosts, .. } => {
                     let program = &self.request.generator;
-                    let place = site::Place { labs, hosts, program };
+                    let place = site::BuildContext { labs, hosts, program };
                     Site::build(&place, plan, study, sites, control, &mut tell)?
                 }
                 Platform::Target { target, .. } => {

@@ -231,7 +231,7 @@ fn after_action(broke: Broke, metered: &Metered) -> Broke {
 /// Gets servers, checks and fronts ready for the clients.
 fn prepare(order: &Order<'_>, site: &mut Site) -> Result<(Ready, check::Values), Broke> {
     let point = order.point;
-    let place = ready::Place { labs: order.labs, program: order.generator };
+    let place = ready::ServiceContext { labs: order.labs, program: order.generator };
     let ready = ready::servers(point, site, order.alone, &place, order.control);
     let ready = ready.map_err(Broke::unknown)?;
     order.go_on()?;

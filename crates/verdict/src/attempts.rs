@@ -70,7 +70,6 @@ pub struct AttemptUse {
 }
 
 /// Use of each attempt, in the order of `trials`.
-#[must_use]
 pub fn uses(trials: &[Trial]) -> Vec<AttemptUse> {
     let is_first_complete = |trial: &Trial| {
         let same = trials.iter().filter(|other| other.number == trial.number);

@@ -79,7 +79,6 @@ pub struct Figures {
 
 impl ClaimVerdict {
     /// Its kind, and how its verdict came about where the study has headlines.
-    #[must_use]
     pub fn label(&self) -> String {
         // Only a value is expected somewhere.
         let is_value = !self.expected.is_empty();
@@ -95,7 +94,6 @@ impl ClaimVerdict {
 impl Measured {
     /// Of counted trials: in how many it was so. What every trial must show and what one trial is
     /// enough for read differently.
-    #[must_use]
     pub fn counted(&self) -> Option<String> {
         let Measured::Count { quantifier, trials, failures, .. } = *self else { return None };
         Some(match (quantifier, trials - failures) {
@@ -108,7 +106,6 @@ impl Measured {
     }
 
     /// In numbers; those that do not exist, infinite ones included, are none.
-    #[must_use]
     pub fn figures(&self) -> Figures {
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
         match self {
@@ -146,7 +143,6 @@ pub enum Verdict {
 
 impl Verdict {
     /// The verdict in words.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -157,7 +153,7 @@ impl Verdict {
 }
 
 /// Findings about a claim.
-pub(crate) struct Found {
+pub(crate) struct ClaimFinding {
     pub(crate) measured: Measured,
     pub(crate) verdict: Verdict,
     pub(crate) why: String,
@@ -165,7 +161,7 @@ pub(crate) struct Found {
     pub(crate) p: Option<f64>,
 }
 
-impl Found {
+impl ClaimFinding {
     /// Takes back what rests on doubtful figures.
     pub(crate) fn doubt(&mut self, reasons: Vec<String>) {
         if reasons.is_empty() {

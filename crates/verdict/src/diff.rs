@@ -76,7 +76,6 @@ pub enum Change {
 
 impl Change {
     /// In words.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Change::More => "differs between these two runs: more",
@@ -89,13 +88,11 @@ impl Change {
 
 impl Diff {
     /// Number of figures with the conclusion `change`.
-    #[must_use]
     pub fn count(&self, change: Change) -> usize {
         self.differences.iter().filter(|one| one.change == change).count()
     }
 
     /// The changes in a sentence.
-    #[must_use]
     pub fn summary(&self) -> String {
         let all = self.differences.len();
         let figures = if all == 1 { "figure" } else { "figures" };
@@ -119,7 +116,6 @@ impl Diff {
 }
 
 /// Compares every point that both have, in the order of the first, and what both have measured in pairs.
-#[must_use]
 pub fn diff(before: Side<'_>, after: Side<'_>) -> Diff {
     let (mut differences, mut p_values) = (Vec::new(), Vec::new());
     for (index, point) in before.study.points.iter().enumerate() {

@@ -3,7 +3,7 @@
 //!
 //! What clients measure is worth no more than the clients: one that is busy all the time sends as
 //! fast as it can, not as fast as the server can, and one that looks late at an answer adds its
-//! own delay to the server's. Every trial is looked at; one is enough to doubt.
+//! own delay to the server's. Every trial is checked; one is enough for a doubt.
 
 use record::{Conditions, Ending, Generator, Trial};
 use spec::{Condition, Metric, Reference, Study, metrics};

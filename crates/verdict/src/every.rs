@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use record::{Ending, Figure, PlannedTrial, Trial, VoidKind};
 use spec::{Better, Condition, Metric, OnLoss, Quantifier, Study, metrics};
 
-use crate::claim_verdict::{Found, Measured, Verdict};
+use crate::claim_verdict::{ClaimFinding, Measured, Verdict};
 use crate::name::{point_name, trial_name};
 use crate::rounds::{figure_of, value_of};
 use crate::truth::truth;
@@ -29,7 +29,11 @@ pub(crate) struct Question<'a> {
 
 /// Judges a condition on every trial of some points. `plan` is what the run consists of: a trial of
 /// it that was not run keeps the claim open.
-pub(crate) fn judge(question: Question<'_>, plan: &[PlannedTrial], trials: &[Trial]) -> Found {
+pub(crate) fn judge(
+    question: Question<'_>,
+    plan: &[PlannedTrial],
+    trials: &[Trial],
+) -> ClaimFinding {
     let Question { study, quantifier, condition, points, .. } = question;
     let asked = asked(study, condition, points);
     let mut by_number: BTreeMap<(usize, String), Vec<&Trial>> = BTreeMap::new();
@@ -76,7 +80,7 @@ pub(crate) fn judge(question: Question<'_>, plan: &[PlannedTrial], trials: &[Tri
             Measured::Count { quantifier, trials, failures, rate_max }
         }
     };
-    Found { measured, verdict, why: why.join("; "), p: None }
+    ClaimFinding { measured, verdict, why: why.join("; "), p: None }
 }
 
 /// Planned trials of some points that have no attempt in the record: the run was interrupted, or
@@ -148,7 +152,7 @@ struct Shown {
 }
 
 /// Answer of an attempt.
-enum Answer {
+enum AttemptAnswer {
     Yes,
     No(Vec<Figure>),
     /// Nothing, for this reason.
@@ -162,7 +166,7 @@ impl Question<'_> {
         for attempt in attempts {
             let name = name(attempt);
             match (&attempt.ending, self.answer(attempt)) {
-                (ending, Answer::No(values))
+                (ending, AttemptAnswer::No(values))
                     if self.quantifier == Quantifier::Every || ending.is_complete() =>
                 {
                     shown.refutes.push(format!("{name}: {}", self.figures(&values)));
@@ -187,14 +191,14 @@ impl Question<'_> {
                 (Ending::Skipped(_), _) => {}
                 // What ran, but not as the study asks, can refute and nothing else.
                 (Ending::Void(reason), answer) if !attempt.ending.is_complete() => {
-                    let has_figure = matches!(answer, Answer::Yes | Answer::No(_));
+                    let has_figure = matches!(answer, AttemptAnswer::Yes | AttemptAnswer::No(_));
                     if reason.kind == VoidKind::AllFailed || !has_figure {
                         shown.open = Some(format!("{name} is void: {}", reason.text));
                     }
                 }
-                (_, Answer::No(_)) => {}
-                (_, Answer::Yes) => shown.supports = true,
-                (_, Answer::Nothing(why)) => shown.open = Some(format!("{name} {why}")),
+                (_, AttemptAnswer::No(_)) => {}
+                (_, AttemptAnswer::Yes) => shown.supports = true,
+                (_, AttemptAnswer::Nothing(why)) => shown.open = Some(format!("{name} {why}")),
             }
         }
         if !shown.supports && shown.open.is_none() {
@@ -203,31 +207,31 @@ impl Question<'_> {
         shown
     }
 
-    fn answer(&self, trial: &Trial) -> Answer {
+    fn answer(&self, trial: &Trial) -> AttemptAnswer {
         let metrics = self.condition.metrics();
         let mut figures = Vec::new();
         for metric in metrics {
             match figure_of(trial, metric, self.of) {
                 Some(figure) => figures.push(figure),
-                None => return Answer::Nothing(format!("has no {}", metric.name)),
+                None => return AttemptAnswer::Nothing(format!("has no {}", metric.name)),
             }
         }
         let Some(is_true) = truth(self.condition, &figures) else {
-            return Answer::Nothing(format!("leaves it open: {}", self.figures(&figures)));
+            return AttemptAnswer::Nothing(format!("leaves it open: {}", self.figures(&figures)));
         };
         if !is_true && self.quantifier == Quantifier::Every {
-            return Answer::No(figures);
+            return AttemptAnswer::No(figures);
         }
         if let Some(why) = marred(self.study, trial) {
-            return Answer::Nothing(why);
+            return AttemptAnswer::Nothing(why);
         }
         let mut clean = metrics.iter().zip(&figures);
         if clean.any(|(metric, figure)| says_that_nothing_is_lost(metric, figure.value))
             && let Some(why) = self.nothing_to_lose(trial)
         {
-            return Answer::Nothing(why);
+            return AttemptAnswer::Nothing(why);
         }
-        if is_true { Answer::Yes } else { Answer::No(figures) }
+        if is_true { AttemptAnswer::Yes } else { AttemptAnswer::No(figures) }
     }
 
     /// The reason why nothing could have been lost in a trial: no row was promised, no transaction was

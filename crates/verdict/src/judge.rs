@@ -4,7 +4,7 @@ use record::{Ending, Paired, PlannedTrial, Trial};
 use spec::{About, Claim, Expression, Profile, Study};
 use stats::Expectation;
 
-use crate::claim_verdict::{ClaimVerdict, Found, Measured, Verdict};
+use crate::claim_verdict::{ClaimFinding, ClaimVerdict, Measured, Verdict};
 use crate::every::Question;
 use crate::name::trial_name;
 use crate::noise::{self, Noise};
@@ -45,7 +45,6 @@ pub struct Discarded {
 /// Judges every claim of a run. `plan` is the run's, as its record has it
 /// ([`record::Header::plan`]): what was planned and not run keeps claims about trials open. `pairs`
 /// is what was measured in pairs.
-#[must_use]
 pub fn judge(
     study: &Study,
     plan: &[PlannedTrial],
@@ -79,7 +78,6 @@ fn leave_rounds_unsaid(claim: &mut ClaimVerdict) {
 }
 
 /// Judges one claim by itself on the trials so far, whatever is still to be run.
-#[must_use]
 pub fn judge_claim(
     study: &Study,
     claim: &Claim,
@@ -115,7 +113,7 @@ fn found(
             (String::new(), found)
         }
     };
-    let Found { measured, verdict, why, p } = found;
+    let ClaimFinding { measured, verdict, why, p } = found;
     let judged = ClaimVerdict {
         says: claim.says.clone(),
         kind: claim.kind,
@@ -138,7 +136,7 @@ fn by_trials(
     expect: Expectation,
     (plan, trials): (&[PlannedTrial], &[Trial]),
     why: &str,
-) -> Option<Found> {
+) -> Option<ClaimFinding> {
     let mut found = value::judge(study, value, expect, plan, trials);
     matches!(found.measured, Measured::Value { .. }).then_some(())?;
     let said = format!("in whole trials, because {why}");

@@ -4,7 +4,7 @@
 //! `doubt` what may stand against it; [`diff()`] compares two records.
 //!
 //! Limits: nothing is read from disk, drawn or printed here. Everything is a function of the study
-//! and its trials, so that a report made years later says what was said on the day.
+//! and its trials, so that a report made years later gives the same verdicts.
 
 mod claim_verdict;
 mod compared;

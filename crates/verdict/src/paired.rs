@@ -9,7 +9,7 @@ use record::{Doubt, Ending, Paired, Series, Sort};
 use spec::{Expression, Study};
 use stats::{Expectation, Interval, sequence};
 
-use crate::claim_verdict::{Found, Measured, Verdict};
+use crate::claim_verdict::{ClaimFinding, Measured, Verdict};
 
 /// The confidence of every interval.
 const CONFIDENCE: f64 = 0.95;
@@ -41,8 +41,8 @@ pub(crate) fn judge(
     value: &Expression,
     expect: Expectation,
     pairs: &[Paired],
-) -> Found {
-    let nothing = |why: String| Found {
+) -> ClaimFinding {
+    let nothing = |why: String| ClaimFinding {
         measured: Measured::Nothing,
         verdict: Verdict::CannotTell,
         why,
@@ -76,7 +76,7 @@ pub(crate) fn judge(
     let interval = wider(interval, lasting);
     let verdict = verdict_of(expect, &interval);
     let p = expect.p_value(interval.point, |bound| p_value(series, interval.point, bound, lasting));
-    let mut found = Found {
+    let mut found = ClaimFinding {
         why: match verdict {
             Verdict::CannotTell => "the interval reaches over the bound".to_owned(),
             Verdict::Holds | Verdict::DoesNotHold => String::new(),

@@ -30,7 +30,6 @@ pub struct MissedRate {
 
 /// Every workload that fell behind the rate that was asked of it, in the order of the trials that
 /// count.
-#[must_use]
 pub fn missed_rates(study: &Study, trials: &[Trial]) -> Vec<MissedRate> {
     trials.iter().filter(|trial| trial.ending == Ending::Done).flat_map(|t| of(study, t)).collect()
 }

@@ -20,7 +20,6 @@ pub struct Rounds {
 
 impl Rounds {
     /// Collects the references' values from the attempts that count.
-    #[must_use]
     pub fn collect(study: &Study, references: &[Reference], trials: &[Trial]) -> Rounds {
         Rounds::of(study, references, trials, Chosen::Counted)
     }
@@ -67,7 +66,6 @@ impl Rounds {
 
 /// A trial's value of a metric. Without a scope: that of the trial as a whole, or, where it has
 /// none but only one part has a value, that part's.
-#[must_use]
 pub fn value_of(trial: &Trial, metric: &Metric, scope: &str) -> Option<f64> {
     figure_of(trial, metric, scope).map(|figure| figure.value)
 }

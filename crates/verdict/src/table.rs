@@ -61,7 +61,6 @@ pub struct Listed<'s> {
 }
 
 /// Fills the tables of a study. Only trials that count are in them.
-#[must_use]
 pub fn tables<'s>(study: &'s Study, facts: &[Fact], trials: &[Trial]) -> Vec<Tabled<'s>> {
     study.tables.iter().map(|table| fill(study, table, facts, trials)).collect()
 }

@@ -21,7 +21,7 @@ use stats::{
 };
 
 use crate::attempts::{self, Chosen};
-use crate::claim_verdict::{Found, Measured, Verdict};
+use crate::claim_verdict::{ClaimFinding, Measured, Verdict};
 use crate::doubt;
 use crate::gaps::Gaps;
 use crate::paired;
@@ -40,7 +40,7 @@ pub(crate) fn judge(
     expect: Expectation,
     plan: &[PlannedTrial],
     trials: &[Trial],
-) -> Found {
+) -> ClaimFinding {
     let points = points(expression);
     let own = |trial: &&Trial| {
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
@@ -87,7 +87,7 @@ fn wait_for_cpus(
     expression: &Expression,
     expect: Expectation,
     trials: &[Trial],
-    found: &mut Found,
+    found: &mut ClaimFinding,
 ) {
     let references = expression.references();
     let are_rates = references.iter().all(|one| one.metric.is_speed() && !one.metric.is_latency());
@@ -136,7 +136,7 @@ fn survive(
     expect: Expectation,
     plan: &[PlannedTrial],
     trials: &[Trial],
-    found: &mut Found,
+    found: &mut ClaimFinding,
 ) {
     let gaps = Gaps::of(study, expression.references(), plan, trials);
     if gaps.words.is_empty() || found.verdict == Verdict::CannotTell {
@@ -175,7 +175,7 @@ const STANDSTILL: f64 = 0.5;
 
 /// Refuses that a quotient holds where a side stood still in some rounds: the middle of the rounds
 /// does not see it.
-fn stand_still(study: &Study, expression: &Expression, trials: &[Trial], found: &mut Found) {
+fn stand_still(study: &Study, expression: &Expression, trials: &[Trial], found: &mut ClaimFinding) {
     if expression.ratio().is_none() || found.verdict != Verdict::Holds {
         return;
     }
@@ -227,7 +227,7 @@ fn points(expression: &Expression) -> BTreeSet<usize> {
 }
 
 /// A verdict and the interval that it rests on.
-fn described(found: &Found) -> String {
+fn described(found: &ClaimFinding) -> String {
     match &found.measured {
         Measured::Value { interval, .. } => format!(
             "{}, {} [{}, {}]",
@@ -248,11 +248,16 @@ fn judge_chosen(
     expect: Expectation,
     trials: &[Trial],
     which: Chosen,
-) -> Found {
+) -> ClaimFinding {
     let rounds = Rounds::of(study, expression.references(), trials, which);
     if rounds.rows.is_empty() {
         let why = missing(study, expression, trials);
-        return Found { measured: Measured::Nothing, verdict: Verdict::CannotTell, why, p: None };
+        return ClaimFinding {
+            measured: Measured::Nothing,
+            verdict: Verdict::CannotTell,
+            why,
+            p: None,
+        };
     }
     let per_round = expression.evaluate(rounds.rows.iter().map(Vec::as_slice));
     let independent = are_restarted(study, expression);
@@ -303,7 +308,7 @@ fn judge_chosen(
         Ok(estimate) => Measured::Value { interval: estimate.interval, per_round },
         Err(_) => Measured::Nothing,
     };
-    Found { measured, verdict, why: reasons.join("; "), p }
+    ClaimFinding { measured, verdict, why: reasons.join("; "), p }
 }
 
 /// A value and its interval, where there is anything to compute it from.

@@ -18,7 +18,7 @@ use crate::cgroup;
 use crate::command::Command;
 use crate::init::message::{MESSAGE_BYTES_MAX, Report, Request};
 use crate::init::{Exit, Failure, Isolation, retry};
-use crate::namespaces::{self, Entry};
+use crate::namespaces::{self, UnshareMode};
 use crate::processes::{self, Process};
 use crate::shared_memory::Segments;
 use crate::signals;
@@ -36,8 +36,8 @@ pub(crate) fn fork(
     signals::fork(|| {
         let born = leave_the_rig(&kept).and_then(|()| match isolation {
             Isolation::Keeper => Ok(()),
-            Isolation::Namespaces => namespaces::unshare(Entry::AsRoot),
-            Isolation::UserNamespace => namespaces::unshare(Entry::ThroughUserNamespace),
+            Isolation::Namespaces => namespaces::unshare(UnshareMode::AsRoot),
+            Isolation::UserNamespace => namespaces::unshare(UnshareMode::ThroughUserNamespace),
         });
         match (born, isolation) {
             (Err(failure), _) => give_up(socket, &failure),

@@ -147,9 +147,6 @@ pub(super) fn copy_statement(table: &str, freeze: bool) -> String {
 
 /// Sends so many rows. `pace` hears how many have just been sent, beginning with none, and says how
 /// many may be sent before it is asked again.
-///
-/// # Errors
-/// In pgbench's words when the server refuses them, and what `pace` says.
 pub(super) fn send(
     server: &mut Server,
     sql: &str,

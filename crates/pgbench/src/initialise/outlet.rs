@@ -4,7 +4,6 @@
 use crate::complaint::Complaint;
 use crate::server::Server;
 
-/// Destination of statements.
 pub(crate) enum Outlet<'a> {
     /// To a server.
     Server(&'a mut Server),

@@ -51,30 +51,30 @@ fn list(names: &Names) -> String {
 
 /// One line of the list.
 #[derive(Debug, PartialEq, Eq)]
-struct Found<'a> {
+struct PartitionLine<'a> {
     bound: &'a str,
     table: &'a str,
 }
 
-impl<'a> Found<'a> {
+impl<'a> PartitionLine<'a> {
     /// A line, if it is that of an ordinary table.
-    fn read(line: &'a str) -> Option<Found<'a>> {
+    fn read(line: &'a str) -> Option<PartitionLine<'a>> {
         let (bound, table) = line.strip_prefix("r\t")?.split_once('\t')?;
-        Some(Found { bound, table })
+        Some(PartitionLine { bound, table })
     }
 }
 
 /// The partitions of a list; none if there are none, or if one is no ordinary table.
-fn read(listed: &str) -> Option<Vec<Found<'_>>> {
+fn read(listed: &str) -> Option<Vec<PartitionLine<'_>>> {
     if listed.is_empty() {
         return None;
     }
-    listed.split('\n').map(Found::read).collect()
+    listed.split('\n').map(PartitionLine::read).collect()
 }
 
 /// Ranges of the accounts 1 to `accounts` in the partitions by range, in order; none if an account
 /// is in no partition.
-fn divide(found: &[Found<'_>], accounts: u64) -> Option<Vec<Share>> {
+fn divide(found: &[PartitionLine<'_>], accounts: u64) -> Option<Vec<Share>> {
     let ranges = found.iter().map(|one| Some((range(one.bound)?, one.table)));
     let mut ranges = ranges.collect::<Option<Vec<_>>>()?;
     ranges.sort_by_key(|((from, _), _)| *from);

@@ -22,7 +22,6 @@ const KEYS_BYTES: u64 = 3 * MIB;
 const COMPRESSING: [u64; 2] = [0x9123_683e, 0x2fc1_2fc1];
 
 /// Size of pgbench's tables at a scale, keys included.
-#[must_use]
 pub fn table_bytes(scale: u32) -> u64 {
     u64::from(scale) * (ROWS_BYTES + KEYS_BYTES)
 }

@@ -14,7 +14,6 @@ use crate::major::Major;
 use crate::search::goal::Goal;
 use crate::tpcc;
 
-/// pgbench's limit.
 const SCRIPTS_MAX: usize = 128;
 
 /// Every option as it was given, or its default.

@@ -5,7 +5,6 @@ use super::row::{Heading, Row};
 use crate::major::Major;
 
 /// The text of `--help`, for a program that is called `command` and speaks this pgbench.
-#[must_use]
 pub fn help(command: &str, major: Major) -> String {
     let rows = rows(major).concat();
     let part = |heading: Heading| {
@@ -84,7 +83,6 @@ pub struct OptionName {
 }
 
 /// Every option of `bench`, pgbench's first.
-#[must_use]
 pub fn option_names(major: Major) -> Vec<OptionName> {
     let rows = rows(major).concat();
     let named = rows.into_iter().map(|row| OptionName {

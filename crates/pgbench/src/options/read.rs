@@ -9,7 +9,7 @@ use super::theirs::PGBENCH;
 use super::values::seed_option;
 use super::{Invocation, Request};
 use crate::complaint::Complaint;
-use crate::getopt::{self, Found, Known, Takes};
+use crate::getopt::{self, Argument, Known, Takes};
 use crate::major::Major;
 
 /// The environment variable that names the kernel's interface for sending and receiving.
@@ -40,11 +40,11 @@ pub(super) fn read(invocation: &Invocation<'_>) -> Result<Asked, Complaint> {
             return;
         }
         match found {
-            Found::Option(row, value) => mistake = given.take(row, &value).err(),
-            Found::Operand(operand) if given.server.dbname.is_none() => {
+            Argument::Option(row, value) => mistake = given.take(row, &value).err(),
+            Argument::Operand(operand) if given.server.dbname.is_none() => {
                 given.server.dbname = Some(operand);
             }
-            Found::Operand(operand) => {
+            Argument::Operand(operand) => {
                 let text = format!("too many command-line arguments (first is \"{operand}\")");
                 mistake = Some(Complaint::error(text).with_hint(&try_help));
             }
@@ -69,7 +69,7 @@ pub(super) fn rows(major: Major) -> [Vec<&'static Row>; 2] {
 fn split(
     invocation: &Invocation<'_>,
     major: Major,
-    take: &mut dyn FnMut(Found<&'static Row>),
+    take: &mut dyn FnMut(Argument<&'static Row>),
 ) -> Done {
     let known = |row: &'static Row| Known {
         short: row.short,
@@ -108,7 +108,7 @@ fn major(invocation: &Invocation<'_>) -> Result<Major, Complaint> {
     let mut asked = None;
     // What is wrong with the other options is told when they are read.
     let _ = split(invocation, invocation.speaks, &mut |found| match found {
-        Found::Option(row, value) if row.long == "as" => asked = Some(value),
+        Argument::Option(row, value) if row.long == "as" => asked = Some(value),
         _ => {}
     });
     let Some(asked) = asked else { return Ok(invocation.speaks) };

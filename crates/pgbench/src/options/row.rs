@@ -5,7 +5,6 @@ use super::given::Given;
 use crate::complaint::Complaint;
 use crate::major::Major;
 
-/// An option.
 pub(crate) struct Row {
     pub(super) short: Option<char>,
     pub(super) long: &'static str,

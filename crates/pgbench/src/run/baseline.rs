@@ -22,9 +22,6 @@ pub(super) struct Baseline {
 }
 
 /// Measures it: the plan's clients and scripts, without a pace, on a null server of our own.
-///
-/// # Errors
-/// When the null server cannot be started or the load cannot begin.
 pub(super) fn measure(plan: &Plan, control: &Control) -> Result<Baseline, Complaint> {
     let failed = |error: &std::io::Error| {
         let reason = system_error(error);

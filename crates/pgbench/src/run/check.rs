@@ -102,9 +102,6 @@ const TPCC: &[Condition] = &[
 ];
 
 /// Checks the tables of the built-in scripts that ran, and says what does not hold; true if all holds.
-///
-/// # Errors
-/// In pgbench's words when a condition cannot be looked at.
 pub(super) fn check(
     options: &RunOptions,
     server: &mut Server,

@@ -47,10 +47,6 @@ impl Files {
         })
     }
 
-    /// Fills them.
-    ///
-    /// # Errors
-    /// When one cannot be written: a full disk, say.
     pub(super) fn write(
         self,
         results: &Results<'_>,

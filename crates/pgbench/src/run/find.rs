@@ -36,7 +36,7 @@ enum Finish {
 }
 
 /// The result of a search.
-pub(super) struct Found {
+pub(super) struct SearchResult {
     /// The confirming run whose load is nearest to the answer, or the last one that was tried.
     pub(super) options: RunOptions,
     pub(super) outcome: Outcome,
@@ -50,17 +50,13 @@ pub(super) struct Found {
 pub(super) type Run<'a> =
     &'a mut dyn FnMut(&RunOptions, &mut Console<'_>) -> Result<Outcome, Complaint>;
 
-/// Searches.
-///
-/// # Errors
-/// When a load could not begin, or none of its transactions succeeded.
 pub(super) fn find(
     options: &RunOptions,
     find: &FindOptions,
     control: &Control,
     console: &mut Console<'_>,
     run: Run<'_>,
-) -> Result<Found, Complaint> {
+) -> Result<SearchResult, Complaint> {
     let axis = Axis { find, options };
     let (quantile, limit_ns) = find.goal.quantile().unzip();
     let mut curve = Curve {
@@ -169,7 +165,7 @@ pub(super) fn find(
         words.push_str(why);
     }
     let is_answer = curve.held().is_some();
-    Ok(Found { options, outcome, curve, words, is_answer })
+    Ok(SearchResult { options, outcome, curve, words, is_answer })
 }
 
 /// A first answer is told before so much time has passed, in seconds.

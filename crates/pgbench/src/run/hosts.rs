@@ -12,9 +12,6 @@ use crate::options::{HostOptions, Invocation, RunOptions};
 use super::figure::{grouped, short_ms};
 
 /// Reaches the hosts that an inventory places generators on.
-///
-/// # Errors
-/// What is in the way, once for all hosts that have it; fewer clients than hosts.
 pub(super) fn reach(
     asked: &HostOptions,
     options: &RunOptions,

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use load::Event;
-use openmetrics::{Kind, Place, Publisher, Text};
+use openmetrics::{Destination, Kind, Publisher, Text};
 use record::{Counts, Interval};
 use stats::Latency;
 
@@ -28,11 +28,8 @@ struct Sums {
 
 impl Metrics {
     /// Opens the file or the port, so that a wrong one is known before time is spent.
-    ///
-    /// # Errors
-    /// When it cannot be written to, or listened on.
     pub(super) fn open(target: &str) -> Result<Self, Complaint> {
-        let place: Place = target.parse().map_err(|hint| {
+        let place: Destination = target.parse().map_err(|hint| {
             let text = format!("invalid address for --metrics: \"{target}\"");
             Complaint::error(text).with_our_hint(hint)
         })?;

@@ -70,7 +70,7 @@ pub(super) fn lines(results: &Results<'_>) -> String {
 }
 
 /// Slow transactions by cause and by wait event.
-fn tail_lines(found: &tail::Found, line: &mut impl FnMut(&str, String)) {
+fn tail_lines(found: &tail::SampledTail, line: &mut impl FnMut(&str, String)) {
     match &found.tail {
         None => line("tail", "no transaction was slow".to_owned()),
         Some(tail) => {

@@ -99,7 +99,6 @@ pub(super) fn plan(
 }
 
 /// The work of the clients of a run, on tables of this scale. `conninfo` is in keyword form.
-#[must_use]
 pub fn workload(options: &RunOptions, conninfo: String, scale: i64) -> Workload {
     let mut variables = options.variables.clone();
     if !variables.iter().any(|(name, _)| name == "scale") {

@@ -10,7 +10,7 @@ use crate::options::RunOptions;
 use crate::words::{CommandWords, ScriptWords, Words};
 
 use super::baseline::Baseline;
-use super::find::Found;
+use super::find::SearchResult;
 use super::tables::Tables;
 use super::tail;
 
@@ -22,9 +22,9 @@ pub(super) struct Results<'a> {
     /// The rig's performance against a server that does nothing.
     pub(super) baseline: Option<&'a Baseline>,
     /// Slow transactions by cause.
-    pub(super) tail: Option<&'a tail::Found>,
+    pub(super) tail: Option<&'a tail::SampledTail>,
     /// The search that this is the last run of.
-    pub(super) search: Option<&'a Found>,
+    pub(super) search: Option<&'a SearchResult>,
 }
 
 impl Results<'_> {

@@ -31,9 +31,6 @@ impl Look<'_> {
 }
 
 /// Counts branches and partitions; tells how many branches before it looks for partitions.
-///
-/// # Errors
-/// In pgbench's words, with its hint, when the tables are not there.
 pub(super) fn look(
     server: &mut Server,
     look: &Look<'_>,

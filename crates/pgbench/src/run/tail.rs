@@ -14,7 +14,7 @@ use crate::complaint::Complaint;
 pub(super) struct Sampling(ActivitySampler);
 
 /// What the sampling found.
-pub(super) struct Found {
+pub(super) struct SampledTail {
     pub(super) tail: Option<Tail>,
     pub(super) notes: Vec<String>,
 }
@@ -29,7 +29,7 @@ impl Sampling {
     }
 
     /// Ends the sampling, and attributes the slow transactions of the load.
-    pub(super) fn end(self, outcome: &Outcome, is_open: bool) -> Found {
+    pub(super) fn end(self, outcome: &Outcome, is_open: bool) -> SampledTail {
         let SampledActivity { activity, notes, .. } = self.0.stop();
         let workload = &outcome.workloads[0];
         // A client of a closed loop always has a transaction under way.
@@ -44,6 +44,6 @@ impl Sampling {
             latency_ns: &|quantile| workload.latency.quantile_ns(quantile).unwrap_or(0),
             under_way: &under_way,
         };
-        Found { tail: tail::attribute(&load, &activity), notes }
+        SampledTail { tail: tail::attribute(&load, &activity), notes }
     }
 }

@@ -50,7 +50,6 @@ pub struct Tried {
 
 impl Curve {
     /// The answer: a window that confirms has held at this load or above it.
-    #[must_use]
     pub fn held(&self) -> Option<f64> {
         match self.end {
             Some(End::Found { held, .. }) => Some(held),
@@ -59,7 +58,6 @@ impl Curve {
     }
 
     /// The boundary lies between these loads with a probability of 90 %.
-    #[must_use]
     pub fn interval(&self) -> Option<(f64, f64)> {
         match self.end {
             Some(End::Found { low, high, .. }) => Some((low, high)),
@@ -69,7 +67,6 @@ impl Curve {
 
     /// Two windows of one length at nearly the same load whose quantiles are far apart: the slower one's
     /// index, and both in milliseconds.
-    #[must_use]
     pub fn disagreement(&self) -> Option<(usize, f64, f64)> {
         let (last, before) = self.windows.split_last()?;
         let last_ms = self.quantile_ms(last)?;
@@ -86,14 +83,12 @@ impl Curve {
     }
 
     /// The goal's quantile of a window, in milliseconds.
-    #[must_use]
     pub fn quantile_ms(&self, window: &Tried) -> Option<f64> {
         window.latency.quantile_ns(self.quantile).map(|ns| ns as f64 / 1e6)
     }
 
     /// Latency over load, as it would be without noise: the rising curve that is nearest to the
     /// logarithms of the quantiles. Loads are ascending, latencies in milliseconds.
-    #[must_use]
     pub fn fitted(&self) -> Vec<(f64, f64)> {
         let point = |window: &Tried| Some((window.load, self.quantile_ms(window)?));
         let mut points: Vec<_> = self.windows.iter().filter_map(point).collect();
@@ -108,14 +103,12 @@ impl Curve {
     /// lies farthest below the line from the first point to the last. None where there are fewer
     /// than five points, or the curve does not bend upwards. None above the interval of the answer,
     /// too: there the goal is not kept any more, and a bend says nothing of the load that can be kept.
-    #[must_use]
     pub fn knee(&self) -> Option<f64> {
         let highest = self.interval().map_or(f64::INFINITY, |(_, high)| high);
         knee(&self.fitted()).filter(|knee| *knee <= highest)
     }
 
     /// One line for each window.
-    #[must_use]
     pub fn csv(&self) -> String {
         let mut text = format!(
             "{},window_s,confirms,achieved_per_s,mean_ms,p50_ms,p90_ms,p95_ms,p99_ms,p99_9_ms,max_ms,\

@@ -49,9 +49,6 @@ const EXAMPLE: &str = "\"p99 < 10ms and failures < 1%\"";
 impl Goal {
     /// Reads limits joined by `and`: `p50`, `p99`, `p99.9` (any percentile), `mean` and `max` with
     /// a time (`10ms`), `failures` with a percentage, `backlog` with a count.
-    ///
-    /// # Errors
-    /// What cannot be understood, and what could stand there.
     pub fn parse(text: &str) -> Result<Goal, String> {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if words.split(' ').any(|word| word == "or") {
@@ -64,26 +61,22 @@ impl Goal {
     }
 
     /// As it was given.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// True if every limit held. If nothing was done, no limit on a latency holds.
-    #[must_use]
     pub fn holds(&self, observed: &Observed<'_>) -> bool {
         self.clauses.iter().all(|clause| clause.holds(observed))
     }
 
     /// The value of each limit, in words: `p99 4.21 ms`.
-    #[must_use]
     pub fn values(&self, observed: &Observed<'_>) -> String {
         let values: Vec<_> = self.clauses.iter().map(|clause| clause.value(observed)).collect();
         values.join(", ")
     }
 
     /// The first quantile of latency that is limited, 0 to 1, and its limit in nanoseconds.
-    #[must_use]
     pub fn quantile(&self) -> Option<(f64, f64)> {
         self.clauses.iter().find_map(|clause| match clause.what {
             What::Quantile(quantile) => Some((quantile, clause.limit)),

@@ -41,7 +41,7 @@ pub(crate) struct BisectArguments {
     /// The answer may be wrong with this probability
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent)]
     pub(crate) error: f64,
-    /// Measure for this long at most in a step; a commit that cannot be told in it is skipped
+    /// Measure a commit for this long at most; one without a result by then is skipped
     #[arg(long, value_name = "TIME", default_value = "30min", value_parser = time)]
     pub(crate) step_time: Duration,
     /// Begin no step after this time
@@ -50,13 +50,13 @@ pub(crate) struct BisectArguments {
     /// Seed of the order of blocks and of the keys [default: a new one each time]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Where the record goes: a new or empty directory [default: runs/DATE-bisect-N]
+    /// Directory for the record, new or empty [default: runs/DATE-bisect-N]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,
     /// Go on with a bisection that was interrupted
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
-    /// Write everything that was found into this file as well
+    /// Write the result as JSON into this file as well
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// The command that builds a commit
@@ -69,8 +69,8 @@ pub(crate) struct BisectArguments {
 
 const HELP: &str = "\
 BUILD runs in a clone of each commit. The last line that it prints is the folder of PostgreSQL programs that it has made, \
-absolute or below the clone; if it prints nothing, the installed PostgreSQL is used. One word is a line for the shell. Builds \
-are kept; pgrig clean --data removes them.
+absolute or below the clone; if it prints nothing, the installed PostgreSQL is used. A single word is run by the shell. \
+Builds are kept; pgrig clean --data removes them.
 
 Examples:
   pgrig bisect REL_17_0 master -S -c 8 -s 50 -- ./build.sh

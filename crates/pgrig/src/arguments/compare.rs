@@ -28,7 +28,7 @@ pub(crate) struct CompareArguments {
     /// The same for B
     #[arg(long, value_name = "DIR")]
     pub(crate) b_bin: Option<PathBuf>,
-    /// A setting of A alone, on a server of yours one of the clients' sessions; can be repeated
+    /// A setting of A alone; on a server of yours, of the clients' sessions; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) a_set: Vec<(String, String)>,
     /// A setting of B alone; can be repeated
@@ -46,27 +46,27 @@ pub(crate) struct CompareArguments {
     pub(crate) b_sql: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) study: StudyArguments,
-    /// What this comparison is called in its record and in a history
+    /// Name of this comparison in its record and in a history
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) name: Option<String>,
-    /// Compare A with a copy of itself: what identical servers differ by on this machine
+    /// Compare A with a copy of itself: shows how far identical servers differ on this machine
     #[arg(long = "self")]
     pub(crate) is_self: bool,
     /// The data of both sides, instead of pgbench's tables: a script for psql, or a dump in custom, tar
     /// or directory format for pg_restore
     #[arg(long, value_name = "FILE")]
     pub(crate) data: Option<PathBuf>,
-    /// Make sure that everything that is named is there and fits, and build nothing
+    /// Check that everything named exists and fits, and build nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Leave out the VACUUM (ANALYZE) after --data, --a-sql and --b-sql
     #[arg(long)]
     pub(crate) no_analyze: bool,
-    /// Keep the data that are built, and take those that an earlier run has kept; see pgrig clean --data
+    /// Keep the data that this run builds, and use those that an earlier run has kept; see pgrig clean --data
     #[arg(long)]
     pub(crate) keep_data: bool,
-    /// Stop when the interval of the throughput ratio (with -R, of the median latency's) is this
-    /// narrow on either side
+    /// Stop when the interval of the throughput ratio (with -R: of the ratio of median latencies)
+    /// reaches no further than this on either side
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     pub(crate) precision: f64,
     /// A difference below this counts as none; if given, stop as soon as throughput and p99 are
@@ -79,7 +79,7 @@ pub(crate) struct CompareArguments {
     /// Seed of the order of blocks and of the keys [default: a new one each time]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Where the record goes: a new or empty directory [default: runs/DATE-compare-N]
+    /// Directory for the record, new or empty [default: runs/DATE-compare-N]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Sample what every backend waits for, and say what the slowest transactions of each side waited for
@@ -91,16 +91,16 @@ pub(crate) struct CompareArguments {
     /// Show the comparison in a browser while it runs: a page on 127.0.0.1 whose address is printed
     #[arg(long)]
     pub(crate) serve: bool,
-    /// Show what is measured now as OpenMetrics: an address to serve it at, or a file
+    /// Publish the latest measurements as OpenMetrics: an address to serve them at, or a file
     #[arg(long, value_name = "IP:PORT")]
-    pub(crate) metrics: Option<openmetrics::Place>,
-    /// Write everything that was found into this file as well
+    pub(crate) metrics: Option<openmetrics::Destination>,
+    /// Write the result as JSON into this file as well
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) exchange: ExchangeArguments,
-    /// Exit with 4 if B is worse in a figure that decides, with 5 if the comparison cannot tell: in those
-    /// that are named, as in throughput,p50 [default: throughput,p99]
+    /// Exit with 4 if B is worse in one of these figures, and with 5 if the comparison cannot tell
+    /// [default: throughput,p99]
     #[arg(long, value_name = "FIGURES", num_args = 0..=1,
           default_missing_value = "", value_parser = figures)]
     pub(crate) gate: Option<Figures>,

@@ -45,7 +45,7 @@ pub(crate) struct GuardRunArguments {
     /// Show what is exposed, since when, and what the guard has decided, as OpenMetrics: an address to
     /// serve it at, or a file
     #[arg(long, value_name = "IP:PORT")]
-    pub(crate) metrics: Option<openmetrics::Place>,
+    pub(crate) metrics: Option<openmetrics::Destination>,
     /// Command for the shell at each change; the event is its input, as JSON, and $PGRIG_EVENT is its
     /// kind
     #[arg(long, value_name = "COMMAND")]
@@ -64,6 +64,7 @@ pub(crate) struct GuardStatusArguments {
     /// The guard's state directory; without it, only the state of the server is shown
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
+    /// Print the status as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

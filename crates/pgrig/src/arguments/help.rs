@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, MEANINGS};
 
-/// Commands by what they are for. A test holds the list to what there is.
+/// Commands by purpose. A test compares the list with the commands.
 pub(super) const HELP: &str = "\
 {about-with-newline}
 {usage-heading} {usage}

@@ -39,6 +39,7 @@ pub(crate) enum HistoryCommand {
         /// Figures whose title contains this text
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
+        /// The page to write
         #[arg(long, value_name = "FILE", default_value = "history.html")]
         out: PathBuf,
     },

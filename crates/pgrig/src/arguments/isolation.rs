@@ -15,22 +15,22 @@ pub(crate) struct IsolationArguments {
 /// What can be done with the histories of a trial.
 #[derive(Debug, Subcommand)]
 pub(crate) enum IsolationCommand {
-    /// Name the anomalies that they show, each with its smallest witness
+    /// Name the anomalies in the histories of a trial, each with its smallest witness
     Check {
         /// The folder with the files LANE.history, such as RECORD/trials/TRIAL/ledger
         #[arg(value_name = "DIR")]
         directory: PathBuf,
-        /// The isolation level that they are held to: read committed, repeatable read, serializable or
+        /// The isolation level that the histories are checked for: read committed, repeatable read, serializable or
         /// strict serializable
         #[arg(long, value_name = "LEVEL", default_value = "strict serializable")]
         level: Level,
-        /// Exit with 4 if they show what the level forbids, and with 5 if it cannot be told
+        /// Exit with 4 if the histories show what the level forbids, and with 5 if that cannot be told
         #[arg(long)]
         gate: bool,
         #[arg(long)]
         json: bool,
     },
-    /// Write them as Elle and elle-cli read them
+    /// Write the histories in the format of Elle and elle-cli
     Export {
         /// The folder with the files LANE.history
         #[arg(value_name = "DIR")]
@@ -38,8 +38,10 @@ pub(crate) enum IsolationCommand {
         /// The operations that are written
         #[arg(long, value_enum, default_value = "list-append")]
         model: ModelWord,
+        /// The format of the file
         #[arg(long, value_enum, default_value = "edn")]
         format: FormatWord,
+        /// The file to write
         #[arg(long, value_name = "FILE", default_value = "history.edn")]
         out: PathBuf,
     },

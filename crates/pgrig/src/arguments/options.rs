@@ -3,7 +3,6 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use pgbench::options::option_names;
 
-/// The operand.
 const DBNAME: &str = "DBNAME";
 
 /// Every option and the operand, as a part of `command`; what it has itself is left as it is.

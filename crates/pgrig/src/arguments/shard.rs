@@ -95,6 +95,7 @@ pub(crate) enum ShardCommand {
         /// Connection string of the proxy's database
         #[arg(long, value_name = "CONNINFO")]
         proxy: String,
+        /// Print the cluster as JSON
         #[arg(long)]
         json: bool,
     },

@@ -9,7 +9,7 @@ use spec::{Folder, Profile};
 use crate::arguments::NewArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
-use crate::studies::{self, Found};
+use crate::studies::{self, NamedStudy};
 use crate::terminal;
 
 /// Writes the files of the template, or of the study that it starts from, into a new or empty
@@ -47,7 +47,7 @@ pub(crate) fn new(arguments: &NewArguments) -> Result<Exit, Complaint> {
 
 /// The files of a copy: a study that has no mistake, without the lists that only tests of
 /// this repository read.
-fn copied(found: Found) -> Result<Folder, Complaint> {
+fn copied(found: NamedStudy) -> Result<Folder, Complaint> {
     for profile in Profile::ALL {
         studies::parse(&found, profile)?;
     }

@@ -19,7 +19,7 @@ use crate::exit::{self, Exit};
 use crate::progress::Progress;
 use crate::scraped::{OfRun, Scraped};
 use crate::served::{self, ServedStudy};
-use crate::studies::Found;
+use crate::studies::NamedStudy;
 use crate::terminal;
 use crate::{fit, records, signals, studies, summary};
 
@@ -276,7 +276,7 @@ fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Req
 }
 
 /// The command that runs the same again. The target is left out: it may hold a password.
-fn again(found: &Found, arguments: &RunArguments, profile: Profile, seed: u64) -> String {
+fn again(found: &NamedStudy, arguments: &RunArguments, profile: Profile, seed: u64) -> String {
     let mut again = format!("pgrig run {}", found.place);
     if profile != Profile::Quick {
         again.push_str(&format!(" --profile {profile}"));

@@ -1,4 +1,4 @@
-//! `pgrig studies`: what there is to run.
+//! `pgrig studies`: the studies that can be run.
 
 use serde_json::json;
 use spec::Profile;
@@ -6,7 +6,7 @@ use spec::Profile;
 use crate::arguments::StudiesArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
-use crate::studies::{self, Found};
+use crate::studies::{self, NamedStudy};
 use crate::terminal::{self, STRONG, styled};
 
 /// Lists the shipped studies with their questions.
@@ -15,7 +15,7 @@ pub(crate) fn studies(arguments: &StudiesArguments) -> Result<Exit, Complaint> {
     if arguments.json {
         let all = shipped.into_iter().map(|folder| {
             let place = folder.name.clone();
-            let study = studies::parse(&Found { folder, place }, Profile::Quick)?;
+            let study = studies::parse(&NamedStudy { folder, place }, Profile::Quick)?;
             Ok(json!({ "name": study.name, "question": study.question }))
         });
         let all = all.collect::<Result<Vec<_>, Complaint>>()?;
@@ -25,7 +25,7 @@ pub(crate) fn studies(arguments: &StudiesArguments) -> Result<Exit, Complaint> {
     let width = shipped.iter().map(|folder| folder.name.len()).max().unwrap_or(0);
     for folder in shipped {
         let place = folder.name.clone();
-        let found = Found { folder, place };
+        let found = NamedStudy { folder, place };
         let study = studies::parse(&found, Profile::Quick)?;
         let name = styled(STRONG, format_args!("{:width$}", study.name));
         terminal::result(format_args!("{name}  {}", study.question));

@@ -21,7 +21,7 @@ pub(crate) struct Shown {
 }
 
 /// Status, content type and body.
-pub(crate) type Answer = (u16, &'static str, String);
+pub(crate) type Response = (u16, &'static str, String);
 
 const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -33,7 +33,7 @@ pub(crate) fn answer(
     shown: &Shown,
     (method, url, host): (&str, &str, Option<&str>),
     (address, token): (&str, &str),
-) -> Answer {
+) -> Response {
     let is_here = host.is_some_and(|host| host == address || host.starts_with("localhost:"));
     if !is_here {
         return (421, TEXT, format!("this is {address}\n"));

@@ -12,10 +12,8 @@ use crate::serve::answer::{self, Shown};
 /// Reason why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// No port is to be had.
     #[error("listening on 127.0.0.1: {0}")]
     Listen(String),
-    /// The kernel gave no random numbers.
     #[error("making a token: {0}")]
     Token(#[from] rustix::io::Errno),
 }
@@ -75,13 +73,11 @@ impl Server {
     }
 
     /// Address of the page for a browser.
-    #[must_use]
     pub(crate) fn url(&self) -> String {
         format!("http://{}/{}/", self.address, self.token)
     }
 
     /// True if a browser looks: pages need not be made for none.
-    #[must_use]
     pub(crate) fn is_watched(&self) -> bool {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).is_watched()
     }

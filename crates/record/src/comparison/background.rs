@@ -17,7 +17,6 @@ pub struct Background {
 
 impl Background {
     /// Of all octets together: the mean of what was used, the sum of what was counted.
-    #[must_use]
     pub fn of(octets: impl IntoIterator<Item = Background>) -> Background {
         let mut all = Background::default();
         let (mut sum, mut read) = (0.0, 0);

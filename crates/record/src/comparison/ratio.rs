@@ -22,13 +22,11 @@ pub struct Ratio {
 
 impl Ratio {
     /// Half the width of the interval, as a share of 1.
-    #[must_use]
     pub fn half_width(&self) -> f64 {
         (self.upper / self.lower).ln() / 2.0
     }
 
     /// `0.968× [0.957, 0.979]`: two digits of the interval's width are told, and no more.
-    #[must_use]
     pub fn words(&self) -> String {
         let width = (self.upper - self.lower).max(self.value.abs() * 1e-4).max(f64::MIN_POSITIVE);
         let digits = (1.0 - width.log10().floor()).clamp(0.0, 9.0) as usize;

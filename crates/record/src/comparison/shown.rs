@@ -61,13 +61,11 @@ pub struct Shown {
 
 impl Shown {
     /// A figure.
-    #[must_use]
     pub fn figure(&self, metric: Metric) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.metric == metric)
     }
 
     /// `blocks of 350 ms`, `blocks of one transaction of each client`
-    #[must_use]
     pub fn blocks(&self) -> String {
         match self.turn {
             None => format!("blocks of {} ms", self.block_ms),

@@ -15,7 +15,6 @@ pub struct Tails {
 
 impl Tails {
     /// True if nothing was sampled.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.a.is_none() && self.b.is_none()
     }

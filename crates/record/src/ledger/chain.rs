@@ -19,7 +19,6 @@ pub struct Chain {
 impl Chain {
     /// The chain of `client` before its first transaction. Another `seed` makes other values: rows
     /// of an earlier load do not pass for rows of this one.
-    #[must_use]
     pub fn new(seed: u64, client: u32) -> Chain {
         let mut chain = Chain { client, seed, epoch: 0, link: 0 };
         chain.begin_epoch();
@@ -27,7 +26,6 @@ impl Chain {
     }
 
     /// The value of transaction `seq`, if it is the next one to be sent.
-    #[must_use]
     pub fn value(&self, seq: u64) -> i64 {
         mix(mix(self.link ^ u64::from(self.client)) ^ seq) as i64
     }

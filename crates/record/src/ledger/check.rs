@@ -47,13 +47,11 @@ impl Exposure {
 /// Holds rows to a ledger. Per client: last acknowledged ≤ last present ≤ last intended, no hole,
 /// no failed row, no doubled row, none that was not intended, and every value as it was sent.
 /// `exposed` are the stretches in which the primary was alone.
-#[must_use]
 pub fn check(ledger: &Ledger, rows: &Rows, exposed: &[Exposure]) -> Findings {
     check_unless(ledger, rows, exposed, &|| false).unwrap_or_default()
 }
 
 /// [`check()`], given up as soon as `is_over`; none then.
-#[must_use]
 pub fn check_unless(
     ledger: &Ledger,
     rows: &Rows,
@@ -68,7 +66,7 @@ pub fn check_unless(
             return None;
         }
         let counts = inserted.as_ref().map(|all| all.get(&client).map_or(&[][..], Vec::as_slice));
-        let found = Found {
+        let found = ClientRows {
             counts,
             last_inserted: counts.map(last_inserted),
             last_updated: updated.as_ref().map(|all| all.get(&client).copied().unwrap_or(0)),
@@ -79,7 +77,7 @@ pub fn check_unless(
 }
 
 /// Rows of one client in the tables; none for a table that the load does not write.
-struct Found<'a> {
+struct ClientRows<'a> {
     /// Number of rows of each of its transactions in the insert table.
     counts: Option<&'a [u32]>,
     /// The last of them; 0 for none.
@@ -93,7 +91,7 @@ fn last_inserted(counts: &[u32]) -> u64 {
     last.map_or(0, |index| index as u64 + 1)
 }
 
-impl Found<'_> {
+impl ClientRows<'_> {
     fn is_inserted(&self, seq: u64) -> Option<bool> {
         Some(self.counts?.get(seq as usize - 1).is_some_and(|count| *count > 0))
     }
@@ -143,7 +141,7 @@ impl Found<'_> {
 fn one_client(
     (client, history): (u32, &[Transaction]),
     ledger: &Ledger,
-    found: &Found<'_>,
+    found: &ClientRows<'_>,
     exposed: &[Exposure],
     findings: &mut Findings,
 ) {
@@ -195,7 +193,7 @@ fn one_client(
 
 fn lost(
     (client, seq, transaction): (u32, u64, &Transaction),
-    found: &Found<'_>,
+    found: &ClientRows<'_>,
     alone: bool,
     findings: &mut Findings,
 ) {

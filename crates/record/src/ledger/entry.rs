@@ -66,7 +66,6 @@ pub struct Seen {
 const FORMAT: u32 = 2;
 
 /// The first line of a file: its format and the seed of its chains.
-#[must_use]
 pub fn header_line(seed: u64) -> String {
     format!("ledger {FORMAT} seed {seed}\n")
 }

@@ -97,7 +97,6 @@ impl Anomaly {
     ];
 
     /// Name of the anomaly.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Anomaly::Lost => "lost",
@@ -168,7 +167,6 @@ impl Findings {
     pub const EXAMPLES: usize = 5;
 
     /// Number of findings of a kind.
-    #[must_use]
     pub fn count(&self, anomaly: Anomaly) -> u64 {
         match anomaly {
             Anomaly::Lost => self.lost,
@@ -184,7 +182,6 @@ impl Findings {
     }
 
     /// Everything that must not be, counted once: a hole is lost already.
-    #[must_use]
     pub fn anomalies(&self) -> u64 {
         let counted = Anomaly::ALL.iter().filter(|anomaly| **anomaly != Anomaly::Hole);
         counted.map(|anomaly| self.count(*anomaly)).sum()

@@ -26,7 +26,6 @@ pub struct Split {
 
 impl Split {
     /// The split among the acknowledgements of a ledger; none where none of them names its server.
-    #[must_use]
     pub fn of(ledger: &Ledger) -> Option<Split> {
         let given: Vec<(Giver, &Transaction)> = ledger
             .clients()

@@ -75,7 +75,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// True if the client was told that it is done.
-    #[must_use]
     pub fn is_acknowledged(self) -> bool {
         matches!(self, Outcome::Acknowledged | Outcome::AcknowledgedAlone)
     }
@@ -90,9 +89,6 @@ struct Open {
 
 impl Ledger {
     /// Reads all ledgers of a directory.
-    ///
-    /// # Errors
-    /// When a file cannot be read, or tells what cannot have happened.
     pub fn read(directory: &Path) -> Result<Ledger, Error> {
         Ledger::read_unless(directory, &|| false)
     }
@@ -119,7 +115,6 @@ impl Ledger {
 
     /// The ledger as it was known at a moment: transactions sent later are not in it, and those that
     /// ended later have no outcome yet.
-    #[must_use]
     pub fn as_of(&self, at: Moment) -> Ledger {
         let clients = self.clients.iter().map(|(client, history)| {
             let sent = history.iter().take_while(|transaction| transaction.intended <= at);
@@ -246,20 +241,17 @@ impl Ledger {
     }
 
     /// The transactions of one client.
-    #[must_use]
     pub fn client(&self, client: u32) -> Option<&[Transaction]> {
         self.clients.get(&client).map(Vec::as_slice)
     }
 
     /// The server that answered a transaction, where the transaction has asked for it.
-    #[must_use]
     pub fn giver(&self, transaction: &Transaction) -> Option<Giver> {
         let index = usize::from(transaction.giver).checked_sub(1)?;
         self.givers.get(index).copied()
     }
 
     /// The longest time between two moments in which nothing was acknowledged, in nanoseconds.
-    #[must_use]
     pub fn longest_pause_ns(&self, from: Moment, until: Moment) -> u64 {
         let acknowledged = self.clients.values().flatten();
         let acknowledged = acknowledged.filter(|one| one.outcome.is_acknowledged());
@@ -271,7 +263,6 @@ impl Ledger {
 
     /// The share of the tenths of a stretch of time in each of which a client had a transaction under
     /// way, or was told how one had ended.
-    #[must_use]
     pub fn load_share(&self, from: Moment, until: Moment) -> f64 {
         const PARTS: u64 = 10;
         let length_ns = until.since(from) / PARTS;
@@ -287,7 +278,6 @@ impl Ledger {
     }
 
     /// The part of it that is about these clients.
-    #[must_use]
     pub fn of_clients(&self, clients: Range<u32>) -> Ledger {
         let part = self.clients.range(clients.clone());
         let part = part.map(|(client, all)| (*client, all.clone()));
@@ -303,7 +293,6 @@ impl Ledger {
     }
 
     /// Files whose last line was cut off: their generator died while it wrote.
-    #[must_use]
     pub fn torn(&self) -> &[String] {
         &self.torn
     }

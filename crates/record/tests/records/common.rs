@@ -37,7 +37,6 @@ pub(crate) fn planned(number: usize) -> PlannedTrial {
     }
 }
 
-/// Its study.
 pub(crate) fn folder(is_private: bool) -> Folder {
     let files = [("study.toml", "question = \"?\"\n"), ("sql/read.sql", "SELECT 1;\n")];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));

@@ -12,7 +12,7 @@ fn finished(number: usize) -> Finished {
     Finished { trial, intervals, samples, marks, logs }
 }
 
-/// A run that was killed in the middle of a load has measured something, and nobody knows what.
+/// A run that was killed in the middle of a load has measured something unknown.
 #[test]
 fn an_attempt_that_never_ended_is_filed_when_the_run_goes_on() {
     let place = tempfile::tempdir().unwrap();

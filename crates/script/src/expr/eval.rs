@@ -21,59 +21,39 @@ const STACK: usize = 16;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum EvalError {
-    /// The variable was never set.
     #[error("undefined variable \"{0}\"")]
     UndefinedVariable(Box<str>),
-    /// The variable holds a text that is no value.
     #[error("malformed variable \"{name}\" value: \"{text}\"")]
     MalformedVariable { name: Box<str>, text: Box<str> },
-    /// The variable holds the text of an integer that does not fit.
     #[error("value \"{0}\" is out of range for type bigint")]
     IntegerVariable(Box<str>),
-    /// A value of the wrong type.
     #[error("cannot coerce {from} to {to}")]
-    Coercion {
-        from: &'static str,
-        /// The type that was needed.
-        to: &'static str,
-    },
-    /// A double that no integer can hold.
+    Coercion { from: &'static str, to: &'static str },
     #[error("double to int overflow for {}", fixed(*.0, 6))]
     DoubleToInt(f64),
-    /// A result that no integer can hold: `add`, `sub`, `mul` or `div`.
     #[error("bigint {0} out of range")]
     OutOfRange(&'static str),
-    /// A divisor of zero, of integers.
     #[error("division by zero")]
     DivisionByZero,
-    /// The lower bound lies above the upper.
     #[error("empty range given to random")]
     EmptyRange,
-    /// The range has more numbers than an integer can count.
     #[error("random range is too large")]
     RangeTooLarge,
-    /// `random_gaussian`'s parameter is below 2.
     #[error("gaussian parameter must be at least {} (not {})", fixed(MIN_GAUSSIAN, 6), fixed(*.0, 6))]
     GaussianParameter(f64),
-    /// `random_zipfian`'s parameter is outside 1.001 to 1000.
     #[error(
         "zipfian parameter must be in range [{}, {}] (not {})",
         fixed(MIN_ZIPFIAN, 3), fixed(MAX_ZIPFIAN, 0), fixed(*.0, 6)
     )]
     ZipfianParameter(f64),
-    /// `random_exponential`'s parameter is not positive.
     #[error("exponential parameter must be greater than zero (not {})", fixed(*.0, 6))]
     ExponentialParameter(f64),
-    /// A function of any number of arguments has more than [`super::MAX_ARGUMENTS`].
     #[error("too many function arguments, maximum is {}", super::MAX_ARGUMENTS)]
     TooManyArguments,
-    /// `permute` over nothing.
     #[error("permute size parameter must be greater than zero")]
     PermuteSize,
-    /// `bucket` into nothing.
     #[error("bucket count must be greater than zero")]
     BucketCount,
-    /// `random_bucket` finds nothing.
     #[error("no key of this bucket in the range of random_bucket")]
     EmptyBucket,
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::function::{Function, Optional, SIGNATURES, Signature};
 use super::token::{self, Keyword, Symbol, Token};
 use super::{Expr, MAX_ARGUMENTS, MAX_NESTING, Op};
-use crate::error::{ParseError, Place};
+use crate::error::{Location, ParseError};
 use crate::hint::did_you_mean;
 use crate::names::{Names, Slot};
 use crate::value::Value;
@@ -20,7 +20,7 @@ pub(crate) struct Source<'a> {
     pub(crate) text: &'a [u8],
     /// Position at which the command begins (its backslash).
     pub(crate) start: usize,
-    pub(crate) place: Place<'a>,
+    pub(crate) place: Location<'a>,
 }
 
 /// The expression at `at`, up to the end of the line, and where the next line begins.

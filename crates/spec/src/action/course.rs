@@ -28,7 +28,8 @@ impl TopologyState {
         };
         match action {
             // A manager goes on with a disk that fails.
-            Action::FailDisk { .. } if topology.node(&name).is_some_and(|n| n.machine().is_some()) => {}
+            Action::FailDisk { .. }
+                if topology.node(&name).is_some_and(|n| n.machine().is_some()) => {}
             Action::Stop { .. }
             | Action::Kill { .. }
             | Action::PowerCut { .. }
@@ -98,7 +99,9 @@ fn lacks_disk(action: &Action, node: &Node) -> Option<String> {
         Action::PowerCut { .. } if !disk.can_be_cut() => {
             Some(format!("the disk of {name} cannot be cut: give it disk = {{ cut = … }}"))
         }
-        Action::FailDisk { .. } | Action::SlowDisk { .. } | Action::PowerCut { at: Some(_), .. }
+        Action::FailDisk { .. }
+        | Action::SlowDisk { .. }
+        | Action::PowerCut { at: Some(_), .. }
             if !matches!(disk, Disk::CutBlock { .. }) =>
         {
             Some(format!("{name} has no block disk: give it disk = {{ cut = \"block\" }}"))

@@ -287,7 +287,6 @@ const fn verb(
     Verb { word, form, says, parse }
 }
 
-/// Every verb.
 pub(crate) const VERBS: &[Verb] = &[
     verb(
         "sql",

@@ -11,7 +11,6 @@ pub(super) const MACHINE: KindWord = KindWord {
     parse: |_, fields, folder| boxed(Machine::several(fields, folder)),
 };
 
-/// One program.
 pub(super) const PROCESS: KindWord = KindWord {
     name: "process",
     form: "nodes.proxy = { kind = \"process\", command = [\"…\"], ports = [\"sql\"] }",

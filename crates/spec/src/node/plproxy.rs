@@ -28,13 +28,11 @@ pub struct Plproxy {
 
 impl Plproxy {
     /// Number of its partitions.
-    #[must_use]
     pub fn partitions(&self) -> u32 {
         self.partitions.unwrap_or(u32::try_from(self.to.len()).unwrap_or(u32::MAX))
     }
 
     /// Number of partitions that the server of that name holds.
-    #[must_use]
     pub fn partitions_on(&self, server: &str) -> u32 {
         let servers = self.to.iter().cycle().take(self.partitions() as usize);
         u32::try_from(servers.filter(|name| *name == server).count()).unwrap_or(u32::MAX)

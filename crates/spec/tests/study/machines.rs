@@ -69,7 +69,10 @@ fn machines_and_nodes_that_are_chosen_are_read() {
     assert_eq!(from, &["db2", "clients"]);
     assert_eq!(timed[2].chosen, Some(Chosen::StandbyNow));
     let disk = point.topology.node("db2").unwrap().disk;
-    assert!(matches!(disk, Disk::CutBlock { size_bytes, .. } if size_bytes == 300 << 20), "{disk:?}");
+    assert!(
+        matches!(disk, Disk::CutBlock { size_bytes, .. } if size_bytes == 300 << 20),
+        "{disk:?}"
+    );
     assert_eq!(point.checks[1], Check::AmcheckEverywhere);
 }
 

@@ -4,46 +4,20 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ChoiceError {
-    /// The study has no such thing.
     #[error("study {study} has no {kind} \"{name}\"")]
-    Unknown {
-        study: String,
-        /// Scenario, variant or axis.
-        kind: &'static str,
-        /// The name that was given.
-        name: String,
-        known: Vec<String>,
-    },
-    /// The study has several, and none was named.
+    Unknown { study: String, kind: &'static str, name: String, known: Vec<String> },
     #[error("study {study} has several {kind}s, and none is chosen")]
-    NotChosen {
-        study: String,
-        kind: &'static str,
-        /// The option that chooses one.
-        option: &'static str,
-        known: Vec<String>,
-    },
-    /// No point of a variant has these axes.
+    NotChosen { study: String, kind: &'static str, option: &'static str, known: Vec<String> },
     #[error("variant {variant} does not run scenario {scenario} at {at}")]
-    NoPoint {
-        variant: String,
-        scenario: String,
-        /// The axes that were given.
-        at: String,
-        /// The points of the variant and the scenario.
-        known: Vec<String>,
-    },
-    /// Several points have these axes.
+    NoPoint { variant: String, scenario: String, at: String, known: Vec<String> },
     #[error("variant {variant} runs scenario {scenario} at several points, and none is chosen")]
     SeveralPoints { variant: String, scenario: String, known: Vec<String> },
-    /// Clients of the point cannot take turns.
     #[error("{point} {why}, and its clients cannot take turns with another server's")]
     Unfit { point: String, why: &'static str },
 }
 
 impl ChoiceError {
     /// Next step for the user.
-    #[must_use]
     pub fn hint(&self) -> String {
         match self {
             ChoiceError::Unknown { kind, known, .. } if known.is_empty() => {

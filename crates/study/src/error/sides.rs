@@ -4,14 +4,12 @@
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SidesError {
-    /// The address of a server of the user's.
     #[error("reading the address of side {side}: {source}")]
     Conninfo {
         side: &'static str,
         #[source]
         source: wire::conninfo::ConninfoError,
     },
-    /// A setting of a side that changes nothing.
     #[error("setting {name} of side {side} has no effect: it is {value} on both sides")]
     SameSetting {
         side: &'static str,
@@ -19,43 +17,25 @@ pub enum SidesError {
         /// Its value on both sides, in the server's form.
         value: String,
     },
-    /// The data of a side, or its own script.
     #[error("filling side {side}: {source}")]
     Data {
         side: &'static str,
         #[source]
         source: Box<site::DataError>,
     },
-    /// The servers of a side do not get ready.
     #[error("getting the servers of side {side} ready: {why}")]
     Unready { side: &'static str, why: String },
     /// Both addresses lead to the same database, in which both sides would make their data.
     #[error("A and B are the same database of the same server")]
     SameDatabase,
-    /// Two servers do not fit.
     #[error(
         "two servers need about {} MiB of {what}, and {} MiB are free", .needs >> 20, .has >> 20
     )]
-    TooLittle {
-        /// The resource that is scarce.
-        what: &'static str,
-        /// Bytes that both servers need.
-        needs: u64,
-        /// Bytes that there are.
-        has: u64,
-    },
-    /// An option that a comparison cannot follow.
+    TooLittle { what: &'static str, needs: u64, has: u64 },
     #[error("option {option} does not fit a comparison: {why}")]
-    Option {
-        /// As it is typed.
-        option: String,
-        /// The reason why it does not fit.
-        why: &'static str,
-    },
-    /// Both sides are the same, and nothing says that this is meant.
+    Option { option: String, why: &'static str },
     #[error("both sides are the same: nothing but their names would differ")]
     SameSides,
-    /// `--self` with options that make the sides differ.
     #[error(
         "--self compares a server with a copy of itself, but side {side} is given {option} of its own"
     )]
@@ -64,7 +44,6 @@ pub enum SidesError {
 
 impl SidesError {
     /// Says what to do next.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             SidesError::Conninfo { source, .. } => return source.hint().map(str::to_owned),

@@ -8,7 +8,6 @@ use script::{CommandKind, Names, Script, Syntax};
 use spec::{Action, Point, Settings, Study};
 
 /// The places of the commands, each once, in the order of the study.
-#[must_use]
 pub fn commands(study: &Study) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for point in &study.points {
@@ -74,7 +73,7 @@ fn in_settings(settings: &Settings) -> impl Iterator<Item = String> {
 
 fn in_script(name: &str, text: &str, syntax: Syntax) -> Vec<String> {
     let mut names = Names::default();
-    // Buckets' templates have marks that are no SQL, and are looked at as one text.
+    // Buckets' templates have marks that are no SQL, and are searched as one text.
     let Ok(script) = Script::parse(name, text, syntax, &mut names) else {
         return in_sql(text).then(|| name.to_owned()).into_iter().collect();
     };

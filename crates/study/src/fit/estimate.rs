@@ -48,7 +48,6 @@ impl Estimate {
     }
 
     /// From the first server to the last trial.
-    #[must_use]
     pub fn seconds(&self) -> f64 {
         self.build_s + self.trials_s
     }

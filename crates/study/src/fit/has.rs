@@ -81,17 +81,11 @@ pub struct Current {
 
 impl Has {
     /// Resources of this machine for servers of this installation, with labs in `labs`.
-    ///
-    /// # Errors
-    /// When the file system cannot be asked.
     pub fn here(installation: Installation, labs: &Path) -> Result<Has, lab::Error> {
         Has::with(HasServers::Built(installation), labs)
     }
 
     /// Resources of hosts for servers in these labs, of all of them together.
-    ///
-    /// # Errors
-    /// When a file system cannot be asked.
     pub(crate) fn on_hosts(built: &Labs, labs: &Path) -> Result<Has, lab::Error> {
         let host = |lab: &lab::Lab| {
             Ok::<_, lab::Error>(HostHas {
@@ -111,7 +105,6 @@ impl Has {
     }
 
     /// The PostgreSQL that a node gets; none of the user's.
-    #[must_use]
     pub fn installation(&self, node: &str) -> Option<&Installation> {
         match &self.servers {
             HasServers::Built(installation) => Some(installation),
@@ -121,7 +114,6 @@ impl Has {
     }
 
     /// Resources of the host of a node; none on this machine and on a server of the user's.
-    #[must_use]
     pub fn resources(&self, node: &str) -> Option<&Resources> {
         match &self.servers {
             HasServers::OnHosts(hosts) => host_of(hosts, node).map(|host| &host.resources),
@@ -130,7 +122,6 @@ impl Has {
     }
 
     /// The PgBouncers that are installed where a node is, the newest first.
-    #[must_use]
     pub fn pgbouncers(&self, node: &str) -> &[PgBouncer] {
         match &self.servers {
             HasServers::OnHosts(hosts) => {

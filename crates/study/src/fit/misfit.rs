@@ -3,7 +3,7 @@
 /// The reason why a point cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// Of what there is too little; of several misfits over the same thing the largest says all.
+    /// The scarce resource; of several misfits of one resource the largest is reported.
     pub what: String,
     /// Amount of it that is needed.
     pub amount: u64,

@@ -8,9 +8,6 @@ use script::{CommandKind, HistoryNote, Names, Script, Slot, Syntax, Target};
 use spec::{ScriptText, Settings, Study};
 
 /// The mistakes, each in one line with its place.
-///
-/// # Errors
-/// When the server's program cannot be asked.
 pub fn mistakes(study: &Study, installation: &Installation) -> std::io::Result<Vec<String>> {
     let mut mistakes = settings(study, installation)?;
     let scripts = scripts(study);

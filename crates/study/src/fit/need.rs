@@ -1,6 +1,6 @@
 //! A line of the plan.
 
-/// One line of the plan: what is needed, what there is.
+/// One line of the plan: what is needed, and what the machine has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
     /// Of what.

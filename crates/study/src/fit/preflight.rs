@@ -48,7 +48,6 @@ pub struct Pair {
 
 impl Preflight {
     /// Compares the needs of these trials, each by itself and all together.
-    #[must_use]
     pub fn of(study: &Study, trials: &[Planned], has: &Has) -> Preflight {
         let mut planned: Vec<usize> = trials.iter().map(|trial| trial.point).collect();
         planned.sort_unstable();
@@ -98,7 +97,6 @@ impl Preflight {
     }
 
     /// The reason why a point cannot run, in one line; none if it can.
-    #[must_use]
     pub fn reason(&self, point: usize) -> Option<String> {
         let (_, misfits) = self.misfits.iter().find(|(index, _)| *index == point)?;
         let one = |misfit: &Misfit| format!("needs {}, has {}", misfit.needs, misfit.has);
@@ -106,7 +104,6 @@ impl Preflight {
     }
 
     /// Misfits of all points, the largest of each kind.
-    #[must_use]
     pub fn distinct_misfits(&self) -> Vec<&Misfit> {
         let mut distinct: Vec<&Misfit> = Vec::new();
         for misfit in self.misfits.iter().flat_map(|(_, misfits)| misfits) {

@@ -10,7 +10,7 @@ use lab::machine::Disk;
 use lab::{Installation, Lab, LabConfig, NodeConfig, Server, Settings, TARGET_SCHEMA, Target};
 use load::Control;
 use record::comparison::DataOrigin;
-use site::{Alone, Hosts, Labs, Place, Site, SitePlan, outside};
+use site::{Alone, BuildContext, Hosts, Labs, Site, SitePlan, outside};
 use spec::Point;
 
 use crate::error::{Error, SidesError};
@@ -148,7 +148,7 @@ impl<'a> Grounds<'a> {
         let built = match &self.all[side] {
             Ground::Labs(labs) => {
                 let hosts = Hosts::new();
-                let place = Place { labs, hosts: &hosts, program: &self.request.program };
+                let place = BuildContext { labs, hosts: &hosts, program: &self.request.program };
                 let others = donor.map(slice::from_ref).unwrap_or_default();
                 Site::build(&place, plan, study, others, self.control, &mut |_| {})
             }
@@ -171,7 +171,7 @@ impl<'a> Grounds<'a> {
             Ground::Labs(labs) => Some(&**labs),
             Ground::Target(..) => None,
         };
-        let place = ready::Place { labs, program: &self.request.program };
+        let place = ready::ServiceContext { labs, program: &self.request.program };
         let failed = |why| SidesError::Unready { side: SIDES[side], why };
         ready::servers(point, site, Alone::Yes, &place, self.control).map_err(failed)?;
         Ok(ready::fronts(point, site, &place).map_err(failed)?)

@@ -18,7 +18,6 @@ pub struct SideOptions {
 
 impl SideOptions {
     /// The option that this side has and the other has not, besides its server.
-    #[must_use]
     pub fn difference(&self, other: &SideOptions) -> Option<&'static str> {
         if self.bin != other.bin && self.programs() != other.programs() {
             Some("a bin directory")

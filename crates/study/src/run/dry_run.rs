@@ -16,9 +16,6 @@ use crate::trial::load_plan;
 
 /// The statements that a run on a target would send, in order, as text with comments in SQL. The
 /// server is asked what it has and is not changed.
-///
-/// # Errors
-/// As [`crate::run`] has them before it begins; for a request without a target.
 pub fn dry_run(request: &Request, control: &Control) -> Result<String, Error> {
     let Servers::Outside { conninfo } = &request.servers else {
         return Ok("-- nothing: the servers are pgrig's own\n".to_owned());

@@ -11,6 +11,7 @@ use crate::trial::stage::Stage;
 /// Something that happened. Events arrive in order, on the thread that called
 /// [`run`](crate::run).
 #[derive(Debug)]
+#[allow(missing_docs)]
 pub enum Event<'a> {
     /// The plan is made and fits, and the record is there.
     Begins {
@@ -18,7 +19,6 @@ pub enum Event<'a> {
         preflight: &'a Preflight,
         /// Trials to come; fewer than planned where a record goes on.
         trials: usize,
-        /// The record.
         directory: &'a Path,
     },
     /// Servers or data are being made.
@@ -37,11 +37,9 @@ pub enum Event<'a> {
     },
     /// A trial begins.
     TrialBegins {
-        /// The trial.
         planned: &'a Planned,
         /// Of how many.
         of: usize,
-        /// Its point.
         point: &'a PointName,
         /// Estimate of the time until the end of the whole run, in seconds.
         left_s: f64,
@@ -55,7 +53,6 @@ pub enum Event<'a> {
     },
     /// A trial is over and in the record.
     TrialEnded {
-        /// The trial.
         trial: &'a Trial,
         /// Of how many.
         of: usize,
@@ -71,7 +68,6 @@ pub enum Event<'a> {
     },
     /// Two points begin to be measured in pairs.
     PairsBegin {
-        /// The two points.
         pairing: &'a Pairing,
         /// Of how many.
         of: usize,
@@ -85,7 +81,6 @@ pub enum Event<'a> {
     },
     /// Two points have been measured in pairs, and that is in the record.
     PairsEnded {
-        /// The result.
         paired: &'a Paired,
         /// Of how many.
         of: usize,

@@ -19,7 +19,7 @@ fn spoils_data(ending: &Ending) -> bool {
     matches!(ending, Ending::Failed(reason) if reason.kind == Fault::Server)
 }
 
-/// True if the servers of an attempt may be in a state that nobody knows.
+/// True if the servers of an attempt may be in an unknown state.
 fn leaves_doubt(ending: &Ending) -> bool {
     let action = |reason: &Reason<VoidKind>| reason.kind == VoidKind::Action;
     match ending {
@@ -38,7 +38,7 @@ pub(super) fn hosts_are_there(platform: &Platform) -> Result<(), Error> {
 }
 
 impl Run<'_> {
-    /// After an attempt that ended so: stops its servers if nobody knows what state they are in, and
+    /// After an attempt that ended so: stops its servers if their state is unknown, and
     /// builds them anew if their data may be damaged and the next trial would begin with them.
     pub(super) fn mend(
         &mut self,

@@ -12,9 +12,6 @@ use crate::platform::Platform;
 use crate::request::{Place, Request};
 
 /// Opens the record, and gives every attempt that it holds already, at trials and at pairs.
-///
-/// # Errors
-/// When it cannot be read or written.
 pub(crate) fn open_record(
     request: &Request,
     trials: &[Planned],

@@ -40,56 +40,35 @@ impl Proof {
 /// The reason why an action had no effect: the trial does not count then.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ActError {
-    /// The lab.
     #[error(transparent)]
     Lab(#[from] lab::Error),
-    /// A cluster that was to be rebalanced.
     #[error(transparent)]
     Site(#[from] site::Error),
-    /// A power cut.
     #[error(transparent)]
     Power(#[from] PowerError),
-    /// No session on the console of a pooler.
     #[error(transparent)]
     Console(#[from] ConnectError),
-    /// The server's words.
     #[error("{}", server_words(.0))]
     Sql(#[from] postgres::Error),
-    /// The server is the user's.
     #[error("the server is not ours")]
     NotOurs,
-    /// It is done to servers of the rig's only.
     #[error("{0} is no server that pgrig started")]
     NoServer(String),
-    /// Nothing limits the server's I/O.
     #[error("its I/O is not limited")]
     NotLimited,
-    /// The topology has no such link.
     #[error("the topology has no link {0}")]
     NoLink(String),
-    /// It is done to machines only.
     #[error("{0} is no machine")]
     NoMachine(String),
-    /// A command of the study failed.
     #[error("{program} ended {code}: {said}")]
-    Command {
-        program: String,
-        /// Its exit code, in words.
-        code: String,
-        said: String,
-    },
-    /// Nothing was there to be stopped.
+    Command { program: String, code: String, said: String },
     #[error("no process was {verb}")]
     NoProcess {
         /// The past participle of the action, as in "killed".
         verb: &'static str,
     },
-    /// A server that was started or resumed does not answer.
     #[error("it does not answer within {seconds} s")]
-    NoAnswer {
-        /// The time that it was given.
-        seconds: u64,
-    },
+    NoAnswer { seconds: u64 },
 }
 
 impl ActError {
@@ -134,9 +113,6 @@ impl ActError {
 }
 
 /// Performs an action. `cut_seed` decides what a power cut takes.
-///
-/// # Errors
-/// The obstacle, or that the effect cannot be seen.
 pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Proof, ActError> {
     let name = action.target();
     let seen = match action {

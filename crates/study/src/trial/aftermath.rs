@@ -140,7 +140,7 @@ pub(crate) fn is_sound(order: &Order<'_>, site: &mut Site, metered: &Metered) ->
             .is_ok_and(|found| found.value(&metrics::LEDGER_ANOMALIES, "").unwrap_or(0.0) == 0.0)
 }
 
-/// The reason why something could not be checked, whichever room found it.
+/// The reason why a check could not be made, from any room.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Why(#[source] Box<dyn Error + Send + Sync>);

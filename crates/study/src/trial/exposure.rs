@@ -27,13 +27,10 @@ pub(crate) struct Exposed {
 /// Reason why a guard's record cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExposureError {
-    /// The guard.
     #[error(transparent)]
     Site(#[from] site::Error),
-    /// Its record.
     #[error(transparent)]
     Guard(#[from] guard::Error),
-    /// A moment in it.
     #[error("a window's moment {at}: {source}")]
     Moment {
         /// As it stands there.
@@ -44,9 +41,6 @@ pub(crate) enum ExposureError {
 
 /// Reads the record of every guard of a site, and makes sure that none has given up. `deaths` and
 /// `samples` are the trial's.
-///
-/// # Errors
-/// A guard that has ended by itself, with the end of its log; a record that cannot be read.
 pub(crate) fn read(
     site: &Site,
     origin: Instant,

@@ -75,7 +75,7 @@ pub(crate) fn history(point: &Point, directory: &Path) -> Option<load::HistoryPl
     is_kept.then(|| load::HistoryPlan { directory, groups: groups.collect() })
 }
 
-/// One conninfo of several nodes': whichever of them takes writes, tried in their order.
+/// One conninfo of several nodes: the first of them that takes writes, tried in their order.
 fn conninfo<'c>(mut nodes: impl Iterator<Item = &'c str>) -> String {
     let Some(first) = nodes.next() else { return String::new() };
     let others: Vec<&str> = nodes.collect();

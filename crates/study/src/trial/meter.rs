@@ -246,7 +246,7 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
         }
         // All its processes but the first have ended, and begun anew.
         Action::KillBackend { .. } if done.is_ok() => {
-            // Whoever waits for the kernel waits for long.
+            // A process that waits for the kernel waits for long.
             let recovery = metered.crashes.last().map_or(Duration::ZERO, |crash| crash.recovery);
             let took_ns = u64::try_from(recovery.as_nanos()).unwrap_or(u64::MAX);
             let killed = Moment(ended.0.saturating_sub(took_ns));

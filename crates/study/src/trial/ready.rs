@@ -11,7 +11,7 @@ use spec::Point;
 
 /// The place where services are made.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ServiceContext<'a> {
     /// The labs of the rig's own servers.
     pub(crate) labs: Option<&'a Labs>,
     /// The rig's program, of which guards and relays are commands.
@@ -30,7 +30,7 @@ pub(crate) fn servers(
     point: &Point,
     site: &mut Site,
     alone: Alone,
-    place: &Place<'_>,
+    place: &ServiceContext<'_>,
     control: &Control,
 ) -> Result<Ready, String> {
     let text = |error: site::Error| error.to_string();
@@ -43,7 +43,11 @@ pub(crate) fn servers(
 }
 
 /// Puts poolers, guards and routes between clients and servers.
-pub(crate) fn fronts(point: &Point, site: &mut Site, place: &Place<'_>) -> Result<(), String> {
+pub(crate) fn fronts(
+    point: &Point,
+    site: &mut Site,
+    place: &ServiceContext<'_>,
+) -> Result<(), String> {
     let text = |error: site::Error| error.to_string();
     site.put_in_front(point, place.labs, place.program).map_err(text)?;
     site.route_cluster(point).map_err(text)

@@ -26,9 +26,6 @@ pub(crate) struct Samplers {
 
 impl Samplers {
     /// Starts them beside the servers of a site.
-    ///
-    /// # Errors
-    /// Of a sampler that cannot be started.
     pub(crate) fn start(
         point: &Point,
         site: &Site,

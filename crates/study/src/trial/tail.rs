@@ -18,7 +18,6 @@ pub(crate) struct TailSampler {
     sampler: Result<ActivitySampler, String>,
 }
 
-/// What it saw.
 pub(crate) struct Sampled {
     node: String,
     activity: tail::Activity,

@@ -52,7 +52,7 @@ pub(crate) fn other_limit(point: &Point) -> Duration {
 /// The time that a part of a trial may take besides its own, on a machine that others use too.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// The least speed at which data are looked at.
+/// The least speed at which a check reads data.
 const BYTES_PER_S: u64 = 1 << 20;
 
 const AGAIN: Duration = Duration::from_secs(10);

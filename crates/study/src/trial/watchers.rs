@@ -18,12 +18,12 @@ use crate::clock;
 /// The watchers of a trial's servers.
 pub(crate) struct Watchers {
     is_over: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Vec<Answer>>>,
+    threads: Vec<JoinHandle<Vec<ServerAnswer>>>,
 }
 
 /// A server's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Answer {
+struct ServerAnswer {
     asked: Moment,
     answered: Moment,
     /// True if it takes writes.
@@ -34,7 +34,7 @@ struct Answer {
 
 /// The answers of all servers of a trial.
 pub(crate) struct Watched {
-    servers: Vec<Vec<Answer>>,
+    servers: Vec<Vec<ServerAnswer>>,
 }
 
 impl Watchers {
@@ -60,7 +60,7 @@ impl Watchers {
     }
 }
 
-fn watch(server: &Managed, origin: Instant, is_over: &AtomicBool) -> Vec<Answer> {
+fn watch(server: &Managed, origin: Instant, is_over: &AtomicBool) -> Vec<ServerAnswer> {
     let limits = Limits { connect: PATIENCE, answer: Some(PATIENCE), ..Limits::of_questions() };
     let mut answers = Vec::new();
     while !is_over.load(Ordering::Relaxed) {
@@ -72,7 +72,7 @@ fn watch(server: &Managed, origin: Instant, is_over: &AtomicBool) -> Vec<Answer>
             let asked = clock::now(origin);
             let Some((is_primary, streaming)) = ask(&mut client) else { break };
             let answered = clock::now(origin);
-            answers.push(Answer { asked, answered, is_primary, streaming });
+            answers.push(ServerAnswer { asked, answered, is_primary, streaming });
             thread::sleep(PAUSE);
         }
     }
@@ -113,10 +113,10 @@ impl Watched {
     fn whole_since(&self, from: Moment) -> Option<Moment> {
         let others = self.servers.len() - 1;
         let primaries = self.servers.iter().flatten();
-        let mut primaries: Vec<&Answer> =
+        let mut primaries: Vec<&ServerAnswer> =
             primaries.filter(|one| one.is_primary && one.asked >= from).collect();
         primaries.sort_by_key(|one| one.answered);
-        let is_whole = |one: &&&Answer| one.streaming >= others;
+        let is_whole = |one: &&&ServerAnswer| one.streaming >= others;
         primaries.last().filter(is_whole)?;
         let since = primaries.iter().rev().take_while(is_whole).last()?;
         Some(since.answered)
@@ -125,7 +125,7 @@ impl Watched {
 
 /// The stretches in which a server was a primary for sure: between answers that say so and follow each
 /// other closely. One that stands still takes no writes.
-fn reigns(answers: &[Answer]) -> Vec<(Moment, Moment)> {
+fn reigns(answers: &[ServerAnswer]) -> Vec<(Moment, Moment)> {
     let mut reigns: Vec<(Moment, Moment)> = Vec::new();
     let mut last: Option<Moment> = None;
     for one in answers {
@@ -189,13 +189,13 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// Answers of one server: when it was asked, in milliseconds, and `p` or `s`; each takes 1 ms.
-    fn server(said: &str) -> Vec<Answer> {
+    fn server(said: &str) -> Vec<ServerAnswer> {
         let answers = said.split_whitespace().map(|word| {
             let (at, role) = word.split_at(word.len() - 1);
             let asked = Moment(at.parse::<u64>().unwrap() * MS);
             let is_primary = role != "s";
             let streaming = usize::from(role == "w");
-            Answer { asked, answered: asked.plus_ns(MS), is_primary, streaming }
+            ServerAnswer { asked, answered: asked.plus_ns(MS), is_primary, streaming }
         });
         answers.collect()
     }

@@ -176,7 +176,7 @@ fn a_crash_without_waiting_for_the_disk_loses_the_end_and_is_not_called_corrupt(
 fn what_a_promoted_standby_lacks_was_acknowledged_by_the_primary_alone() {
     let pair = "[topologies.pair.nodes]\nprimary = {}\n\
         standby1 = { of = \"primary\", sync = 1 }";
-    // Whoever stops waiting for the standby that is gone is told that it is only here.
+    // A client that stops waiting for the missing standby is told that its commit is on the primary alone.
     let release = "on = \"primary\", sql = \"SELECT pg_cancel_backend(pid) FROM \
         pg_stat_activity WHERE wait_event = 'SyncRep'\"";
     let scenario = format!(

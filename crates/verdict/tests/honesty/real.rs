@@ -15,7 +15,6 @@ const MEASURED: &str = include_str!("real.csv");
 /// The metrics that were measured, in the columns' order.
 const METRICS: [&str; 3] = ["tps", "latency_p50_ms", "latency_p99_ms"];
 
-/// One measured trial.
 type Row = [f64; 3];
 
 /// The workloads and their trials in the order in which they were measured. In the studies below,

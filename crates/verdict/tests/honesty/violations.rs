@@ -102,7 +102,7 @@ const VIOLATIONS: [(&str, &[Promise], Violation); 26] = [
         let damaged = Ending::failed(Fault::Unknown, "invalid page in block 10");
         again(ended(bare(trial.clone()), damaged), trial)
     }),
-    ("an interrupted attempt of which nobody knows more", EVERY, |trial| {
+    ("an interrupted attempt without figures", EVERY, |trial| {
         let signal = Ending::interrupted(Interruption::Unchecked, "by a signal");
         again(ended(bare(trial.clone()), signal), trial)
     }),
@@ -216,7 +216,6 @@ fn at_least(trial: Trial, metric: &str, value: f64) -> Trial {
     trial
 }
 
-/// Without any figure.
 fn bare(mut trial: Trial) -> Trial {
     trial.metrics.clear();
     trial

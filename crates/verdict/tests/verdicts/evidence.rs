@@ -96,7 +96,7 @@ fn what_any_attempt_shows_or_does_not_show_counts_for_every_trial() {
     check(&[(action.clone(), LOST)], DoesNotHold, first);
     // It is not evidence for anything either, and the other nine are.
     check(&[(action.clone(), CLEAN)], Holds, "");
-    // Without the figure nobody knows what it would have shown.
+    // Without the figure the result is unknown.
     let void = "trial 10 (b/s) is void: the cut had nothing to lose";
     check(&[(action.clone(), &[])], CannotTell, void);
     check(&[(action, &[]), (Ending::Done, CLEAN)], CannotTell, void);

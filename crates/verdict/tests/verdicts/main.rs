@@ -197,7 +197,7 @@ fn a_rig_that_was_the_limit_spoils_what_clients_measured_and_nothing_else() {
     assert_eq!(judged.claims[0].why, "the generator was the limit in b/s clients=8: 93 % busy");
     assert!(judged.answer.starts_with("Maybe: "));
     assert_eq!(judged.claims[1].verdict, Verdict::Holds, "the servers' CPU is still right");
-    // Each trial is looked at: one of six is enough.
+    // Each trial is checked: one of six is enough.
     let mut trials = rounds(6, 1000.0, 1300.0);
     trials[0].generator.busy_share_max = 1.0;
     let why =
