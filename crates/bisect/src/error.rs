@@ -6,13 +6,10 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
-    /// git could not be run.
     #[error("running git: {0}")]
     NoGit(std::io::Error),
-    /// A git command that failed.
     #[error("git {doing}: {why}")]
     Git { doing: String, why: String },
-    /// The good commit is no ancestor of the bad one.
     #[error("{good} is not an ancestor of {bad}")]
     NotAncestor {
         /// As it was named.
@@ -20,7 +17,6 @@ pub enum Error {
         /// As it was named.
         bad: String,
     },
-    /// One commit is both.
     #[error("{good} and {bad} are the same commit")]
     SameCommit {
         /// As it was named.
@@ -28,56 +24,37 @@ pub enum Error {
         /// As it was named.
         bad: String,
     },
-    /// A directory or file of a build.
     #[error("{doing} {}: {source}", .path.display())]
-    File {
-        doing: &'static str,
-        /// The directory or file.
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    /// The command that builds failed.
+    File { doing: &'static str, path: PathBuf, source: std::io::Error },
     #[error("building {commit}: {why}")]
-    Build {
-        commit: String,
-        /// The end of what it said.
-        why: String,
-    },
-    /// The good or the bad commit could not be compared.
+    Build { commit: String, why: String },
     #[error("comparing {what}: {source}")]
     Compare {
         what: String,
         #[source]
         source: Box<study::Error>,
     },
-    /// The good and the bad commit do not differ.
     #[error(
         "the good commit and the bad one cannot be told apart in {minutes} min: {figure} {ratio}"
     )]
     NoEffect { minutes: u64, figure: String, ratio: String },
-    /// Identical servers differ as much as the good commit and the bad one.
     #[error(
         "the good commit and a copy of it cannot be told from the good commit and the bad one: \
          {figure} {ratio}"
     )]
     NotIdentical { figure: String, ratio: String },
-    /// A directory that does not hold a bisection, or holds another one.
     #[error("reading or writing {}: {why}", .path.display())]
     State { path: PathBuf, why: String },
-    /// A bisection of other commits, or of another figure.
     #[error("{} is a bisection of something else: {what}", .directory.display())]
     Other { directory: PathBuf, what: &'static str },
-    /// The record of a step.
     #[error(transparent)]
     Record(#[from] record::Error),
-    /// The user has interrupted it.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl Error {
     /// Says what to do next.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Error::NoGit(_) => "install git".to_owned(),

@@ -2,8 +2,8 @@
 //!
 //! `repository` asks git for the commits between a good and a bad one and has each built by a command
 //! in a work tree of its own. `search` decides which commit is measured next and when the answer is
-//! there; `rule` says what a comparison of a commit with the good one says of it. [`bisect`] puts them
-//! together, and keeps every step in a file, from which it goes on after an end.
+//! there; `rule` judges a commit by its comparison with the good one. [`bisect`] puts them together. It
+//! writes every step to a file, and continues from that file after an interruption.
 //!
 //! Limits: it prints nothing, and it makes no page.
 

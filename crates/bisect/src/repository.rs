@@ -24,13 +24,11 @@ pub struct Commit {
 
 impl Commit {
     /// `1a2b3c4d5e Faster sort`
-    #[must_use]
     pub fn words(&self) -> String {
         format!("{} {}", self.short(), self.subject)
     }
 
     /// The first digits of its hash.
-    #[must_use]
     pub fn short(&self) -> &str {
         self.hash.get(..10).unwrap_or(&self.hash)
     }
@@ -98,9 +96,6 @@ impl Repository {
     }
 
     /// Builds a commit, unless it was built before by the same command.
-    ///
-    /// # Errors
-    /// [`Error::Build`] where the command fails; [`Error::File`]; [`Error::Interrupted`].
     pub fn build(
         &self,
         commit: &Commit,

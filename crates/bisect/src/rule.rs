@@ -21,19 +21,16 @@ pub enum Said {
 impl Threshold {
     /// The threshold for a bad commit that is `effect` times as fast as the good one (or takes so many times
     /// as long).
-    #[must_use]
     pub fn of_effect(effect: f64) -> Threshold {
         Threshold { effect }
     }
 
     /// The ratio at the threshold.
-    #[must_use]
     pub fn ratio(self) -> f64 {
         self.effect.sqrt()
     }
 
     /// Judges a commit by the interval of commit ÷ good.
-    #[must_use]
     pub fn judge(self, low: f64, high: f64) -> Said {
         let ratio = self.ratio();
         let (is_below, is_above) = (high < ratio, low > ratio);
@@ -49,7 +46,6 @@ impl Threshold {
 /// preflight together are wrong with at most this probability. A step is wrong where its interval misses
 /// the truth on the side of the threshold. An interval misses on either side equally often, and only one
 /// is a wrong verdict: its error may be twice the step's.
-#[must_use]
 pub fn error_per_step(error: f64, steps: u32) -> f64 {
     2.0 * error / f64::from(steps.max(1))
 }

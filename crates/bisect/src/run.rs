@@ -104,9 +104,6 @@ pub struct Bisection {
 }
 
 /// Goes on from a state until the answer is there. Every step is written into the directory.
-///
-/// # Errors
-/// Where the good and the bad commit cannot be built or told apart.
 pub fn bisect(
     request: &Request,
     mut state: State,

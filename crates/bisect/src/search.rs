@@ -34,7 +34,6 @@ pub enum Answer {
 
 impl Search {
     /// So many commits after the good one, the bad one included.
-    #[must_use]
     pub fn new(commits: usize) -> Search {
         let mut verdicts = vec![None; commits.max(1) + 1];
         verdicts[0] = Some(Verdict::Good);
@@ -50,7 +49,6 @@ impl Search {
     }
 
     /// The last good commit and the first bad one after it.
-    #[must_use]
     pub fn bounds(&self) -> (usize, usize) {
         let is = |at: &usize, verdict| self.verdicts[*at] == Some(verdict);
         let last = self.verdicts.len() - 1;
@@ -61,7 +59,6 @@ impl Search {
 
     /// The commit to measure next: of those between the bounds of which nothing is known, the one that is
     /// nearest to the middle. None where the answer is there.
-    #[must_use]
     pub fn next(&self) -> Option<usize> {
         let (good, bad) = self.bounds();
         let open = (good + 1..bad).filter(|at| self.verdicts[*at].is_none());
@@ -69,7 +66,6 @@ impl Search {
     }
 
     /// The answer as far as it is known.
-    #[must_use]
     pub fn answer(&self) -> Answer {
         match self.bounds() {
             (good, bad) if bad == good + 1 => Answer::Commit(bad),
@@ -78,7 +74,6 @@ impl Search {
     }
 
     /// Steps that a search of so many commits takes at most where none is skipped.
-    #[must_use]
     pub fn steps_max(commits: usize) -> u32 {
         commits.max(1).next_power_of_two().ilog2()
     }

@@ -74,7 +74,6 @@ const FILE: &str = "bisect.json";
 
 impl State {
     /// Of a bisection that begins.
-    #[must_use]
     pub fn new(
         command: &str,
         started_at: &str,
@@ -121,13 +120,11 @@ impl State {
     }
 
     /// All of it.
-    #[must_use]
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
     /// The step of a kind.
-    #[must_use]
     pub fn step(&self, kind: Kind) -> Option<&Step> {
         self.steps.iter().find(|step| step.kind == kind)
     }

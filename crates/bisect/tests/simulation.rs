@@ -27,7 +27,6 @@ struct Machine {
     prng: Prng,
     /// The logarithm of each commit's throughput ÷ that of the good one.
     truth: Vec<f64>,
-    /// Restarts so far.
     restarts: usize,
 }
 

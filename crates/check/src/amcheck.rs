@@ -11,9 +11,6 @@ use crate::rows;
 
 /// Runs pg_amcheck on every server that the point has checked. The scope of a figure is a server,
 /// and empty for all of them together.
-///
-/// # Errors
-/// When it cannot run to its end.
 pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     let mut sum = None;
@@ -61,7 +58,7 @@ fn one(node: &SiteNode) -> Result<Vec<String>, Error> {
     let name = || node.name.clone();
     let mut arguments = vec!["--no-password", "--heapallindexed"];
     if !rows::is_standby(node)? {
-        // Neither the extension nor the locks can be had while a server is in recovery.
+        // A server in recovery can neither create the extension nor take the locks.
         arguments.extend(["--install-missing", "--parent-check"]);
     }
     // Making the extension must not wait for a standby that is gone.

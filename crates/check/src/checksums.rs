@@ -9,9 +9,6 @@ use crate::outcome::{Before, Outcome};
 
 /// Shuts down every server that the point has checked, and runs pg_checksums there. The scope of a
 /// figure is a server, and empty for all of them together.
-///
-/// # Errors
-/// When a server does not stop, or pg_checksums does not get to its end.
 pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     let mut sum = None;

@@ -43,10 +43,7 @@ use replica::Replica;
 use spent::{Phase, Spent};
 
 /// Explores the log of every disk that the point has explored. `origin_ns` is the machine's monotonic
-/// clock at moment zero, and `seed` decides which states are looked at.
-///
-/// # Errors
-/// When a log cannot be read, or a server cannot be made.
+/// clock at moment zero, and `seed` decides which states are recovered.
 pub fn check(
     site: &mut Site,
     before: &Before<'_>,

@@ -9,9 +9,6 @@ use crate::error::Error;
 use crate::outcome::{Before, Outcome};
 
 /// Judges the history. The scope of a figure is empty; of the age of reads also a workload.
-///
-/// # Errors
-/// When a history cannot be read, or is no history.
 pub fn check(_: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     let levels = before.point.checks.iter().filter_map(|check| match check {
         Check::History { level } => Some(*level),

@@ -17,9 +17,6 @@ use crate::rows::{self, Table};
 
 /// Before the load: every table of a ledger must be there, and hold nothing that this ledger knows
 /// nothing of.
-///
-/// # Errors
-/// What is missing or in the way, and what to do about it.
 pub fn prepare(point: &Point, site: &Site) -> Result<(), Error> {
     let keeps = |workload: &&Workload| workload.ledger.is_some();
     for workload in point.workloads.iter().filter(keeps) {
@@ -68,9 +65,6 @@ struct Checked {
 /// After the load: reads the ledger, and the rows from each server that the point has checked, by
 /// two ways. A server that has lost all its data has no row. The scope of a figure is a workload,
 /// and empty for all of them together.
-///
-/// # Errors
-/// When ledger or rows cannot be read.
 pub fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     let checked = check_all(site, before)?;
     let mut outcome = Outcome::default();
@@ -88,9 +82,6 @@ pub(crate) struct Kept {
 }
 
 /// The same of each workload that keeps a ledger, over all servers that the point has checked.
-///
-/// # Errors
-/// When ledger or rows cannot be read.
 pub(crate) fn kept(site: &Site, before: &Before<'_>) -> Result<BTreeMap<String, Kept>, Error> {
     let before = Before { exposed: &[], window: None, faults: &[], lost: &[], ..*before };
     let checked = check_all(site, &before)?;
@@ -130,9 +121,6 @@ fn check_all(site: &Site, before: &Before<'_>) -> Result<Checked, Error> {
 
 /// Findings in the rows of one server on a ledger: all workloads together, and whether a table could not
 /// be read.
-///
-/// # Errors
-/// When rows cannot be read for another reason than damage.
 pub(crate) fn of_node(
     site: &Site,
     node: &SiteNode,
@@ -197,7 +185,7 @@ fn pauses(point: &Point, ledger: &Ledger, window: Window) -> Vec<(String, u64)> 
     each.chain([pause("", ledger)]).collect()
 }
 
-/// A server that is looked at.
+/// A server whose rows are checked.
 #[derive(Clone, Copy)]
 struct Looked<'s> {
     node: &'s SiteNode,

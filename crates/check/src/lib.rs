@@ -1,11 +1,11 @@
-//! Checks after a trial: what the clients wrote against what is there, and what PostgreSQL's own
-//! tools say of it.
+//! Checks after a trial: they compare what the clients wrote with the rows that exist, and run
+//! PostgreSQL's own tools.
 //!
 //! A check is a function `(site, before) → Outcome` in a file of its own, and a row of `CHECKS`.
 //! It does nothing at a point that does not ask for it. [`prepare`] does what a check needs before
 //! the clients connect; [`all`] first mends what the timeline has broken, as far as checks need it.
 //!
-//! Limits: no load, no probes, no clock; what is known of the trial comes in as [`Before`].
+//! Limits: no load, no probes, no clock; [`Before`] has the facts of the trial.
 
 mod error;
 mod outcome;
@@ -51,9 +51,6 @@ const CHECKS: [Check; 7] = [
 ];
 
 /// Makes the checks of a point that look at its servers as the load has left them.
-///
-/// # Errors
-/// When a server cannot be made ready, or a check cannot be made.
 pub fn all(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     repair::repair(site, before)?;
     let mut all = Outcome::default();

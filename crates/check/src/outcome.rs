@@ -74,7 +74,6 @@ impl Outcome {
     }
 
     /// The figure of a metric and scope.
-    #[must_use]
     pub fn value(&self, metric: &Metric, scope: &str) -> Option<f64> {
         let is_it = |figure: &&Figure| figure.metric == metric && figure.scope == scope;
         self.figures.iter().find(is_it).map(|figure| figure.value)

@@ -37,9 +37,6 @@ pub(crate) fn is_standby(node: &SiteNode) -> Result<bool, Error> {
 
 /// Checks that a ledger can begin with this table: it has the columns, and no row that says that it
 /// is a transaction's.
-///
-/// # Errors
-/// What is wrong, and what to do about it.
 pub(crate) fn prepare(part: &TablePart<'_>) -> Result<(), Error> {
     let TablePart { node, table, .. } = part;
     let mut client = connect(part)?;

@@ -6,7 +6,6 @@ use script::{CommandKind, Names, Script};
 use spec::{Point, statement_label};
 
 /// Name of a statement, comments before it left out.
-#[must_use]
 pub fn label(statement: &str) -> String {
     let mut rest = statement.trim_start();
     loop {
@@ -29,7 +28,6 @@ pub type Statements = BTreeMap<String, u32>;
 pub(crate) const MAYBE: u32 = u32::MAX;
 
 /// The statements of each of a point's scripts.
-#[must_use]
 pub fn scripts(point: &Point) -> Vec<Statements> {
     let scripts = point.workloads.iter().flat_map(|workload| &workload.scripts);
     scripts.filter(|script| script.weight > 0).map(statements).collect()

@@ -13,7 +13,6 @@ pub struct Watched {
 
 impl Watched {
     /// Begins to watch.
-    #[must_use]
     pub fn begin(sides: [&dyn Ground; 2]) -> Watched {
         Watched {
             lines: sides.map(|ground| crashes(&ground.logs()).len()),
@@ -22,7 +21,6 @@ impl Watched {
     }
 
     /// The crashes since then, in sentences; none as a rule.
-    #[must_use]
     pub fn end(&self, sides: [&dyn Ground; 2]) -> Vec<String> {
         let mut all = Vec::new();
         for (index, ground) in sides.into_iter().enumerate() {

@@ -28,7 +28,6 @@ pub(crate) fn segment_s(max_s: f64, octet_s: f64, between_s: f64) -> f64 {
 
 /// The time that a contest of at most `max_time` takes until its ratio has an interval, in seconds, where
 /// blocks have this length and `before_s` passes before each segment, warming up left out.
-#[must_use]
 pub fn interval_s(max_time: Duration, block_ms: Option<u64>, before_s: f64) -> f64 {
     let octet_s = CYCLE as f64 * block_ms.unwrap_or(BLOCK_MS) as f64 / 1e3;
     let between_s = before_s + WARM_MS as f64 / 1e3;

@@ -40,9 +40,6 @@ const DUE: &str = "
 /// Vacuums the tables in which autovacuum would soon have work, of one schema or of all, and writes a
 /// checkpoint. Settings of the server do not slow the vacuum down. A role that may not write a checkpoint
 /// writes none.
-///
-/// # Errors
-/// The statement that failed, and the server's words.
 pub fn tidy(
     client: &mut Client,
     schema: Option<&str>,

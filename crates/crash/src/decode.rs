@@ -11,13 +11,10 @@ use crate::log::{BLOCK_BYTES, Content, Entry, Log, Piece, SECTOR_BYTES, SECTORS,
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Damaged {
-    /// The system's error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It does not begin as a log does.
     #[error("it is no log of a disk, or one of another version of pgrig")]
     NoLog,
-    /// Something in it cannot be.
     #[error("request {request} of the log cannot be: {why}")]
     Entry {
         /// Its number, from 0.
@@ -29,9 +26,6 @@ pub enum Damaged {
 impl Log {
     /// Reads a log to its end; the content of each piece goes to `contents`, once. A last request that
     /// is cut off, as the death of the disk's process leaves it, is dropped.
-    ///
-    /// # Errors
-    /// What cannot be in a log; the system's.
     pub fn read(source: &mut dyn Read, contents: &mut dyn Write) -> Result<Log, Damaged> {
         let mut header = vec![0; HEADER.len()];
         match source.read_exact(&mut header) {
@@ -56,9 +50,6 @@ impl Log {
 
     /// Reads the log of another disk of the same machine as well; its contents follow those that are in
     /// `contents` already.
-    ///
-    /// # Errors
-    /// As of [`Log::read`].
     pub fn read_another(
         &mut self,
         source: &mut dyn Read,

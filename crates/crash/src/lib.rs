@@ -1,7 +1,7 @@
 //! The states that a disk can be in after a power cut, from the log of its writes and flushes.
 //!
-//! Reading order: [`Encoder`] makes the log while a disk runs, [`Log`] is what it says,
-//! [`State`] is one thing that a cut could have left, [`Cursor`] assembles its content as an
+//! Reading order: [`Encoder`] writes the log while a disk runs, [`Log`] is its content,
+//! [`State`] is one state that a cut could have left, [`Cursor`] assembles its content as an
 //! [`Overlay`] of the image from before the log, [`plan()`] chooses states that differ, so that every
 //! [`Kind`] of write is lost, kept and torn, and [`reduce()`] finds the smallest loss that still fails.
 //!

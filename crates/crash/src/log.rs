@@ -80,7 +80,6 @@ pub struct Content {
 
 impl Entry {
     /// The pieces of a write; none of a flush.
-    #[must_use]
     pub fn pieces(&self) -> &[Piece] {
         match &self.what {
             What::Write(pieces) => pieces,
@@ -89,13 +88,11 @@ impl Entry {
     }
 
     /// True if it is a flush.
-    #[must_use]
     pub fn is_flush(&self) -> bool {
         self.what == What::Flush
     }
 
     /// The sectors that it writes.
-    #[must_use]
     pub fn sectors(&self) -> u32 {
         self.pieces().iter().map(|piece| u32::from(piece.sectors)).sum()
     }
@@ -131,13 +128,11 @@ impl Log {
     }
 
     /// Its writes.
-    #[must_use]
     pub fn writes(&self) -> usize {
         self.entries.iter().filter(|entry| !entry.is_flush()).count()
     }
 
     /// Its flushes.
-    #[must_use]
     pub fn flushes(&self) -> usize {
         self.entries.len() - self.writes()
     }

@@ -125,7 +125,6 @@ impl Kind {
     ];
 
     /// In words.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Kind::Wal => "WAL page",
@@ -151,7 +150,6 @@ impl Kind {
 
 impl FileKind {
     /// Of a file of a data directory, by its path there; a relation's kind is the catalog's to say.
-    #[must_use]
     pub fn of_path(path: &str) -> FileKind {
         let name = path.rsplit('/').next().unwrap_or(path);
         match path {
@@ -167,14 +165,13 @@ impl FileKind {
 
 /// A place on a disk.
 #[derive(Debug, Clone, Copy)]
-struct Place<'m> {
+struct FileOffset<'m> {
     file: &'m MappedFile,
     logical: u64,
 }
 
 impl Map {
     /// The kinds of each request of a log; a flush has none.
-    #[must_use]
     pub fn kinds(&self, log: &Log) -> Vec<Vec<Kind>> {
         let index = self.index();
         // The segment that each page of the WAL was in when it was written last.
@@ -199,7 +196,7 @@ impl Map {
     ) {
         let head = log.contents[piece.content as usize].head;
         let is_new = !self.old_blocks.contains(&piece.block);
-        let Some(Place { file, logical }) = self.place(index, piece.block) else {
+        let Some(FileOffset { file, logical }) = self.place(index, piece.block) else {
             kinds.insert(match self.journal.iter().any(|range| range.contains(&piece.block)) {
                 true if head[..8] == JOURNAL_COMMIT => Kind::JournalCommit,
                 true => Kind::Journal,
@@ -238,7 +235,6 @@ impl Map {
     }
 
     /// Describes a sector of a write in words.
-    #[must_use]
     pub fn words(&self, log: &Log, write: usize, sectors: &std::ops::Range<u32>) -> String {
         let index = self.index();
         let pieces = log.entries.get(write).map_or(&[][..], |entry| entry.pieces());
@@ -278,7 +274,7 @@ impl Map {
         head: [u8; 16],
         is_first: bool,
     ) -> Option<String> {
-        let Some(Place { file, logical }) = self.place(index, piece.block) else {
+        let Some(FileOffset { file, logical }) = self.place(index, piece.block) else {
             let is_journal = self.journal.iter().any(|range| range.contains(&piece.block));
             return Some(match is_journal {
                 true if head[..8] == JOURNAL_COMMIT => {
@@ -321,10 +317,10 @@ impl Map {
         index
     }
 
-    fn place(&self, index: &BTreeMap<u64, Extent>, block: u64) -> Option<Place<'_>> {
+    fn place(&self, index: &BTreeMap<u64, Extent>, block: u64) -> Option<FileOffset<'_>> {
         let extent = index.get(&block)?;
         let logical = extent.logical + block * BLOCK_BYTES - extent.physical;
-        Some(Place { file: self.files.get(extent.file)?, logical })
+        Some(FileOffset { file: self.files.get(extent.file)?, logical })
     }
 }
 

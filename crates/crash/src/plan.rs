@@ -68,7 +68,6 @@ impl Way {
     }
 
     /// In words.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Way::Flushed => "right after a flush",
@@ -106,7 +105,6 @@ pub struct Plan {
 
 impl Plan {
     /// Number of states about each kind of write, in each way.
-    #[must_use]
     pub fn coverage(&self) -> BTreeMap<Kind, BTreeMap<Way, usize>> {
         let mut coverage: BTreeMap<Kind, BTreeMap<Way, usize>> = BTreeMap::new();
         for planned in &self.states {
@@ -118,7 +116,6 @@ impl Plan {
 
 /// Chooses states. `kinds` are those of each request. There may be fewer than were asked for where the
 /// log does not have more.
-#[must_use]
 pub fn plan(log: &Log, kinds: &[Vec<Kind>], request: &Request) -> Plan {
     let mut writes: BTreeMap<Kind, Vec<usize>> = BTreeMap::new();
     for (number, kinds) in kinds.iter().enumerate() {

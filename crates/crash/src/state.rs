@@ -38,7 +38,6 @@ pub enum Flushes {
 
 impl Flushes {
     /// The writes that nothing has made durable when the disks have taken the requests before `cut`.
-    #[must_use]
     pub fn pending(self, log: &Log, cut: usize) -> Vec<usize> {
         let durable = self.durable(log, cut);
         let first = durable.iter().take(log.disks).min().copied().unwrap_or(0);
@@ -94,7 +93,6 @@ impl Overlay {
 
     /// A number that is the same for overlays of the same content, and differs for others but by an
     /// accident of one in 2⁶⁴.
-    #[must_use]
     pub fn fingerprint(&self) -> u64 {
         self.print
     }
@@ -138,7 +136,6 @@ pub struct Cursor<'l> {
 
 impl<'l> Cursor<'l> {
     /// At the beginning of a log.
-    #[must_use]
     pub fn new(log: &'l Log, flushes: Flushes) -> Cursor<'l> {
         Cursor { log, flushes, durable: Overlay::default(), next: [0; DISKS_MAX] }
     }

@@ -126,7 +126,6 @@ pub struct Cut {
 
 impl Cut {
     /// The cost of this one and of another one in the same moment.
-    #[must_use]
     pub fn and(self, other: Cut) -> Cut {
         Cut {
             unflushed_bytes: self.unflushed_bytes + other.unflushed_bytes,

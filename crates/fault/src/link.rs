@@ -29,9 +29,6 @@ pub use terms::Direction;
 /// Does what the arguments after the subcommand say: `relay LISTEN TO SOCKETS`, `echo LISTEN`, or
 /// `ping TO COUNT TIMEOUT_MS`, which writes [`RoundTrips`] to `output`. The first two serve until
 /// they are killed.
-///
-/// # Errors
-/// What could not be done, and why.
 pub fn serve(arguments: &[String], output: &mut dyn Write) -> Result<(), String> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let address = |text: &str| text.parse::<Address>();

@@ -7,90 +7,37 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
-    /// There is no connection.
     #[error("connecting to {place}: {why}")]
-    Connect {
-        /// Address of the server.
-        place: String,
-        /// The error of the server, the network or the client library.
-        why: String,
-    },
-    /// The server refused something, or the connection is lost.
+    Connect { place: String, why: String },
     #[error("{doing}: {why}")]
-    Server {
-        /// The action that failed.
-        doing: &'static str,
-        /// The error of the server or the client library.
-        why: String,
-    },
-    /// Nothing came within the time that the guard waits.
+    Server { doing: &'static str, why: String },
     #[error("{doing}: no answer within {seconds} s")]
-    Silence {
-        /// The action that failed.
-        doing: &'static str,
-        /// Seconds for which the answer was awaited.
-        seconds: u64,
-    },
-    /// A file cannot be read or written.
+    Silence { doing: &'static str, seconds: u64 },
     #[error("{doing} {}: {source}", path.display())]
-    File {
-        /// The action that failed.
-        doing: &'static str,
-        /// The file or directory.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// A file does not hold what it should.
+    File { doing: &'static str, path: PathBuf, source: io::Error },
     #[error("reading {}: {why}", path.display())]
     Content { path: PathBuf, why: String },
-    /// The state directory is used by another guard.
     #[error("another guard uses the state directory {}", path.display())]
     StateInUse { path: PathBuf },
-    /// Others could put their own files into the state directory.
     #[error("the state directory {} {why}", path.display())]
     NotPrivate { path: PathBuf, why: String },
-    /// The state directory tells of another cluster.
     #[error(
         "{} is the state of another cluster: its system identifier is {theirs}, the server's is \
          {ours}", path.display()
     )]
-    OtherCluster {
-        path: PathBuf,
-        /// The system identifier in the state.
-        theirs: String,
-        ours: String,
-    },
-    /// The server is watched already.
+    OtherCluster { path: PathBuf, theirs: String, ours: String },
     #[error("another guard is in charge of this server: {who}")]
-    SecondGuard {
-        /// Its backend, and from where it is connected.
-        who: String,
-    },
-    /// Something that promotes standbys by itself is in charge of the server.
+    SecondGuard { who: String },
     #[error("{manager} is in charge of this server: {evidence}")]
     Managed { manager: &'static str, evidence: String },
-    /// `ALTER SYSTEM` would have no effect.
     #[error("synchronous_standby_names comes from the server's command line")]
     CommandLine,
-    /// `ALTER SYSTEM` is not allowed to anybody.
     #[error("allow_alter_system is off on this server")]
     AlterSystemOff,
-    /// The server is too old.
     #[error("the server is PostgreSQL {version}; the guard needs 10 or later")]
-    Version {
-        /// As it calls itself.
-        version: String,
-    },
-    /// The role lacks rights.
+    Version { version: String },
     #[error("role {role} lacks rights: {missing}")]
-    Rights {
-        role: String,
-        /// The missing rights, in words.
-        missing: String,
-        /// Statements for a superuser to run.
-        grants: Vec<String>,
-    },
+    Rights { role: String, missing: String, grants: Vec<String> },
 }
 
 impl Error {

@@ -49,7 +49,6 @@ pub enum Event {
 impl Event {
     /// True if it changes which standbys commits wait for or what is exposed, or if the guard could not
     /// change that.
-    #[must_use]
     pub fn is_change(&self) -> bool {
         matches!(
             self,
@@ -61,7 +60,6 @@ impl Event {
     }
 
     /// The word that stands for its kind in JSON.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Event::Guarding { .. } => "guarding",

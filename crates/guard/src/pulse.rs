@@ -45,7 +45,6 @@ pub struct PrimaryPulse<'a> {
 
 impl<'a> Pulse<'a> {
     /// The window that is open.
-    #[must_use]
     pub fn open_window(&self) -> Option<&'a Window> {
         self.windows.last().filter(|window| window.closed.is_none())
     }

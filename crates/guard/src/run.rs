@@ -40,9 +40,6 @@ pub struct Options {
 
 /// Guards until `stop`. The setting is left as it is then: to restore it without standbys would make
 /// commits hang, and the next guard goes on from there.
-///
-/// # Errors
-/// Whatever keeps it from beginning; later, only what another connection does not help against.
 pub fn run(options: &Options, stop: &Control, observer: &mut dyn Observer) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| Error::File {

@@ -50,9 +50,6 @@ impl GuardState {
 }
 
 /// Reads the state of a directory; there need not be one.
-///
-/// # Errors
-/// The file system's; a file that is not one of these.
 pub fn load(directory: &Path) -> Result<Option<GuardState>, Error> {
     Directory::there(directory)?.map_or(Ok(None), |directory| read(&directory))
 }

@@ -77,9 +77,6 @@ pub struct SeenStandby {
 }
 
 /// Reads the state directory, and looks at the server.
-///
-/// # Errors
-/// A state that cannot be read. A server that does not answer is part of the status.
 pub fn status(server: &server::Conninfo, directory: Option<&Path>) -> Result<Status, Error> {
     let (state, windows) = match directory {
         None => (None, Vec::new()),

@@ -91,7 +91,6 @@ impl Cycle {
 
 impl Anomaly {
     /// The meaning in a few words.
-    #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
             Anomaly::G1a => "a value of an aborted transaction was read",

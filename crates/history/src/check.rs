@@ -65,7 +65,6 @@ impl Findings {
     }
 
     /// Judges whether the history may come from a database that provides a level.
-    #[must_use]
     pub fn judge(&self, level: Level) -> Judgement {
         let is_missing = self.faults.iter().any(|fault| match fault.what {
             Wrong::CutOff => false,
@@ -80,13 +79,11 @@ impl Findings {
     }
 
     /// The number of an anomaly.
-    #[must_use]
     pub fn count(&self, anomaly: Anomaly) -> u64 {
         self.anomalies.get(&anomaly).copied().unwrap_or(0)
     }
 
     /// The number of cycles of one kind, whatever order they need.
-    #[must_use]
     pub fn cycles(&self, cycle: Cycle) -> u64 {
         [Order::Data, Order::Process, Order::Realtime]
             .map(|order| self.count(Anomaly::Cycle(cycle, order)))
@@ -96,7 +93,6 @@ impl Findings {
 }
 
 /// Judges a history: the time that this takes grows with its length.
-#[must_use]
 pub fn check(history: &History) -> Findings {
     let mut evidence = Evidence::default();
     let mut findings = Findings { counted: counted(history), ..Findings::default() };

@@ -34,7 +34,6 @@ pub(crate) struct FoundKind {
     seen: HashSet<Vec<u32>>,
 }
 
-/// Transactions as nodes.
 pub(crate) struct Dependencies {
     pub(crate) graph: Graph<Arc>,
     edges: usize,

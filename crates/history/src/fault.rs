@@ -36,7 +36,6 @@ pub enum Wrong {
 
 impl Wrong {
     /// The part that is not judged because of it; none if the judgement is complete.
-    #[must_use]
     pub fn unjudged(&self) -> Option<&'static str> {
         match self {
             Wrong::CutOff => None,

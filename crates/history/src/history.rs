@@ -66,45 +66,22 @@ pub type Key = u32;
 
 /// One operation of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Operation {
     /// Append an element to a list.
-    Append {
-        /// The list.
-        key: Key,
-        /// The element.
-        value: i64,
-    },
+    Append { key: Key, value: i64 },
     /// Read a list.
-    ReadList {
-        /// The list.
-        key: Key,
-        /// Its elements.
-        list: List,
-    },
+    ReadList { key: Key, list: List },
     /// Write a register.
-    Write {
-        /// The register.
-        key: Key,
-        /// Its new value.
-        value: i64,
-    },
+    Write { key: Key, value: i64 },
     /// Read a register.
-    Read {
-        /// The register.
-        key: Key,
-        /// Its value.
-        value: i64,
-    },
+    Read { key: Key, value: i64 },
     /// Read a register that has no value.
-    ReadNothing {
-        /// The register.
-        key: Key,
-    },
+    ReadNothing { key: Key },
     /// Read the balances of all accounts at once.
     ReadAccounts {
         /// The sum that all transfers keep.
         total: i64,
-        /// The balances.
         balances: List,
     },
 }
@@ -118,13 +95,11 @@ pub struct List {
 
 impl List {
     /// The number of its elements.
-    #[must_use]
     pub fn len(self) -> usize {
         self.length as usize
     }
 
     /// True if it has none.
-    #[must_use]
     pub fn is_empty(self) -> bool {
         self.length == 0
     }
@@ -160,74 +135,62 @@ pub struct TooLong(pub(crate) &'static str);
 
 impl History {
     /// The workloads.
-    #[must_use]
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
     /// The connections.
-    #[must_use]
     pub fn sessions(&self) -> &[Session] {
         &self.sessions
     }
 
     /// The transactions.
-    #[must_use]
     pub fn transactions(&self) -> &[Transaction] {
         &self.transactions
     }
 
     /// Faults of the files that it was read from.
-    #[must_use]
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
 
     /// All operations, those of each transaction side by side.
-    #[must_use]
     pub(crate) fn all_operations(&self) -> &[Operation] {
         &self.operations
     }
 
     /// The operations of a transaction.
-    #[must_use]
     pub fn operations(&self, transaction: &Transaction) -> &[Operation] {
         let first = transaction.first as usize;
         &self.operations[first..first + transaction.operations as usize]
     }
 
     /// Elements that were read.
-    #[must_use]
     pub fn elements(&self, list: List) -> &[i64] {
         &self.elements[list.start as usize..][..list.length as usize]
     }
 
     /// The kind of a key, and its name in the database.
-    #[must_use]
     pub fn key(&self, key: Key) -> (Kind, i64) {
         self.keys[key as usize]
     }
 
     /// The number of keys.
-    #[must_use]
     pub fn keys(&self) -> usize {
         self.keys.len()
     }
 
     /// The session of a transaction.
-    #[must_use]
     pub fn session(&self, transaction: &Transaction) -> &Session {
         &self.sessions[transaction.session as usize]
     }
 
     /// The workload of a transaction.
-    #[must_use]
     pub fn group(&self, transaction: &Transaction) -> &Group {
         &self.groups[self.session(transaction).group as usize]
     }
 
     /// The names of the files.
-    #[must_use]
     pub fn files(&self) -> &[String] {
         &self.files
     }
@@ -239,7 +202,6 @@ impl History {
     }
 
     /// The file and the line that tell of the beginning of a transaction.
-    #[must_use]
     pub fn place(&self, transaction: &Transaction) -> (&str, u64) {
         let file = self.files.get(self.session(transaction).file as usize);
         (file.map_or("", String::as_str), u64::from(transaction.line))
@@ -301,7 +263,6 @@ impl History {
 
 impl Operation {
     /// The key, where it has one.
-    #[must_use]
     pub fn key(&self) -> Option<Key> {
         match *self {
             Operation::Append { key, .. }

@@ -28,13 +28,11 @@ impl Level {
     ];
 
     /// True if a history at this level must not show it.
-    #[must_use]
     pub fn forbids(self, anomaly: Anomaly) -> bool {
         self >= Level::weakest_that_forbids(anomaly)
     }
 
     /// The weakest level that forbids it.
-    #[must_use]
     pub fn weakest_that_forbids(anomaly: Anomaly) -> Level {
         match anomaly {
             Anomaly::G1a

@@ -3,8 +3,8 @@
 //! Clients note what they wrote and what they read. From that alone [`check`] infers which transaction
 //! must have come before which: it wrote a version before the other one (ww), the other one read what
 //! it wrote (wr), it read what the other one overwrote (rw). A cycle of such dependencies has no order
-//! in which the transactions can have run one by one; what dependencies it is made of names the
-//! anomaly, and the isolation level that forbids it. After A. Adya ("Weak Consistency", 1999), A. Cerone
+//! in which the transactions can have run one by one; the kinds of its dependencies name the anomaly
+//! and the isolation level that forbids it. After A. Adya ("Weak Consistency", 1999), A. Cerone
 //! and A. Gotsman ("Analysing Snapshot Isolation", 2018) and K. Kingsbury and P. Alvaro ("Elle", 2020).
 //!
 //! Reading order: [`History`] holds transactions, [`file`] reads and writes them, [`check`] judges them

@@ -6,7 +6,7 @@
 use crate::History;
 use crate::lists::ListVersions;
 
-/// Appends that are looked at for one read: the count of what it lacks goes no further.
+/// Appends that are checked for one read: the count of missing ones goes no further.
 const LOOKED_AT_MAX: usize = 4_096;
 
 /// Appends side by side that were not acknowledged yet, behind which none is expected that was.
@@ -24,25 +24,21 @@ pub struct Staleness {
 
 impl Staleness {
     /// The number of reads.
-    #[must_use]
     pub fn reads(&self) -> usize {
         self.ages_ns.len()
     }
 
     /// The number of reads that lacked an acknowledged transaction.
-    #[must_use]
     pub fn stale(&self) -> usize {
         self.lacking.iter().filter(|count| **count > 0).count()
     }
 
     /// The age that so large a share of the reads do not exceed, in nanoseconds. None without reads.
-    #[must_use]
     pub fn age_ns(&self, share: f64) -> Option<u64> {
         quantile(&self.ages_ns, share)
     }
 
     /// The number of transactions that so large a share of the reads do not lack more of.
-    #[must_use]
     pub fn lacking(&self, share: f64) -> Option<u32> {
         quantile(&self.lacking, share)
     }

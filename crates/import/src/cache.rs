@@ -52,19 +52,16 @@ impl Cache {
     }
 
     /// Directory of programs that were built from commits.
-    #[must_use]
     pub fn builds(&self) -> PathBuf {
         self.directory.with_file_name("builds")
     }
 
     /// Its directory.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// One in this directory, which its first use makes.
-    #[must_use]
     pub fn at(directory: PathBuf) -> Cache {
         Cache { directory }
     }

@@ -7,66 +7,36 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
-    /// A file that cannot be read.
     #[error("reading {}: {source}", .path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// A file that is no script and no dump.
     #[error("{name} cannot be loaded: {why}")]
-    Unfit {
-        name: String,
-        /// The kind of file that it is.
-        why: &'static str,
-        /// The advice on what to do next.
-        hint: &'static str,
-    },
-    /// A directory of which the servers' user may not read something.
+    Unfit { name: String, why: &'static str, hint: &'static str },
     #[error("{name} cannot be loaded: the servers' user may not read it")]
     Closed { name: String },
-    /// A dump of a newer PostgreSQL.
     #[error("{name} was dumped from PostgreSQL {dumped}, and the server is {server}")]
-    Newer {
-        name: String,
-        /// The version that it was dumped from.
-        dumped: String,
-        /// The version of the server that it is for.
-        server: String,
-    },
-    /// An archive that this pg_restore cannot read.
+    Newer { name: String, dumped: String, server: String },
     #[error("{name} cannot be read by pg_restore {version}: {why}")]
-    Archive {
-        name: String,
-        /// The version of pg_restore.
-        version: String,
-        why: String,
-    },
-    /// A part that the installation lacks, or the lab's error.
+    Archive { name: String, version: String, why: String },
     #[error("{name}: {source}")]
     Part { name: String, source: lab::Error },
-    /// A server that could not be started, stopped or copied.
     #[error(transparent)]
     Lab(#[from] lab::Error),
-    /// psql or pg_restore could not be run.
     #[error("running {program}: {source}")]
     Program { program: &'static str, source: io::Error },
-    /// psql or pg_restore stopped at an error.
     #[error("{why}")]
     Failed {
         /// In its words, which begin with file and line of a script.
         why: String,
-        /// The advice on what to do next.
         hint: String,
     },
-    /// The user has interrupted it.
     #[error("interrupted while loading the data")]
     Interrupted,
-    /// The directory of built data.
     #[error("{doing} {}: {source}", .path.display())]
     Cache { doing: &'static str, path: PathBuf, source: io::Error },
 }
 
 impl Error {
     /// Says what to do next.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Error::Unfit { hint, .. } => (*hint).to_owned(),

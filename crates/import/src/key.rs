@@ -18,7 +18,6 @@ const FORMAT: &str = concat!("pgrig ", env!("CARGO_PKG_VERSION"), " data 1");
 
 impl Key {
     /// Data of a server of this installation. One that was built anew has another key.
-    #[must_use]
     pub fn new(installation: &Installation) -> Key {
         let program = installation.program("postgres");
         let mut key = Key(Sha256::new());
@@ -43,7 +42,6 @@ impl Key {
     }
 
     /// The name of its directory.
-    #[must_use]
     pub fn name(&self) -> String {
         let digest = self.0.clone().finalize();
         digest.iter().take(16).fold(String::new(), |mut name, byte| {

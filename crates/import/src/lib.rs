@@ -1,7 +1,7 @@
-//! A user's data: what a file of data is, how it comes into a server, and where built data are kept.
+//! A user's data: reading a file of data, loading it into a server, and keeping built data.
 //!
-//! [`Source::look`] reads a file before anything is built, [`Source::fits`] holds it to an
-//! installation, and [`Source::load`] has psql or pg_restore of that installation load it. A
+//! [`Source::look`] reads a file before anything is built, [`Source::fits`] compares it with
+//! an installation, and [`Source::load`] has psql or pg_restore of that installation load it. A
 //! [`Cache`] keeps the data directory that came out of it, under a [`Key`] of everything that it was
 //! made from.
 //!

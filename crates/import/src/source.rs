@@ -42,7 +42,7 @@ pub struct Values<'a> {
     pub seed: Option<f64>,
 }
 
-/// So much of a script is looked at: pg_dump creates extensions before tables.
+/// Bytes of a script that are searched: pg_dump creates extensions before tables.
 const LOOKED_BYTES: u64 = 1 << 20;
 
 /// Beginnings of files that are something else, and what to do with them.
@@ -55,9 +55,6 @@ const OTHERS: [(&[u8], &str, &str); 4] = [
 
 impl Source {
     /// Looks at a script, or at a dump in pg_dump's custom, tar or directory format.
-    ///
-    /// # Errors
-    /// [`Error::Read`]; [`Error::Unfit`] for a file that is none of these.
     pub fn look(path: &Path) -> Result<Source, Error> {
         let name = path.display().to_string();
         let read = |source| Error::Read { path: path.to_owned(), source };
@@ -120,21 +117,16 @@ impl Source {
     }
 
     /// True if psql runs it.
-    #[must_use]
     pub fn is_script(&self) -> bool {
         self.archive().is_none()
     }
 
     /// As messages call it.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Makes sure that this installation can load it.
-    ///
-    /// # Errors
-    /// [`Error::Part`] for a missing program or extension; [`Error::Newer`]; [`Error::Archive`].
     pub fn fits(&self, installation: &Installation) -> Result<(), Error> {
         let part = |source| Error::Part { name: self.name.clone(), source };
         installation.require_program(self.program()).map_err(part)?;

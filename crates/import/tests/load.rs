@@ -51,7 +51,7 @@ fn scripts_and_dumps_are_loaded_kept_and_taken_again() {
     let desk = tempfile::tempdir().expect("a directory");
     let at = |name: &str| desk.path().join(name);
     fs::write(at("script.sql"), SCRIPT).expect("a file");
-    let look = |name: &str| Source::look(&at(name)).expect("it is looked at");
+    let look = |name: &str| Source::look(&at(name)).expect("it can be read");
 
     let seeded = Values { seed: Some(0.5), ..Values::default() };
     load(&node, &look("script.sql"), seeded).expect("loaded");

@@ -29,33 +29,15 @@ pub use streaming::{Behind, NotStreaming};
 #[non_exhaustive]
 #[allow(missing_docs)]
 pub enum Error {
-    /// No installation of PostgreSQL anywhere.
     #[error("no PostgreSQL server found; looked in {}", list(.searched))]
-    NoPostgres {
-        /// The folders that were looked into.
-        searched: Vec<PathBuf>,
-    },
+    NoPostgres { searched: Vec<PathBuf> },
     /// A folder that was named, or that is half of an installation.
     #[error("{} holds no usable PostgreSQL: {why}", .bin.display())]
     BadInstallation { bin: PathBuf, why: String },
-    /// A version that the rig does not know how to drive.
     #[error("PostgreSQL {version} in {} is too old", .bin.display())]
-    TooOld {
-        /// The folder of its programs.
-        bin: PathBuf,
-        version: Version,
-    },
-    /// An extension or module that is not installed.
+    TooOld { bin: PathBuf, version: Version },
     #[error("{name} is not installed for PostgreSQL {version} ({} is missing)", .looked.display())]
-    MissingPart {
-        /// The extension's or library's name.
-        name: String,
-        /// The version that it is missing for.
-        version: Version,
-        /// The file that would be there.
-        looked: PathBuf,
-    },
-    /// No PgBouncer anywhere, or none of the version that is wanted.
+    MissingPart { name: String, version: Version, looked: PathBuf },
     #[error(
         "no PgBouncer{} found; looked in {}",
         .version.as_ref().map_or(String::new(), |version| format!(" {version}")),
@@ -64,41 +46,23 @@ pub enum Error {
     NoPgBouncer {
         /// The version that is wanted, if not any.
         version: Option<String>,
-        /// The folders that were looked into.
         searched: Vec<PathBuf>,
     },
-    /// A PgBouncer that was named.
     #[error("{} is not PgBouncer: {why}", .program.display())]
-    BadPgBouncer {
-        /// The program that was named.
-        program: PathBuf,
-        why: String,
-    },
-    /// A step on the file system.
+    BadPgBouncer { program: PathBuf, why: String },
     #[error("{doing} {}: {source}", .path.display())]
     File {
         /// The step, as in "making the directory".
         doing: &'static str,
-        /// The file or directory.
         path: PathBuf,
         source: io::Error,
     },
-    /// The directory that was given for a lab cannot be one.
     #[error("{} cannot hold a lab: {why}", .directory.display())]
     Directory { directory: PathBuf, why: String },
-    /// The servers' user cannot come to a directory.
     #[error("{} cannot hold a lab: its servers may not enter {}", .directory.display(), .closed.display())]
-    Closed {
-        directory: PathBuf,
-        /// The user that its servers run as.
-        uid: u32,
-        /// The part of its path that this user may not enter.
-        closed: PathBuf,
-    },
-    /// A power cut has taken all data of a node.
+    Closed { directory: PathBuf, uid: u32, closed: PathBuf },
     #[error("node {node} has lost all its data: {why}")]
     DataLost { node: String, why: String },
-    /// The kernel's limit on the path of a Unix socket.
     #[error(
         "the path of the Unix socket {} would have {length} bytes; \
          the kernel allows {SOCKET_PATH_BYTES_MAX}", .socket.display()
@@ -108,43 +72,33 @@ pub enum Error {
         /// Its path's length in bytes.
         length: usize,
     },
-    /// PostgreSQL refuses root, and there is no other user.
     #[error("PostgreSQL refuses to run as root, and neither user postgres nor nobody exists")]
     NoServerUser,
-    /// Not even a keeper could be started, or the isolation asked for is not allowed here.
     #[error("no isolation for the lab's processes: {}", .reasons.join("; "))]
     Isolation {
         /// Each way that was tried, and why it failed.
         reasons: Vec<String>,
     },
-    /// The init could not do what it was asked.
     #[error("{doing} of {node}: {source}")]
     Process {
         /// The step, as in "stopping all processes".
         doing: &'static str,
-        /// The node or program.
         node: String,
         source: io::Error,
     },
-    /// A program could not even be executed.
     #[error("running {} in {}: {source}", .program.display(), .directory.display())]
     Execute {
         program: PathBuf,
-        /// The directory in which it was to run.
         directory: PathBuf,
-        /// The user that it was to run as.
         uid: u32,
         /// The part of either path that this user may not enter, if that is the reason.
         closed: Option<PathBuf>,
         source: io::Error,
     },
-    /// A node's name that cannot be a directory's.
     #[error("{name:?} is not a node's name (letters, digits, - and _, at most 40)")]
     NodeName { name: String },
-    /// A name twice.
     #[error("there is a node {name} already")]
     NodeExists { name: String },
-    /// A verb that the node's state does not allow.
     #[error("{doing} node {node}: it {state}")]
     State {
         /// The verb, as in "starting".
@@ -153,39 +107,19 @@ pub enum Error {
         /// The state, as in "is running".
         state: &'static str,
     },
-    /// Only root makes networks.
     #[error("making a network namespace for node {node}: only root may")]
     NetworkNeedsRoot { node: String },
-    /// A station has no process of that name.
     #[error("{node} has no process {process}; it has {}", .known.join(", "))]
-    NoProcess {
-        node: String,
-        /// The name that was given.
-        process: String,
-        /// The processes that it has.
-        known: Vec<String>,
-    },
-    /// Packages that cannot be had.
+    NoProcess { node: String, process: String, known: Vec<String> },
     #[error("fetching the packages {names}: {said}")]
-    Packages {
-        names: String,
-        /// The last words of the program that failed.
-        said: String,
-    },
-    /// Loopback is another one in each network, and so are all other addresses.
+    Packages { names: String, said: String },
     #[error(
         "node {node} cannot listen on loopback or another address of this machine in a network of \
          its own: no client could reach it"
     )]
     NetworkAndLoopback { node: String },
-    /// A program that sets up networks.
     #[error("there is no program {name}")]
-    MissingTool {
-        name: &'static str,
-        /// The package that it is in.
-        package: &'static str,
-    },
-    /// A link did not do what it was told.
+    MissingTool { name: &'static str, package: &'static str },
     #[error("{doing} link {link}: {why}")]
     Link {
         /// The verb, as in "cutting".
@@ -193,89 +127,38 @@ pub enum Error {
         link: String,
         why: String,
     },
-    /// A setting that cannot be made.
     #[error("configuring node {node}: {name} {why}")]
     Setting { node: String, name: String, why: SettingFault },
-    /// A setting that a server does not take.
     #[error(transparent)]
     RefusedSetting(RefusedSetting),
-    /// initdb failed.
     #[error("initialising node {node}: initdb {exit}{}", tail(.output))]
-    Initdb {
-        node: String,
-        exit: Exit,
-        /// The end of what it said.
-        output: String,
-    },
-    /// pg_basebackup failed.
+    Initdb { node: String, exit: Exit, output: String },
     #[error("backing up node {primary} to {node}: pg_basebackup {exit}{}", tail(.output))]
-    Backup {
-        /// The standby to be.
-        node: String,
-        /// The node that was backed up.
-        primary: String,
-        exit: Exit,
-        /// The end of what it said.
-        output: String,
-    },
-    /// A server whose data could not be made those of a standby.
+    Backup { node: String, primary: String, exit: Exit, output: String },
     #[error("making node {node} a standby of {primary}: pg_rewind {exit}{}", tail(.output))]
-    Rewind {
-        /// The standby to be.
-        node: String,
-        /// The server that it was to follow.
-        primary: String,
-        exit: Exit,
-        /// The end of what it said.
-        output: String,
-    },
-    /// pg_checksums did not get to its end.
+    Rewind { node: String, primary: String, exit: Exit, output: String },
     #[error("checking the checksums of node {node}: pg_checksums {exit}{}", tail(.output))]
-    Checksums {
-        node: String,
-        exit: Exit,
-        /// The end of what it said.
-        output: String,
-    },
-    /// pg_test_fsync did not measure anything.
+    Checksums { node: String, exit: Exit, output: String },
     #[error("measuring what a flush costs: pg_test_fsync{}", tail(.said))]
     FlushTest { said: String },
-    /// A standby does not stream, or not in the role that it should have.
     #[error(transparent)]
     NotStreaming(Box<NotStreaming>),
-    /// A standby did not replay the primary's WAL in time.
     #[error(transparent)]
     Behind(Box<Behind>),
-    /// The primary has removed WAL that a standby still needs.
     #[error(
         "waiting for standby {standby} of node {primary}: its replication slot {slot} is lost, \
          because the WAL that it reserved was removed"
     )]
     SlotLost { slot: String, standby: String, primary: String },
-    /// A server did not come up.
     #[error("starting node {node}: the server {why}{}", tail(.log))]
-    Start {
-        node: String,
-        why: String,
-        /// The end of its log.
-        log: String,
-    },
-    /// A server did not take all of its new settings.
+    Start { node: String, why: String, log: String },
     #[error("reloading node {node}: {} not applied{}", .names.join(", "), tail(.log))]
-    Reload {
-        node: String,
-        /// The settings that still have their old values.
-        names: Vec<String>,
-        /// The end of its log.
-        log: String,
-    },
-    /// Something did not happen in time.
+    Reload { node: String, names: Vec<String>, log: String },
     #[error("{doing} node {node}: not done after {} s{}", .waited.as_secs_f32(), tail(.log))]
     Timeout {
         /// The verb, as in "stopping".
         doing: &'static str,
         node: String,
-        /// The time that it was given.
         waited: Duration,
         /// The end of its log, or what was seen last.
         log: String,
@@ -285,43 +168,20 @@ pub enum Error {
         "stopping node {node} ({mode}): it still runs after {} s{}", .waited.as_secs_f32(),
         tail(.log)
     )]
-    Stop {
-        node: String,
-        /// The mode in which it was to stop.
-        mode: StopMode,
-        /// The time that it was given.
-        waited: Duration,
-        /// The end of its log.
-        log: String,
-    },
-    /// No connection.
+    Stop { node: String, mode: StopMode, waited: Duration, log: String },
     #[error("connecting to {server} ({place}): {source}")]
     Connect {
-        /// The node or target.
         server: String,
         /// The address, without a password.
         place: String,
         source: Box<ConnectError>,
     },
-    /// A node's own disk.
     #[error("node {node}: {source}")]
-    Disk {
-        node: String,
-        /// The fault of its disk.
-        source: fault::disk::Error,
-    },
-    /// A statement of the lab's own failed.
+    Disk { node: String, source: fault::disk::Error },
     #[error("running {statement:?} on {server}: {}", server::message::chain(.source))]
-    Query {
-        /// The node or target.
-        server: String,
-        statement: String,
-        source: postgres::Error,
-    },
-    /// A run cannot begin on a server of the user's.
+    Query { server: String, statement: String, source: postgres::Error },
     #[error(transparent)]
     Guest(GuestError),
-    /// A lab on another host.
     #[error(transparent)]
     Host(HostError),
 }

@@ -156,25 +156,16 @@ impl Installation {
     }
 
     /// Fails where [`Installation::has_extension`] is false.
-    ///
-    /// # Errors
-    /// [`Error::MissingPart`], whose hint says what to install.
     pub fn require_extension(&self, name: &str) -> Result<(), Error> {
         self.require(name, self.control_file(name))
     }
 
     /// Fails where the preload library `name` is missing.
-    ///
-    /// # Errors
-    /// [`Error::MissingPart`], whose hint says what to install.
     pub fn require_library(&self, name: &str) -> Result<(), Error> {
         self.require(name, self.library_file(name))
     }
 
     /// Fails where it came without the program `name`.
-    ///
-    /// # Errors
-    /// [`Error::MissingPart`], whose hint says what to install.
     pub fn require_program(&self, name: &str) -> Result<(), Error> {
         self.require(name, self.program(name))
     }

@@ -16,15 +16,11 @@ pub use schema::{LOOKS, OwnSchema, drop_schema, make_schema, mark};
 use crate::target_name::TARGET_SCHEMA;
 
 /// Sets the one schema in which names are looked for.
-#[must_use]
 pub fn set_path(schema: &str) -> String {
     format!("SET search_path TO {}", identifier(schema))
 }
 
 /// Sends a command of the user's to the user's server, as far as it keeps to the rig's schema.
-///
-/// # Errors
-/// Why it is refused; the server's words.
 pub fn send(sql: &str, outlet: &mut Outlet<'_>) -> Result<(), String> {
     let sent = match permit(sql)? {
         Permit::Send => outlet.run(sql),

@@ -80,9 +80,6 @@ impl Lab {
     }
 
     /// A node of this lab, not initialised yet.
-    ///
-    /// # Errors
-    /// A name that is taken or cannot be one, or settings that cannot be made.
     pub fn node(&self, name: &str, config: NodeConfig) -> Result<Node, Error> {
         if config.own_network {
             self.expect_here(name)?;
@@ -93,9 +90,6 @@ impl Lab {
     }
 
     /// A PgBouncer of this lab, not started yet.
-    ///
-    /// # Errors
-    /// A name that is taken or cannot be one, or settings that cannot be made.
     pub fn pooler(&self, name: &str, config: PoolerConfig) -> Result<Pooler, Error> {
         let verb = Verb::MakePooler { name: name.to_owned(), config };
         let (object, made) = self.0.make::<Box<MadePooler>>(verb)?;
@@ -104,9 +98,6 @@ impl Lab {
 
     /// A process of the rig's own program, `program`, with these arguments; not started yet. On a
     /// host it is the program there. Its directory and where its output goes are the lab's to choose.
-    ///
-    /// # Errors
-    /// A name that is taken or cannot be one.
     pub fn rig_process(
         &self,
         name: &str,
@@ -117,9 +108,6 @@ impl Lab {
     }
 
     /// Any other program of a lab on this machine, not started yet.
-    ///
-    /// # Errors
-    /// A name that is taken or cannot be one.
     pub fn process(&self, name: &str, command: Command) -> Result<Process, Error> {
         self.expect_here(name)?;
         self.make_process(name, command)
@@ -142,7 +130,6 @@ impl Lab {
     }
 
     /// The PostgreSQL server that a process of a station of this lab starts there.
-    #[must_use]
     pub fn managed(&self, station: &str, endpoint: Endpoint) -> Managed {
         Managed::new(Arc::clone(&self.0), station, endpoint)
     }
@@ -188,9 +175,6 @@ impl Lab {
     }
 
     /// The resources that its machine has for servers.
-    ///
-    /// # Errors
-    /// When the file system cannot be asked.
     pub fn resources(&self) -> Result<Resources, Error> {
         self.0.ask(0, Verb::Resources)
     }

@@ -83,7 +83,6 @@ pub struct Disk {
 }
 
 /// A number of cores in words, as in "1 core".
-#[must_use]
 pub fn cores(count: usize) -> String {
     match count {
         1 => "1 core".to_owned(),
@@ -93,7 +92,6 @@ pub fn cores(count: usize) -> String {
 
 impl Machine {
     /// The processor's name and the number of cores, as in "AMD EPYC, 2 cores".
-    #[must_use]
     pub fn processor(&self) -> String {
         format!("{}, {}", self.cpu_model, cores(self.cores))
     }
@@ -155,7 +153,6 @@ fn file_system_named(magic: u64) -> String {
 }
 
 /// True if the rig runs as root.
-#[must_use]
 pub fn is_root() -> bool {
     User::current().is_root()
 }
@@ -205,9 +202,6 @@ pub fn packages(names: &[String]) -> Result<(), Error> {
 const APT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Tries to make the namespaces of a lab here; the error is the step that is refused.
-///
-/// # Errors
-/// What the kernel said to that step.
 pub fn namespaces() -> Result<(), os::init::Failure> {
     let isolation = match User::current().is_root() {
         true => os::init::Isolation::Namespaces,
@@ -327,13 +321,11 @@ pub struct CpuTime {
 
 impl CpuTime {
     /// Until now.
-    #[must_use]
     pub fn now() -> Self {
         Self::parse(&read("stat"))
     }
 
     /// The share that the hypervisor took away since an earlier reading, 0 to 1.
-    #[must_use]
     pub fn steal_share_since(self, before: Self) -> f64 {
         let total = self.total - before.total;
         if total > 0.0 { (self.steal - before.steal).max(0.0) / total } else { 0.0 }

@@ -25,19 +25,16 @@ impl Managed {
     }
 
     /// Its station's name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The address for the superuser.
-    #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
     /// The programs that belong to it.
-    #[must_use]
     pub fn installation(&self) -> &Installation {
         &self.lab.opened.installation
     }

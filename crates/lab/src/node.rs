@@ -43,9 +43,6 @@ impl Node {
     }
 
     /// Makes its data directory, replacing one that is there.
-    ///
-    /// # Errors
-    /// initdb's, with what it said; the file system's.
     pub fn init(&mut self) -> Result<(), Error> {
         self.ask(Verb::Init)
     }
@@ -88,9 +85,6 @@ impl Node {
 
     /// Limits the I/O of all its processes on the device of the lab's directory, until what is
     /// given is dropped. Processes of a later start are not limited. Only root can do it.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it does not run; the kernel's.
     pub fn limit_io(&self, limits: &Limits) -> Result<IoLimit, Error> {
         let lab = &self.object.lab;
         let (limit, limits) = (lab.new_number(), *limits);
@@ -178,9 +172,6 @@ impl Node {
 
     /// Runs a client program of its installation against database postgres, to its end: its exit
     /// code (none where a signal ended it), standard output and standard error.
-    ///
-    /// # Errors
-    /// [`Error::Process`] where the program cannot be started.
     pub fn run_client(
         &self,
         program: &str,

@@ -53,17 +53,11 @@ impl Part {
     }
 
     /// Stops all its processes in their tracks (SIGSTOP), and returns how many when all stand.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it does not run; the init's.
     pub fn pause(&mut self) -> Result<usize, Error> {
         self.ask(Verb::Pause)
     }
 
     /// Lets its processes go on, and returns how many.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it does not run; the init's.
     pub fn resume(&mut self) -> Result<usize, Error> {
         self.ask(Verb::Resume)
     }

@@ -32,9 +32,6 @@ pub struct Resources {
 
 impl Resources {
     /// Of this machine, with a lab in `directory`.
-    ///
-    /// # Errors
-    /// When the file system cannot be asked.
     pub fn here(directory: &Path) -> Result<Resources, Error> {
         let block = Method::Block {
             sector_bytes: 512,

@@ -22,7 +22,6 @@ impl Scratch {
     }
 
     /// Its path.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.path
     }

@@ -31,19 +31,16 @@ impl Station {
     }
 
     /// The address on which its processes can be reached.
-    #[must_use]
     pub fn address(&self) -> &str {
         &self.made.address
     }
 
     /// The ports that are kept free for it.
-    #[must_use]
     pub fn ports(&self) -> &[u16] {
         &self.made.ports
     }
 
     /// Its directory.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.made.directory
     }
@@ -55,7 +52,6 @@ impl Station {
     }
 
     /// Itself, as the end of another station's cut.
-    #[must_use]
     pub fn peer(&self) -> Peer {
         Peer::Station(self.object.number, self.made.address.clone())
     }
@@ -72,9 +68,6 @@ impl Station {
     }
 
     /// Runs a command in it to its end, and returns its exit code and what it said.
-    ///
-    /// # Errors
-    /// A command that cannot be started, or does not end in time.
     pub fn run(
         &self,
         command: Vec<String>,

@@ -4,9 +4,6 @@ use std::time::{Duration, Instant};
 
 /// Calls `check` until it gives something, at most for `timeout`; `None` after that. The last
 /// check happens after the time is up, so that a slow machine is not taken for a failure.
-///
-/// # Errors
-/// The first error of `check`, at once.
 pub fn wait_until<T, E>(
     timeout: Duration,
     mut check: impl FnMut() -> Result<Option<T>, E>,

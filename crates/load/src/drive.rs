@@ -37,7 +37,6 @@ pub enum Fleet<'a> {
 
 impl<'a> Fleet<'a> {
     /// So many generators on this machine: threads where one is enough, else processes of `program`.
-    #[must_use]
     pub fn here(generators: u32, program: &'a Path) -> Fleet<'a> {
         match generators {
             0 | 1 => Fleet::Threads,

@@ -97,9 +97,6 @@ pub(crate) fn run(
 }
 
 /// Runs a generator process between its standard input and output.
-///
-/// # Errors
-/// When the conductor's process is gone or speaks another language.
 pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<(), LoadError> {
     let mut lines = input.lines();
     let order = lines.next().transpose().map_err(pipe)?.unwrap_or_default();

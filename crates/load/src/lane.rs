@@ -58,7 +58,6 @@ use traffic::WAKE;
 /// Messages kept from one lane; a script that fails a thousand times a second says the same.
 pub(crate) const MESSAGES_MAX: usize = 2_000;
 
-/// A lane.
 pub(crate) struct Lane<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) programs: &'p [Program],
@@ -266,7 +265,7 @@ impl<'p> Lane<'p> {
         }
         match wait {
             Wait::Server | Wait::Gone => {}
-            // Whoever begins to sleep after the cancel sleeps for nobody.
+            // A sleep that begins after the cancel has no purpose.
             Wait::Until(_) if self.cancelled => self.give_up(index),
             Wait::Until(at) => self.set_timer(index, at),
             Wait::Next if self.grid.began == NEVER => self.prepared(),

@@ -1,8 +1,8 @@
 //! The load engine: lanes, sessions, pacing, connecting, recording.
 //!
-//! Reading order: [`Plan`] says what to load, [`drive`] does it, [`Outcome`] says what it came to.
-//! Inside, `conductor` leads the lanes, a `lane` is one thread with its sessions, a `session` is
-//! one client and does no I/O; its `transaction` and `reply` are the two halves of what it does.
+//! Reading order: [`Plan`] describes a load, [`drive`] runs it, [`Outcome`] is its result. Inside,
+//! `conductor` controls the lanes, a `lane` is one thread with its sessions, a `session` is one client
+//! and does no I/O: its `transaction` sends statements, its `reply` reads the answers.
 //!
 //! Limits: Linux. Nothing is printed and nothing is read but the sockets, the clock, the
 //! certificate files that a conninfo names, and /etc/passwd for `requirepeer`.

@@ -53,7 +53,6 @@ pub struct Outcome {
 impl Outcome {
     /// The transactions of these workloads that were under way at a moment, on average over its interval:
     /// the time that they took, divided by its length (Little's law). None where no interval holds the moment.
-    #[must_use]
     pub fn under_way(&self, at: Moment, is_own: impl Fn(usize) -> bool) -> Option<f64> {
         let holds = |one: &&Interval| {
             is_own(one.workload) && (one.start.0..one.start.0 + one.length_ns).contains(&at.0)

@@ -58,7 +58,6 @@ pub struct Plan {
 impl Plan {
     /// A plan with pgbench's defaults: one lane, intervals of a second, every answer is waited for,
     /// and nothing is logged.
-    #[must_use]
     pub fn new(workloads: Vec<Workload>, limit: Limit) -> Plan {
         Plan {
             workloads,
@@ -135,7 +134,6 @@ pub enum ShellUser {
 impl Workload {
     /// A workload with pgbench's defaults: closed loop, one try of each transaction, a client that
     /// loses its connection is aborted. `conninfo` is in keyword form.
-    #[must_use]
     pub fn new(
         name: &str,
         conninfo: String,
@@ -240,7 +238,6 @@ pub enum Limit {
 
 impl Limit {
     /// True if a part does not count.
-    #[must_use]
     pub fn has_warm_up(self) -> bool {
         !matches!(self, Limit::Transactions(_) | Limit::Time { warm_up: WarmUp::Fixed(0), .. })
     }

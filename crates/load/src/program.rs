@@ -39,7 +39,6 @@ pub(crate) struct Program {
     pub(crate) transactions: Option<u64>,
 }
 
-/// One script.
 pub(crate) struct ProgramScript {
     pub(crate) script: Script,
     pub(crate) weight: i64,

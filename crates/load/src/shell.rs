@@ -20,7 +20,6 @@ use crate::ShellUser;
 /// Pause between two looks of a session at whether its command has ended.
 pub(crate) const GLANCE_NS: u64 = 1_000_000;
 
-/// A running command.
 pub(crate) struct Shell(Receiver<Ran>);
 
 /// A command that has ended.

@@ -18,7 +18,6 @@ pub struct Standstill {
 
 impl Standstill {
     /// Its length in seconds.
-    #[must_use]
     pub fn seconds(&self) -> f64 {
         self.to.since(self.from) as f64 / 1e9
     }

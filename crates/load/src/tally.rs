@@ -20,7 +20,6 @@ use crate::{CommandPlace, ScriptOutcome};
 /// of time.
 const NOT_BEGUN: i64 = i64::MIN;
 
-/// A lane's counters.
 pub(crate) struct Tally {
     length_ns: u64,
     interval: i64,

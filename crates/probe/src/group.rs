@@ -57,7 +57,6 @@ pub struct Used {
 
 impl ServerUse {
     /// Of the server whose postmaster this is.
-    #[must_use]
     pub fn of(root_pid: u32) -> ServerUse {
         let group = Group { roots: vec![(root_pid, Extent::Tree)], ..Group::default() };
         ServerUse { root_pid, group }

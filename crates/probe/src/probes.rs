@@ -63,9 +63,6 @@ impl Probes {
     ///
     /// What can not be read, a server that is not there included, becomes a note and never fails
     /// a trial.
-    ///
-    /// # Errors
-    /// When the system gives no thread or no file descriptors for the sampler.
     pub fn start(config: Config, origin: Instant) -> Result<Running, ProbeError> {
         let (stop, stopped) = watch::channel(false);
         let (roots, new_roots) = mpsc::channel();
@@ -108,7 +105,6 @@ impl Running {
 
     /// Ends the sampling: waits, within bounds, until the clients' sessions have ended, reads the
     /// servers' counters a last time, and hands over everything.
-    #[must_use]
     pub fn stop(self) -> Readings {
         // An error means that it has ended already.
         let _ = self.stop.send(true);

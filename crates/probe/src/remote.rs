@@ -56,9 +56,6 @@ enum Answer {
 }
 
 /// Serves the rig over `input` and `output` until it has handed over its readings, or the input ends.
-///
-/// # Errors
-/// A line that does not come from a rig of the same version.
 pub fn serve(input: impl BufRead, output: impl Write + Send) -> Result<(), String> {
     let output = Mutex::new(output);
     thread::scope(|scope| {
@@ -168,7 +165,6 @@ impl RemoteProbe {
     }
 
     /// The name of its host.
-    #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -180,7 +176,6 @@ impl RemoteProbe {
 
     /// CPU time that a process and its descendants have used so far, in nanoseconds, and the host's
     /// monotonic clock when that was so. None when there is no such process or the host is lost.
-    #[must_use]
     pub fn cpu_time_ns(&self, root_pid: u32) -> Option<(u64, u64)> {
         self.say(&Word::Cpu(root_pid));
         match self.hear().ok()? {
@@ -192,7 +187,6 @@ impl RemoteProbe {
     /// Ends the sampling and hands over everything, on the clock of the run. `course` is what is known
     /// of the host's clock, and `origin_ns` the run's beginning on this machine's monotonic clock. What
     /// was read of the host itself is filed under `machine NAME`.
-    #[must_use]
     pub fn stop(self, course: &ClockModel, origin_ns: u64) -> Readings {
         self.say(&Word::Stop);
         let readings = gather(|| self.hear(), samples_bytes_max(self.began.elapsed()));

@@ -24,7 +24,6 @@ pub struct Residency {
 impl Residency {
     /// Share that lies in memory at least. A block may lie in both places, so that the greater
     /// share is certain and the sum is not.
-    #[must_use]
     pub fn in_memory(&self) -> Option<f64> {
         let shares = [self.os_cache, self.shared_buffers];
         shares.into_iter().flatten().reduce(f64::max)

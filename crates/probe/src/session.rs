@@ -211,7 +211,6 @@ const ABOUT: &str = "SELECT /* pgrig probe */ current_setting('server_version_nu
 
 /// Statements that probes send to a server of this major version: none of them changes anything
 /// there.
-#[must_use]
 pub fn statements(major: u32) -> Vec<String> {
     let fixed = [versions::SESSION, ABOUT, snapshot::EXTENSION, snapshot::LATER_SESSIONS];
     let mut statements: Vec<String> = fixed.iter().map(|one| (*one).to_owned()).collect();

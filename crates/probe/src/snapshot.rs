@@ -77,9 +77,6 @@ impl Snapshot {
     /// Sessions tell what they did when they end, or after a second or more of idleness: let the
     /// clients leave first, and wait for it with [`await_sessions_end`]. What `client`'s own session did is
     /// not all told either; a [`Running`](crate::Running) sampler's deltas know their own share.
-    ///
-    /// # Errors
-    /// When the server does not answer, or refuses one of its statistics views.
     pub fn take(client: &mut Client, database: &str) -> Result<Snapshot, ProbeError> {
         let during = |source| ProbeError::Query { what: "read the server's statistics", source };
         let version = client.query_one(VERSION, &[]).map_err(during)?;
@@ -96,7 +93,6 @@ impl Snapshot {
     }
 
     /// Difference between two snapshots of the same server.
-    #[must_use]
     pub fn delta(before: &Snapshot, after: &Snapshot) -> Delta {
         let mut counters: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
         let mut is_continuous = before.identity == after.identity;
@@ -160,7 +156,6 @@ impl Snapshot {
 
 impl Statement {
     /// Share of block requests that shared_buffers served; none when there were none.
-    #[must_use]
     pub fn hit_ratio(&self) -> Option<f64> {
         ratio(self.shared_blocks_hit as f64, self.shared_blocks_read as f64)
     }
@@ -181,7 +176,6 @@ impl Statement {
 
 impl Delta {
     /// Increase of the counter `metric`, all labels together; none when the server does not tell.
-    #[must_use]
     pub fn counter(&self, metric: &Metric) -> Option<f64> {
         Some(self.counters.get(metric.name)?.values().sum())
     }
@@ -189,7 +183,6 @@ impl Delta {
     /// Transactions that the server committed in the watched database, the probe's own left out.
     /// Autovacuum's are among them: where clients and server are to be compared, compare
     /// statements.
-    #[must_use]
     pub fn transactions(&self) -> Option<u64> {
         let committed = self.counter(&metrics::DB_COMMITS)? as u64;
         Some(committed.saturating_sub(self.own_transactions))
@@ -197,7 +190,6 @@ impl Delta {
 
     /// Share of block requests of the watched database that shared_buffers served; none when
     /// there were none.
-    #[must_use]
     pub fn hit_ratio(&self) -> Option<f64> {
         let hit = self.counter(&metrics::DB_BLOCKS_HIT)?;
         ratio(hit, self.counter(&metrics::DB_BLOCKS_READ)?)
@@ -206,7 +198,6 @@ impl Delta {
     /// Calls of the statements that clients sent and that `is_counted` accepts by their text, such
     /// as all that the catalogue's `statement_label` calls `UPDATE pgbench_accounts`;
     /// none without `pg_stat_statements`.
-    #[must_use]
     pub fn calls(&self, is_counted: impl Fn(&str) -> bool) -> Option<u64> {
         let statements = self.statements.as_ref()?;
         let counted = statements.iter().filter(|s| s.toplevel && is_counted(&s.query));
@@ -237,9 +228,6 @@ pub fn await_sessions_end(
 }
 
 /// Makes `pg_stat_statements` forget, in `client`'s database; false when it is not installed.
-///
-/// # Errors
-/// When the role may not reset it, or the server does not answer.
 pub fn reset_statements(client: &mut Client) -> Result<bool, ProbeError> {
     let during = |source| ProbeError::Query { what: "reset pg_stat_statements", source };
     let Some(row) = client.query_opt(EXTENSION, &[]).map_err(during)? else { return Ok(false) };

@@ -58,7 +58,6 @@ pub struct Bench {
 
 impl Bench {
     /// The load as one HTML file that needs nothing beside it.
-    #[must_use]
     pub fn html(&self) -> String {
         let evidence = self.evidence();
         let (mut course, no_timeline) = match timeline(&evidence, CELLS_MAX) {

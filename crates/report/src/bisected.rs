@@ -24,7 +24,6 @@ pub struct BisectedStep {
 
 /// A bisection as one HTML file that needs nothing beside it. `threshold` is the ratio between the good
 /// and the bad commit.
-#[must_use]
 pub fn bisected(
     answer: &str,
     figure: &str,

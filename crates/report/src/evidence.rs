@@ -98,7 +98,6 @@ fn is_shown(metric: &str) -> Option<&'static str> {
 
 impl Evidence {
     /// A trial of whose seconds nothing is known yet.
-    #[must_use]
     pub fn of(trial: Trial) -> Evidence {
         let (samples, logs) = (Samples::default(), BTreeMap::new());
         Evidence { trial, stretches: Vec::new(), samples, marks: Vec::new(), logs }

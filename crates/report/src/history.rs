@@ -46,7 +46,6 @@ pub struct Point {
 
 impl Series {
     /// `compare, B ÷ A: throughput`
-    #[must_use]
     pub fn title(&self) -> String {
         format!("{}, {}: {}", self.study, self.benchmark, self.name)
     }
@@ -68,7 +67,6 @@ impl Series {
 
 /// Every series as a chart with a line for each machine, and as a table: one HTML file that needs
 /// nothing beside it.
-#[must_use]
 pub fn history(series: &[Series]) -> String {
     let results: BTreeSet<&str> = series
         .iter()

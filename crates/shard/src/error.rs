@@ -9,106 +9,52 @@ use postgres::error::SqlState;
 #[non_exhaustive]
 #[allow(missing_docs)]
 pub enum Error {
-    /// No connection.
     #[error("connecting to {server} ({place}): {source}")]
     Connect {
-        /// The proxy or a node.
         server: String,
         /// Its address, without a password.
         place: String,
         source: server::ConnectError,
     },
-    /// A connection string that cannot be read.
     #[error("what is given for {server} is no connection string: {source}")]
-    Conninfo {
-        /// The proxy or a node. The text itself may hold a password.
-        server: String,
-        source: server::ConninfoError,
-    },
-    /// A statement failed, or the connection was lost.
+    Conninfo { server: String, source: server::ConninfoError },
     #[error("{doing} on {server}: {}", server::message::chain(.source))]
     Statement {
         /// The step, as in "fencing".
         doing: &'static str,
-        /// The proxy or a node.
         server: String,
         source: postgres::Error,
     },
-    /// The cluster or a server is not as it has to be; nothing was changed.
     #[error("{what}")]
-    Refused {
-        what: String,
-        /// Next step for the user.
-        hint: String,
-    },
-    /// Something is not installed.
+    Refused { what: String, hint: String },
     #[error("{what}")]
-    MissingPart {
-        /// The part that is missing, and the place where it is missing.
-        what: String,
-    },
-    /// Another tool works on the cluster.
+    MissingPart { what: String },
     #[error("another pgrig shard is at work on this cluster (process {pid} of the proxy's server)")]
     Busy { pid: i32 },
-    /// A copy does not get on.
     #[error(
         "copying from node {from} to node {to}: node {to} has failed {failures} times without progress"
     )]
     Copy { from: i32, to: i32, failures: i64 },
-    /// Copies were begun anew again and again.
     #[error("copying from node {from} to node {to} was begun anew {times} times: {why}")]
-    GivenUp {
-        from: i32,
-        to: i32,
-        /// Number of times that copying began anew.
-        times: u32,
-        /// The reason of the last failure.
-        why: String,
-    },
-    /// A session that holds a replication slot does not end.
+    GivenUp { from: i32, to: i32, times: u32, why: String },
     #[error("node {from} still uses the replication slot {slot} after {} s", .waited.as_secs())]
-    SlotInUse {
-        from: i32,
-        slot: String,
-        /// Time that was spent waiting.
-        waited: Duration,
-    },
-    /// The fence was lifted again, because what it waited for did not happen.
+    SlotInUse { from: i32, slot: String, waited: Duration },
     #[error(
         "moving buckets from node {from} to node {to}: {what} within {} s; \
          they stay on node {from}", .waited.as_secs_f32()
     )]
-    Fence {
-        from: i32,
-        to: i32,
-        /// The event that did not happen.
-        what: String,
-        /// Time that was spent waiting.
-        waited: Duration,
-    },
-    /// Source and target differ; the fence was lifted again.
+    Fence { from: i32, to: i32, what: String, waited: Duration },
     #[error(
         "moving buckets from node {from} to node {to}: {table} has {source_rows} rows there and \
          {target_rows} here, or their checksums differ; they stay on node {from}"
     )]
-    Differs {
-        from: i32,
-        to: i32,
-        /// The first table that differs.
-        table: String,
-        /// Its rows on the source.
-        source_rows: i64,
-        /// Its rows on the target.
-        target_rows: i64,
-    },
-    /// It was asked to stop; nothing is fenced.
+    Differs { from: i32, to: i32, table: String, source_rows: i64, target_rows: i64 },
     #[error("stopped before the move was complete")]
     Stopped,
 }
 
 impl Error {
     /// Next step for the user, if one can be named.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Refused { hint, .. } => Some(hint.clone()),

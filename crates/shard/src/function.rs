@@ -22,7 +22,6 @@ pub struct Function {
 
 impl Function {
     /// True if it is run in one bucket.
-    #[must_use]
     pub fn is_by_key(&self) -> bool {
         self.names.first().is_some_and(|name| name == KEY)
     }

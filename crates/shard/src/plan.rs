@@ -20,7 +20,6 @@ pub struct Batch {
 /// what is too much, and the larger shares go to the nodes that hold most already.
 ///
 /// Without nodes there is nowhere to move to, and no moves.
-#[must_use]
 pub fn plan(owners: &[i32], nodes: &[i32], batch_max: usize) -> Vec<Batch> {
     if nodes.is_empty() {
         return Vec::new();

@@ -3,13 +3,11 @@
 pub(crate) use server::quote::{identifier, literal};
 
 /// The schema of a bucket.
-#[must_use]
 pub fn bucket_schema(bucket: i32) -> String {
     format!("bucket_{bucket:04}")
 }
 
 /// A template's SQL for one bucket: `{bucket}` becomes the schema, `{number}` the bucket's number.
-#[must_use]
 pub fn in_bucket(template: &str, schema: &str, number: i32) -> String {
     template.replace("{bucket}", schema).replace("{number}", &number.to_string())
 }

@@ -20,7 +20,6 @@ pub struct Bounded {
 /// The quantile (0..1) of durations that ended (`ended`) and of those that had not (`open`, their
 /// ages). `None` where nothing was seen, or for a quantile outside of 0..1. A quantile of 1 is the
 /// longest duration.
-#[must_use]
 pub fn quantile(ended: &Latency, open: &Latency, quantile: f64) -> Option<Bounded> {
     if open.is_empty() {
         let value_ns = ended.quantile_ns(quantile)?;
@@ -61,7 +60,6 @@ const ROUNDING: f64 = 1e-12;
 /// tolerance limits, Annals of Mathematical Statistics 12, 1941). 299 for the 99th percentile,
 /// 2,995 for the 99.9th. 1 for quantiles that any sample knows, `u64::MAX` for the maximum, which
 /// none does.
-#[must_use]
 pub fn samples_needed(quantile: f64) -> u64 {
     match quantile {
         q if q <= 0.0 => 1,

@@ -9,6 +9,7 @@ use crate::interval::{Interval, NoInterval};
 
 /// Range in which a value is expected.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
 pub enum Expectation {
     /// ≥ the bound.
     AtLeast(f64),
@@ -21,15 +22,9 @@ pub enum Expectation {
     /// Exactly this. An estimate with a width can never be, so this is for counts.
     Equal(f64),
     /// Within both bounds, which belong to it.
-    Between {
-        /// The lower bound.
-        low: f64,
-        /// The upper bound.
-        high: f64,
-    },
+    Between { low: f64, high: f64 },
     /// At most `tolerance` away, as a share of the value: 0.05 means ± 5 %.
     Approximately {
-        /// The value expected.
         value: f64,
         /// The share it may be off.
         tolerance: f64,

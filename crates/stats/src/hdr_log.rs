@@ -38,16 +38,10 @@ pub struct Log {
 #[derive(Debug, Error, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum LogError {
-    /// A line has not the fields of an interval.
     #[error("read an HDR log: line {line}: expected [Tag=…,]start,length,maximum,histogram")]
     Fields { line: usize },
-    /// The histogram of a line is damaged.
     #[error("read an HDR log: line {line}: {source}")]
-    Histogram {
-        line: usize,
-        /// The error of the histogram.
-        source: DecodeError,
-    },
+    Histogram { line: usize, source: DecodeError },
 }
 
 const LEGEND: &str =

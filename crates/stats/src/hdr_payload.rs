@@ -17,23 +17,18 @@ use thiserror::Error;
 
 /// The reason why a text is no histogram.
 #[derive(Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum DecodeError {
-    /// The text is not base64.
     #[error("decode an HDR histogram: not base64 ({0})")]
     Base64(String),
-    /// The first four bytes are those of no encoding that is supported.
     #[error("decode an HDR histogram: it begins with {0:#010x}, not with a V2 cookie")]
     Cookie(u32),
-    /// Less is there than the header says.
     #[error("decode an HDR histogram: it is cut short")]
     Truncated,
-    /// More comes out of the compressed form than any histogram needs.
     #[error("decode an HDR histogram: it unpacks to more than {MAX_UNPACKED} bytes")]
     TooLarge,
-    /// The compressed form is damaged.
     #[error("decode an HDR histogram: it does not unpack ({0})")]
     Unpack(String),
-    /// The counts make no sense.
     #[error("decode an HDR histogram: its counts are damaged ({0})")]
     Counts(String),
 }

@@ -49,35 +49,16 @@ pub enum Method {
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 #[allow(missing_docs)]
 pub enum NoInterval {
-    /// The sample is too small for the confidence that was asked for.
     #[error("{n} observations, at least {needed} are needed")]
-    TooFew {
-        n: usize,
-        /// Number that is needed.
-        needed: usize,
-    },
-    /// The sample is larger than the method can handle.
+    TooFew { n: usize, needed: usize },
     #[error("{n} observations, at most {limit} are supported")]
-    TooMany {
-        n: usize,
-        /// Number that is supported.
-        limit: usize,
-    },
-    /// A value is NaN or infinite.
+    TooMany { n: usize, limit: usize },
     #[error("a value is not a finite number")]
     NotFinite,
-    /// A ratio needs values above zero.
     #[error("a value is zero or negative, which has no ratio")]
     NotPositive,
-    /// Pairs need as many values on either side.
     #[error("{left} values cannot be paired with {right}")]
-    Unpaired {
-        /// Number on the left.
-        left: usize,
-        /// Number on the right.
-        right: usize,
-    },
-    /// The confidence is not between 0 and 1.
+    Unpaired { left: usize, right: usize },
     #[error("a confidence of {0} is not between 0 and 1")]
     Confidence(f64),
 }

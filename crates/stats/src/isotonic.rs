@@ -5,7 +5,6 @@
 ///
 /// Pools adjacent violators (Ayer, Brunk, Ewing, Reid and Silverman, "An Empirical Distribution
 /// Function for Sampling with Incomplete Information", 1955): neighbours that fall get their mean.
-#[must_use]
 pub fn isotonic(values: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, usize)> = Vec::new();
     for &value in values {

@@ -56,7 +56,6 @@ const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The number that SplitMix64 gives in the state `value` (Steele, Lea and Flood, "Fast splittable
 /// pseudorandom number generators", OOPSLA 2014): a bijection in which every input bit changes half
 /// of the output's.
-#[must_use]
 pub fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(GAMMA);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

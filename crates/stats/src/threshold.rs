@@ -26,7 +26,7 @@ const NOWHERE: f64 = 0.02;
 const EVERYWHERE: f64 = 0.05;
 /// Quantiles of the posterior beside which the next load is looked for.
 const LOOKED_AT: [f64; 11] = [0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.98];
-/// Distances from its median, in loads, which are looked at too: a window far below tells lapses
+/// Distances from its median, in loads, which are checked too: a window far below tells lapses
 /// from a low threshold.
 const DISTANCES: [isize; 7] = [-40, -20, -10, -5, 5, 10, 20];
 /// By how much the logarithm of longer windows' threshold may lie lower or higher: the scales of two
@@ -55,7 +55,6 @@ impl Threshold {
     /// Nothing is known yet. Higher thresholds are more likely, with the root of the load.
     ///
     /// `loads` are positive and ascending, at least one.
-    #[must_use]
     pub fn new(loads: &[f64]) -> Threshold {
         Threshold::unknown(loads.iter().map(|load| load.ln()).collect())
     }
@@ -88,7 +87,6 @@ impl Threshold {
     /// Distribution of the threshold of longer windows: it is rather lower, because an event that
     /// is rare in short windows is frequent in long ones. Nothing is known of their lapse rate and
     /// width.
-    #[must_use]
     pub fn of_longer_windows(&self) -> Threshold {
         let mut longer = Threshold::unknown(self.loads.clone());
         let own: Vec<f64> = self.posterior.iter().map(|all| all.iter().sum()).collect();
@@ -126,7 +124,6 @@ impl Threshold {
     }
 
     /// Number of loads, from the lowest, that can be kept: the `q` quantile of the distribution.
-    #[must_use]
     pub fn quantile(&self, q: f64) -> usize {
         let mut sum = 0.0;
         let reaches = |probabilities: &[f64; SHAPES]| {
@@ -137,7 +134,6 @@ impl Threshold {
     }
 
     /// The mean of what is known of the lapse rate, 0 to 1.
-    #[must_use]
     pub fn lapse_rate(&self) -> f64 {
         let mean = |probabilities: &[f64; SHAPES]| -> f64 {
             let each = probabilities.iter().enumerate();
@@ -147,7 +143,6 @@ impl Threshold {
     }
 
     /// The index of the load at which a window is expected to tell most about the threshold.
-    #[must_use]
     pub fn most_informative(&self) -> usize {
         let last = self.loads.len().saturating_sub(1);
         let median = self.quantile(0.5);

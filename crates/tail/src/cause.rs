@@ -36,7 +36,6 @@ pub enum Cause {
 
 impl Cause {
     /// Its name in output.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Cause::Lock => "lock",

@@ -33,7 +33,6 @@ impl From<Slow> for Fields {
 
 impl Slow {
     /// Its latency, from the moment at which it should have started.
-    #[must_use]
     pub fn latency_ns(&self) -> u64 {
         self.ended.saturating_sub(self.scheduled)
     }
@@ -53,13 +52,11 @@ const KEPT_MAX: usize = 1 << 14;
 impl Slowest {
     /// Latency above which every transaction is kept. The lower half of those kept is dropped when
     /// their number reaches the limit, so this costs a comparison in most transactions.
-    #[must_use]
     pub fn floor_ns(&self) -> u64 {
         self.floor_ns
     }
 
     /// The transactions, in no order.
-    #[must_use]
     pub fn kept(&self) -> &[Slow] {
         &self.kept
     }
@@ -84,7 +81,6 @@ impl Slowest {
     }
 
     /// Those that began at a moment or later.
-    #[must_use]
     pub fn since(mut self, moment: u64) -> Slowest {
         self.kept.retain(|slow| slow.began >= moment);
         self

@@ -1,21 +1,18 @@
 //! Figures: as many digits as are read, thousands in groups.
 
 /// A share in percent, with two significant digits: `21 %`, `0.14 %`.
-#[must_use]
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
     format!("{} %", decimals(value, places(value, 2)))
 }
 
 /// Three significant digits; whole and grouped from 100 up: `74,120`, `12.3`, `0.0123`. `–` is no number.
-#[must_use]
 pub fn figure(value: f64) -> String {
     decimals(value, places(value, 3))
 }
 
 /// A middle and its interval with the same decimals: as many as the middle needs for three digits, or
 /// as many as it takes to show that the interval has a width.
-#[must_use]
 pub fn figure_with_interval(middle: f64, low: f64, high: f64) -> (String, String) {
     let half_width = (high - low).abs() / 2.0;
     let places = places(middle, 3).max(places(half_width, 1)).min(6);

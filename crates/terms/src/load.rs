@@ -16,7 +16,6 @@ pub enum Pace {
 
 impl Pace {
     /// Transactions a second over all clients; none in closed loop.
-    #[must_use]
     pub fn rate(self) -> Option<f64> {
         match self {
             Self::Closed => None,
@@ -25,7 +24,6 @@ impl Pace {
     }
 
     /// Distribution of the gaps between transactions; none in closed loop.
-    #[must_use]
     pub fn arrivals(self) -> Option<&'static str> {
         match self {
             Self::Closed => None,
@@ -35,7 +33,6 @@ impl Pace {
     }
 
     /// Open loop at another rate, with the same distribution of gaps; Poisson from closed loop.
-    #[must_use]
     pub fn at(self, rate: f64) -> Pace {
         match self {
             Self::Closed | Self::Poisson(_) => Self::Poisson(rate),

@@ -1,7 +1,6 @@
 //! Numbers as people read them.
 
 /// `16,384`.
-#[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -15,7 +14,6 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// A number of bytes in the largest unit that leaves 1 or more: `334 MiB`, `23.5 GiB`.
-#[must_use]
 pub fn size(bytes: u64) -> String {
     let (value, unit) = scaled(bytes as f64);
     let places = usize::from(unit != "B" && value < 99.95);
@@ -24,7 +22,6 @@ pub fn size(bytes: u64) -> String {
 
 /// A number of bytes in the largest unit that leaves 1 or more, and that unit. Units are powers of
 /// 1024, as PostgreSQL's are.
-#[must_use]
 pub fn scaled(bytes: f64) -> (f64, &'static str) {
     let mut units = ["B", "KiB", "MiB", "GiB"].into_iter();
     let mut value = bytes;
@@ -36,7 +33,6 @@ pub fn scaled(bytes: f64) -> (f64, &'static str) {
 }
 
 /// `9 s`, `5 min 10 s`, `2 h 5 min`.
-#[must_use]
 pub fn duration(seconds: f64) -> String {
     let seconds = seconds.max(0.0).round() as u64;
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {

@@ -49,7 +49,6 @@ pub enum PoolMode {
 
 impl PoolMode {
     /// PgBouncer's name of it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -83,13 +82,11 @@ impl Direction {
     }
 
     /// True if it is, or contains, the way to the other end.
-    #[must_use]
     pub fn has_to(self) -> bool {
         self != Self::From
     }
 
     /// True if it is, or contains, the way from the other end.
-    #[must_use]
     pub fn has_from(self) -> bool {
         self != Self::To
     }
@@ -127,7 +124,6 @@ pub enum FileSystem {
 
 impl FileSystem {
     /// Its name for mount(8), and behind `mkfs.`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             FileSystem::Ext4 => "ext4",

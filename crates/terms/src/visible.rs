@@ -5,7 +5,6 @@ use std::borrow::Cow;
 /// The text with every character that commands a terminal, or hides what a line says, replaced by one
 /// that is seen: a control character by its picture (ESC is `␛`), the controls beyond ASCII and those
 /// that turn the direction of writing by `�`. Tabs and ends of lines stay.
-#[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(|c| picture(c).is_some()) {
         return Cow::Borrowed(text);
@@ -15,7 +14,6 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 
 /// JSON in which such characters are escapes. Every reader gets the same text from it, and no terminal that
 /// shows the file obeys it.
-#[must_use]
 pub fn escaped(json: &str) -> Cow<'_, str> {
     // Ends of lines are the layout's; those of texts, and the controls of ASCII, are escapes already.
     let is_raw = |c: char| !c.is_ascii_control() && picture(c).is_some() || c == '\u{7f}';
@@ -34,7 +32,6 @@ pub fn escaped(json: &str) -> Cow<'_, str> {
 
 /// The text with each such character replaced by a plain one that has as many bytes, for texts in which
 /// places are counted.
-#[must_use]
 pub fn visible_in_place(text: &str) -> Cow<'_, str> {
     if !text.contains(|c| picture(c).is_some()) {
         return Cow::Borrowed(text);

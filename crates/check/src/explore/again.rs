@@ -16,7 +16,7 @@ use crate::explore::place::Untouched;
 use crate::explore::{Explored, Role, file_error, read_logs};
 use crate::outcome::Before;
 
-/// A state of a kept exploration that is looked at again.
+/// A state of a kept exploration that is recovered again.
 #[derive(Debug)]
 pub struct Again {
     /// Its fate now, in words.

@@ -66,7 +66,7 @@ impl Replica {
     }
 
     /// Switches its disk off and has it start from a state next. What it writes itself need not be
-    /// durable unless that is what is looked at.
+    /// durable unless durability is checked.
     pub(super) fn load(&mut self, patch: &Patch, is_durable: bool) -> Result<(), Error> {
         let mut settings = self.settings.clone();
         if !is_durable {

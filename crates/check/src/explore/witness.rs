@@ -97,7 +97,7 @@ impl Explored<'_> {
 /// More than these say nothing new.
 const WITNESSES_MAX: usize = 3;
 
-/// States that are looked at for one witness.
+/// States that are recovered for one witness.
 const ATTEMPTS_MAX: usize = 24;
 
 const LINES_MAX: usize = 6;

@@ -8,70 +8,37 @@ use std::path::PathBuf;
 #[non_exhaustive]
 #[allow(missing_docs)]
 pub enum Error {
-    /// Mounting is root's.
     #[error("a disk whose power can be cut needs root")]
     NotRoot,
-    /// A place without mounts of its own.
     #[error("a disk whose power can be cut needs a mount namespace, which is not allowed here")]
     NoNamespace,
-    /// A kernel, or a container, without a device that this needs.
     #[error("a disk whose power can be cut needs {device}: {source}")]
-    NoDevice {
-        device: &'static str,
-        /// The error of opening it.
-        source: io::Error,
-    },
-    /// All loop devices are taken.
+    NoDevice { device: &'static str, source: io::Error },
     #[error("no loop device is free: {source}")]
     NoLoopDevice { source: io::Error },
-    /// A kernel without the file system.
     #[error("this kernel has no file system {kind}")]
     UnknownFileSystem { kind: &'static str },
-    /// The program that makes the file system is not installed.
     #[error("{program} is not installed")]
     NoProgram { program: &'static str },
-    /// The image does not fit.
     #[error(
         "the image of a disk of {} MiB does not fit: {} has {} MiB free",
         .needs_bytes >> 20, .directory.display(), .free_bytes >> 20
     )]
-    NoSpace {
-        /// The directory of the image.
-        directory: PathBuf,
-        needs_bytes: u64,
-        /// The free space there.
-        free_bytes: u64,
-    },
-    /// A program that did not do what it was started for.
+    NoSpace { directory: PathBuf, needs_bytes: u64, free_bytes: u64 },
     #[error("{program} did not {purpose}: {said}")]
-    Program {
-        program: String,
-        /// The purpose for which it was started.
-        purpose: &'static str,
-        /// Its exit status, or its messages.
-        said: String,
-    },
-    /// An order that needs a disk of the other kind.
+    Program { program: String, purpose: &'static str, said: String },
     #[error("{doing} a disk that is cut at its file system: only a block disk can")]
     NotABlockDisk {
         /// The order, as in "failing requests of".
         doing: &'static str,
     },
-    /// A file system that cannot be mounted: a cut has destroyed it.
     #[error("the file system on {} cannot be mounted: {source}", .image.display())]
     FileSystemLost { image: PathBuf, source: io::Error },
-    /// A log that is larger than it may be.
     #[error(
         "the log of the disk's writes does not fit: it needs {} and may have {}",
         size(.needs_bytes), size(.max_bytes)
     )]
-    LogFull {
-        /// The bytes that it would have taken.
-        needs_bytes: u64,
-        /// The bytes that it may take.
-        max_bytes: u64,
-    },
-    /// A step that the system refused.
+    LogFull { needs_bytes: u64, max_bytes: u64 },
     #[error("{doing} {}: {source}", .path.display())]
     Step {
         /// The step, as in "mounting".

@@ -53,7 +53,6 @@ impl Patch {
     }
 
     /// What it changes of one of the disks whose log it is of.
-    #[must_use]
     pub fn of_disk(&self, disk: usize) -> Patch {
         let first = disk as u64 * DISK_BLOCKS;
         let own = self.blocks.range(first..first + DISK_BLOCKS);
@@ -62,7 +61,6 @@ impl Patch {
     }
 
     /// Bytes that it changes.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let sectors = self.blocks.values().flatten().filter(|source| **source > 0).count();
         sectors as u64 * SECTOR_BYTES

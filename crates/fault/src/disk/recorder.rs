@@ -127,7 +127,6 @@ fn pack(
 }
 
 /// The machine's monotonic clock, in nanoseconds: that of the moments of a log.
-#[must_use]
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

@@ -40,9 +40,6 @@ impl Arguments<'_> {
 
 /// Becomes a disk, as `arguments` say it; returns only if it cannot be one any more. A program
 /// that starts disks calls this in the process that [`super::Program`] describes.
-///
-/// # Errors
-/// Arguments that are none of a disk's; the system's error of mounting or listening.
 pub fn serve(arguments: &[OsString]) -> io::Result<()> {
     let [image, mount_point, socket, sector, honesty, patch @ ..] = arguments else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the arguments of a disk"));

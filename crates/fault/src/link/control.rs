@@ -88,9 +88,6 @@ pub struct Control {
 
 impl Control {
     /// Connects to the relay that made these sockets.
-    ///
-    /// # Errors
-    /// The system's, as long as the relay does not listen there.
     pub fn connect(sockets: &Sockets) -> io::Result<Self> {
         let stream = UnixStream::connect(sockets.orders())?;
         stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;

@@ -13,25 +13,16 @@ use crate::{Fault, Wrong};
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ReadError {
-    /// It cannot be read.
     #[error("could not read {file}, line {line}: {why}")]
     Io { file: String, line: u64, why: io::Error },
-    /// It is something else.
     #[error("{file} is not a history: its first line must be \"history {VERSION}\"")]
     Other { file: String },
-    /// It is of another version.
     #[error(
         "{file} has version {found}, this pgrig reads {VERSION}; read it with the pgrig that wrote it"
     )]
     Version { file: String, found: String },
-    /// It is too long.
     #[error("{file}, line {line}: {why}")]
-    TooLong {
-        file: String,
-        line: u64,
-        /// Of what there is too much.
-        why: TooLong,
-    },
+    TooLong { file: String, line: u64, why: TooLong },
 }
 
 /// A line longer than this is none of a history.
@@ -39,9 +30,6 @@ const LINE_BYTES_MAX: usize = 64 << 20;
 
 /// Adds what a file says to a history. What is wrong with a line is a fault of the history; what
 /// follows is read.
-///
-/// # Errors
-/// When the file cannot be read, is no history, or is one of another version.
 pub fn read(history: &mut History, file: &str, input: impl BufRead) -> Result<(), ReadError> {
     let elsewhere = history.sessions().iter().map(|session| session.client).collect();
     let mut reader = Reader {

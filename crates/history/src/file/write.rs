@@ -21,7 +21,6 @@ macro_rules! line {
 
 impl Recorder {
     /// The first lines: the version, and the workloads in the order of their numbers.
-    #[must_use]
     pub fn header<'g>(groups: impl IntoIterator<Item = &'g Group>) -> Vec<u8> {
         let mut out = format!("history {VERSION}\n").into_bytes();
         for (number, group) in groups.into_iter().enumerate() {

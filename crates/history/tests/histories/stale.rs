@@ -20,7 +20,7 @@ fn a_read_is_as_old_as_the_first_acknowledged_append_that_it_lacks() {
     check(&two, 2, 20, 2);
     // One transaction that appended twice is one transaction.
     check(&["0 0-10 ok: a1=1 a1=2", "1 25-30 ok: r1=", "2 40-50 ok: r1=1,2"], 2, 15, 1);
-    // What nobody knows to be committed is not missing.
+    // An append that is not known to be committed is not missing.
     check(&["0 0-10 ?: a1=1", "1 25-30 ok: r1="], 1, 0, 0);
 }
 

@@ -87,7 +87,6 @@ fn operation(history: &mut History, plain: &Plain) -> Operation {
     }
 }
 
-/// Reads the lines.
 pub(crate) fn runs(lines: &[&str]) -> Vec<Run> {
     lines.iter().map(|line| run(line).unwrap_or_else(|| panic!("no transaction: {line}"))).collect()
 }
@@ -130,7 +129,6 @@ fn plain(word: &str) -> Option<Plain> {
     }
 }
 
-/// Judges the lines.
 pub(crate) fn judged(lines: &[&str]) -> Findings {
     check(&history_of(runs(lines)))
 }

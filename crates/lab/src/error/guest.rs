@@ -4,10 +4,8 @@
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum GuestError {
-    /// The outside server has something of the rig's name that is not the rig's.
     #[error("the target has a schema \"{schema}\" that pgrig did not make")]
     ForeignSchema { schema: String },
-    /// Something that is not the rig's depends on what an earlier run has left there.
     #[error(
         "{dependent} depends on schema \"{schema}\" of the target, which an earlier run has left"
     )]
@@ -16,20 +14,16 @@ pub enum GuestError {
         /// The object that depends on it, as PostgreSQL describes it.
         dependent: String,
     },
-    /// The role may not create a schema.
     #[error("creating the run's schema on the target: {words}")]
     MayNotCreate { words: String },
-    /// Another run is under way there.
     #[error("another run of pgrig is using the target's database")]
     TargetBusy,
-    /// A pooler that gives one server process to several sessions.
     #[error("the target is behind a pooler that gives one server process to several sessions")]
     SharedSessions,
 }
 
 impl GuestError {
     /// Next step for the user.
-    #[must_use]
     pub fn hint(&self) -> String {
         match self {
             Self::ForeignSchema { schema } => {

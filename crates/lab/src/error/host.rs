@@ -4,31 +4,12 @@
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum HostError {
-    /// The host is gone, with everything that was on it.
     #[error("host {host} is lost: {why}")]
-    Lost {
-        /// Its name in the inventory.
-        host: String,
-        why: String,
-    },
-    /// The error of the lab there.
+    Lost { host: String, why: String },
     #[error("on host {host}: {text}")]
-    Says {
-        /// Its name in the inventory.
-        host: String,
-        text: String,
-        /// Next step for the user.
-        hint: Option<String>,
-        /// Of what kind it is.
-        kind: HostErrorKind,
-    },
-    /// A network of its own, or a program of the user's.
+    Says { host: String, text: String, hint: Option<String>, kind: HostErrorKind },
     #[error("{node} cannot be made on host {host}: only relays join servers there")]
-    Network {
-        /// The node or the link.
-        node: String,
-        host: String,
-    },
+    Network { node: String, host: String },
     /// An answer of another type than the question's; a bug.
     #[error("object {number} of the lab gave an answer to another question; this is a bug")]
     OtherAnswer { number: u32 },

@@ -4,14 +4,12 @@ use crate::version::Version;
 
 /// The fault of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum SettingFault {
-    /// No setting can be called that.
     #[error("is not the name of a setting")]
     NotAName,
-    /// It would tear the node out of its lab.
     #[error("is managed by the lab")]
     OfTheLab,
-    /// No configuration file can hold its value.
     #[error("has a zero byte in its value")]
     ZeroByte,
     /// Its value would be more than one line of a file that has one line for each.

@@ -17,9 +17,6 @@ pub enum Permit {
 }
 
 /// Treatment of a command of a study on the user's server.
-///
-/// # Errors
-/// What it would reach, for a command that is refused.
 pub fn permit(sql: &str) -> Result<Permit, String> {
     let text = without_comments(sql);
     let words: Vec<String> = words(&text);

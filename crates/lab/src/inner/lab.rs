@@ -22,9 +22,6 @@ pub(crate) struct Lab {
 
 impl Lab {
     /// Makes the directory and starts the init.
-    ///
-    /// # Errors
-    /// A directory that cannot be used, or no isolation; nothing is left behind then.
     pub(crate) fn open(config: LabConfig) -> Result<Self, Error> {
         let shared = Arc::new(Shared::new(config)?);
         ending::register(&shared)?;

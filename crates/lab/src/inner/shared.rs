@@ -50,9 +50,6 @@ struct Names {
 
 impl Shared {
     /// Makes the directory and starts the init.
-    ///
-    /// # Errors
-    /// A directory that cannot be used, or no isolation; nothing is left behind then.
     pub(crate) fn new(config: LabConfig) -> Result<Shared, Error> {
         // PostgreSQL refuses root.
         let user = User::unprivileged().ok_or(Error::NoServerUser)?;

@@ -41,7 +41,7 @@ impl Templates {
             let mut file =
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
             file.write_all(own.as_bytes())?;
-            // Whichever lab comes first decides; the others read its password whole.
+            // The first lab decides; the others read its password whole.
             let linked = fs::hard_link(&new, &path);
             fs::remove_file(&new)?;
             match linked {

@@ -1,4 +1,5 @@
-//! A node's data: copied, checked, restored, and on a disk whose power is cut.
+//! A node's data: copied, checked, restored, and on a disk whose power is cut. A verb that the node's state
+//! does not allow is an [`Error::State`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,9 +22,6 @@ use crate::verb::Verb;
 
 impl Node {
     /// Copies the data of the stopped node.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it runs; the file system's.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         let (lab, number) = (Arc::clone(&self.object.lab), self.object.lab.new_number());
         let Copied { directory, bytes } = self.ask(Verb::Snapshot(number))?;
@@ -32,18 +30,12 @@ impl Node {
 
     /// Makes its data directory from a snapshot on the same host, replacing one that is there. What it
     /// wrote is on the disk only after [`crate::Lab::sync`].
-    ///
-    /// # Errors
-    /// [`Error::State`] if it runs; the file system's.
     pub fn init_from_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
         self.expect_same_host(&snapshot.lab, "restoring")?;
         self.ask(Verb::InitFromCopy(snapshot.directory.clone()))
     }
 
     /// Makes its data directory from that of another node, which is stopped and on the same host.
-    ///
-    /// # Errors
-    /// [`Error::State`] if either runs; the file system's.
     pub fn clone_data(&mut self, from: &Node) -> Result<(), Error> {
         self.expect_same_host(&from.object.lab, "cloning into")?;
         self.expect_stopped("cloning into")?;
@@ -53,18 +45,12 @@ impl Node {
 
     /// Makes its data directory from one that [`Node::copy_data`] has written on this machine, replacing
     /// one that is there.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it runs; the file system's.
     pub fn init_from_directory(&mut self, directory: &Path) -> Result<(), Error> {
         self.ask(Verb::InitFromCopy(directory.to_owned()))
     }
 
     /// Copies the data directory of the stopped node to a new directory on this machine, which outlives
     /// the lab. The servers' user must be able to make it.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it runs; the file system's.
     pub fn copy_data(&self, to: &Path) -> Result<(), Error> {
         let data: PathBuf = self.ask(Verb::StoppedData)?;
         let user = User::unprivileged().unwrap_or_else(User::current);
@@ -129,9 +115,6 @@ impl Node {
     /// Cuts the power of its disk and kills all its processes, then gives the power back: its file
     /// system is mounted again, and the server stands until it is started. `seed` decides what a
     /// block disk loses. With `at` the power of a block disk is cut when that request comes.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
     pub fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
         self.ask(Verb::PowerCut { seed, at })
     }
@@ -143,9 +126,6 @@ impl Node {
 
     /// Has its block disk take so much longer for each request of a kind from that one on; with nothing, it
     /// is as fast as before.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
     pub fn slow_disk(&mut self, slow: Option<(DiskRequest, Duration)>) -> Result<(), Error> {
         self.ask(Verb::SlowDisk(slow))
     }
@@ -158,9 +138,6 @@ impl Node {
 
     /// Keeps a log of what its disk is asked for: from now on, if the disk was made to keep one; with a
     /// number from when its disk is switched on next, of at most so many bytes.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
     pub fn record_writes(&mut self, bytes: Option<u64>) -> Result<(), Error> {
         match self.config.disk {
             Some(_) => self.ask(Verb::RecordWrites(bytes)),
@@ -205,17 +182,11 @@ impl Node {
     }
 
     /// Path of the state that each of its disks is switched on with, as [`Node::end_record`] orders them.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it has no disk of its own.
     pub fn state_paths(&self) -> Result<Vec<PathBuf>, Error> {
         self.ask(Verb::StatePaths)
     }
 
     /// The directory of its disk's files, which is root's.
-    ///
-    /// # Errors
-    /// [`Error::State`] if it has no disk of its own.
     pub fn disk_directory(&self) -> Result<PathBuf, Error> {
         self.ask(Verb::DiskDirectory)
     }

@@ -60,9 +60,6 @@ impl Node {
     }
 
     /// Has a standby stream from `primary`, which runs, from its next start or reload on.
-    ///
-    /// # Errors
-    /// The primary's, where it cannot make a slot.
     pub fn follow(&mut self, primary: &Node, link: Option<Endpoint>) -> Result<(), Error> {
         let slot = slot_name(self.name());
         let mut client = primary.connect()?;

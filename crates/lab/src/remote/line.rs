@@ -48,9 +48,6 @@ struct State {
 
 impl Remote {
     /// Opens a lab on `host`.
-    ///
-    /// # Errors
-    /// The error of the host's lab; [`HostError::Lost`].
     pub(crate) fn open(host: &Host, opening: Opening) -> Result<(Remote, Opened), Error> {
         let name = host.entry().name.clone();
         let started = host.start(Role::Lab);

@@ -17,9 +17,6 @@ use crate::verb::Verb;
 
 /// Serves the rig over `input` and `output` until the input ends; everything of the lab is removed
 /// then. `program` is the rig's own program, of which relays, guards and disks are commands.
-///
-/// # Errors
-/// A line that is no question of the same version.
 pub fn serve(
     program: &Path,
     input: impl BufRead,

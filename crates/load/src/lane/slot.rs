@@ -41,7 +41,6 @@ impl Slot {
     }
 }
 
-/// A session's connection.
 pub(crate) enum Link {
     None,
     Dialing(Box<Dial>, Option<Socket>),

@@ -14,13 +14,11 @@ pub(crate) enum Program {
     Pgbench,
 }
 
-/// A finished run.
 pub(crate) struct Run {
     /// User and system, of the whole process.
     pub(crate) cpu_s: f64,
     pub(crate) transactions: f64,
     pub(crate) tps: f64,
-    /// Peak resident memory.
     pub(crate) peak_kib: f64,
     /// Ours only: CPU inside the window for each of its transactions.
     pub(crate) window_cpu_us: f64,

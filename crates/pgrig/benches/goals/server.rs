@@ -85,12 +85,10 @@ impl Server {
         command
     }
 
-    /// Its Unix socket.
     pub(crate) fn socket(&self) -> String {
         format!("{}/.s.PGSQL.{}", self.sockets, self.port)
     }
 
-    /// The superuser.
     pub(crate) fn user(&self) -> String {
         self.node.endpoint().user
     }

@@ -40,7 +40,6 @@ impl fmt::Display for Attacked {
     }
 }
 
-/// Makes one attack.
 pub(crate) fn attack(seed: u64, act: Act, target: &Target) -> Attacked {
     let desk = tempfile::tempdir().unwrap();
     let mut prng = Prng::new(seed);

@@ -10,13 +10,11 @@ use crate::acts::Act;
 pub(crate) struct Target {
     /// The study; empty for a comparison.
     pub(crate) study: &'static str,
-    /// Its point.
     pub(crate) point: &'static str,
     /// The table that every transaction reads or writes, the row of it known.
     pub(crate) table: &'static str,
     /// The table of its ledger that has a row for each transaction, if it keeps one.
     pub(crate) ledger: Option<&'static str>,
-    /// It has standbys.
     pub(crate) has_standbys: bool,
     /// It kills its server and starts it again.
     pub(crate) kills: bool,

@@ -64,7 +64,6 @@ impl CrashKind {
 }
 
 /// The lines of a log for people by which a crash or damage is known, with their kinds.
-#[must_use]
 pub fn crash_lines(log: &str) -> Vec<(CrashKind, &str)> {
     let of_line = |line: &str| {
         let (before, message) = line.split_once(":  ")?;

@@ -66,9 +66,6 @@ impl Follower {
     }
 
     /// The entries that were appended since the reading before, file by file.
-    ///
-    /// # Errors
-    /// When the directory may not be read any more.
     pub(crate) fn read(&mut self) -> io::Result<Vec<Entry>> {
         self.owner.access(|| self.read_files())
     }

@@ -6,7 +6,6 @@ use super::{CaseOutcome, Results};
 
 impl Results {
     /// One suite. A case that cannot be told is skipped, and one that must hold is an error then.
-    #[must_use]
     pub fn junit(&self) -> String {
         let count = |outcome| self.cases.iter().filter(|case| case.outcome == outcome).count();
         let counts = format!(

@@ -10,7 +10,6 @@ const ROWS_MAX: usize = 60;
 
 impl Results {
     /// The answer, what was judged, and the figures.
-    #[must_use]
     pub fn summary(&self) -> String {
         let mut text = format!("### pgrig {}\n\n{}\n", self.name, escaped(&self.answer));
         if !self.cases.is_empty() {

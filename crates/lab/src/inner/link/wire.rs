@@ -103,7 +103,7 @@ impl Wire {
         self.cut = Some(direction);
         let interface = self.interface();
         for way in self.cut_ways() {
-            // Whoever it arrives at sees that it is not meant, and drops it before anything else.
+            // The receiver sees that the packet has another address, and drops it before anything else.
             let entry = ["neighbour", "replace", &way.address, "lladdr", NOBODY];
             let words = [&entry[..], &["dev", &interface, "nud", "permanent"]].concat();
             self.ip(doing, way.sender, &words)?;
