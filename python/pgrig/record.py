@@ -83,7 +83,8 @@ class Record:
     @staticmethod
     def _point(attempt: Dict[str, Any]) -> Dict[str, Any]:
         point = {key: attempt[key] for key in ("number", "attempt", "round", "variant", "scenario")}
-        return {**point, **attempt["axes"]}
+        axes = "".join(f" {axis}={value}" for axis, value in attempt["axes"].items())
+        return {**point, "point": f"{attempt['variant']}/{attempt['scenario']}{axes}", **attempt["axes"]}
 
     @cached_property
     def trials(self) -> pd.DataFrame:
