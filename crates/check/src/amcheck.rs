@@ -61,8 +61,10 @@ fn one(node: &SiteNode) -> Result<Vec<String>, Error> {
         // A server in recovery can neither create the extension nor take the locks.
         arguments.extend(["--install-missing", "--parent-check"]);
     }
-    // Making the extension must not wait for a standby that is gone.
-    let environment = [("PGOPTIONS", "-c synchronous_commit=local")];
+    // Making the extension, which may be there, must not wait for a standby that is gone, nor fail because a
+    // manager refuses writes for now.
+    let options = "-c synchronous_commit=local -c default_transaction_read_only=off";
+    let environment = [("PGOPTIONS", options)];
     let (code, out, said) = match &node.server {
         Server::Node(server) => server.run_client(PROGRAM, &arguments, &environment)?,
         Server::Managed(server) => server.run_client(PROGRAM, &arguments, &environment)?,

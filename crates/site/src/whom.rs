@@ -35,7 +35,8 @@ impl Site {
 
     /// The first server that is a standby.
     pub fn standby_now(&self) -> Result<&SiteNode, Error> {
-        let is_standby = |node: &&SiteNode| matches!(node.server.value(TIMELINE), Ok(Some(line)) if line.is_empty());
+        let is_standby =
+            |node: &&SiteNode| matches!(node.server.value(RECOVERS), Ok(Some(said)) if said == "t");
         let found = self.nodes.iter().find(is_standby);
         found.ok_or_else(|| Error::NoServer("that is a standby now".to_owned()))
     }
@@ -47,7 +48,7 @@ impl Site {
         for node in &self.nodes {
             match node.server.value(TIMELINE) {
                 Ok(Some(timeline)) if timeline.is_empty() => {
-                    said.push(format!("{} is a standby", node.name));
+                    said.push(format!("{} refuses writes", node.name));
                 }
                 Ok(timeline) => {
                     let timeline = timeline.unwrap_or_default();
@@ -63,6 +64,8 @@ impl Site {
     }
 }
 
-/// The timeline of a server that takes writes, in hexadecimal digits, and nothing of a standby.
-const TIMELINE: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN '' \
+/// The timeline of a server that takes writes, in hexadecimal digits, and nothing of one that refuses them: a
+/// standby, or a server that its manager has made read-only.
+const TIMELINE: &str = "SELECT CASE WHEN current_setting('transaction_read_only')::boolean THEN '' \
                         ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END";
+const RECOVERS: &str = "SELECT pg_is_in_recovery()";

@@ -13,6 +13,7 @@ mod heavy;
 mod history;
 mod interruption;
 mod isolation;
+mod machines;
 mod majors;
 mod mutants;
 mod namesake;

@@ -71,7 +71,7 @@ fn everything_that_is_wrong_is_pointed_at() {
          (give it archive = true)\n\
          `{ counts = \"primary\" }` one check at a time \
          (write \"ledger\" or { ledger = NODE } or { history = \"serializable\" } or \
-         \"amcheck\" or { amcheck = NODE } or \"checksums\" or { checksums = NODE } or \
+         \"amcheck\" or { amcheck = NODE } or { amcheck = \"every server now\" } or \"checksums\" or { checksums = NODE } or \
          \"restore\" or { restore = NODE } or \
          { explore = NODE, states = 500, second_cuts = 10, complaints = \"SELECT …\" } or \
          { explain = \"SELECT …\", as = \"NAME\", on = NODE } or \

@@ -227,7 +227,7 @@ fn a_topology_is_wrong_at_the_place_where_it_is_wrong() {
         "ledger = { insert = \"writes_log\", update = \"writes_state\" }",
         "ledger = {}",
         "`{}` a ledger needs a table \
-         (write { insert = \"TABLE\" }, { update = \"TABLE\" } or both)",
+         (write { insert = \"TABLE\" }, { update = \"TABLE\" } or both, or { read = \"TABLE\" })",
     );
     check(
         "ledger = { insert = \"writes_log\", update = \"writes_state\" }",

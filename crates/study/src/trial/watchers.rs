@@ -173,7 +173,8 @@ fn gap_ns(servers: &[Vec<(Moment, Moment)>], window: Window) -> u64 {
     longest.max(window.close.since(reached))
 }
 
-const QUESTION: &str = "SELECT NOT pg_is_in_recovery(), \
+/// A server that its manager has made read-only takes no writes either.
+const QUESTION: &str = "SELECT NOT current_setting('transaction_read_only')::boolean, \
                         (SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming')";
 /// Between two questions.
 const PAUSE: Duration = Duration::from_millis(10);
