@@ -16,9 +16,13 @@ pub(crate) fn print(judgement: &Judgement) {
     terminal::result("");
     terminal::result(styled(STRONG, &judgement.answer));
     terminal::result("");
-    if !judgement.claims.is_empty() {
-        let rows: Vec<[String; 4]> = judgement.claims.iter().map(cells).collect();
-        table(&rows, &judgement.claims);
+    let asked: Vec<&ClaimVerdict> = judgement.asked().collect();
+    if !asked.is_empty() {
+        let rows: Vec<[String; 4]> = asked.iter().map(|claim| cells(claim)).collect();
+        table(&rows, &asked);
+    }
+    if let Some(words) = judgement.left_out_words() {
+        terminal::result(styled(FAINT, format_args!("  {words}")));
     }
     for noise in judgement.noise.iter().filter(|noise| noise.metric == &spec::metrics::TPS) {
         let (one, means) = (noise.one_percent.max(1.0), noise.means_percent.max(1.0));
@@ -159,7 +163,7 @@ fn published(claim: &ClaimVerdict) -> String {
 /// `1.31 [1.27, 1.35]  n 6`, `in all 18 trials`.
 pub(crate) fn here(claim: &ClaimVerdict) -> String {
     match &claim.measured {
-        Measured::Nothing => "–".to_owned(),
+        Measured::Nothing | Measured::LeftOut => "–".to_owned(),
         Measured::Value { interval, .. } if interval.n == 1 => {
             format!("{}  n 1", figure(interval.point))
         }
@@ -180,7 +184,7 @@ pub(crate) fn here(claim: &ClaimVerdict) -> String {
     }
 }
 
-fn table(rows: &[[String; 4]], claims: &[ClaimVerdict]) {
+fn table(rows: &[[String; 4]], claims: &[&ClaimVerdict]) {
     let width = |column: usize, title: &str| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([title.len()]).max().unwrap_or(0)
@@ -217,7 +221,7 @@ fn table(rows: &[[String; 4]], claims: &[ClaimVerdict]) {
 }
 
 /// The same where a table has no room: a claim, and below it what stands beside it elsewhere.
-fn list(rows: &[[String; 4]], claims: &[ClaimVerdict]) {
+fn list(rows: &[[String; 4]], claims: &[&ClaimVerdict]) {
     for ([says, published, here, verdict], judged) in rows.iter().zip(claims) {
         terminal::result(format_args!("  {says}"));
         let published = match judged.published {

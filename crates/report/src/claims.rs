@@ -6,13 +6,14 @@ use stats::Method;
 use verdict::{ClaimVerdict, Judgement, Measured, Source, Verdict};
 
 use crate::comparison::{capitalised, title};
+use crate::marked::Marked;
 use crate::number;
 use crate::plot::{ClaimPlot, claim_plot};
 use crate::view::{Answer, ClaimRow, Outcome, Table, Tally};
 
 /// The answer and how sure it is.
 pub(crate) fn answer(judgement: &Judgement, header: &Header) -> Answer {
-    let headline = judgement.claims.first();
+    let headline = judgement.asked().next();
     let mut sure: Vec<String> = Vec::new();
     if let Some(comparison) = &header.comparison {
         sure.extend(comparison.sides_words());
@@ -120,17 +121,18 @@ pub(crate) fn tallies(judgement: &Judgement) -> Vec<Tally> {
         (Outcome::Unsure, "undecided", "undecided"),
     ];
     let tallies = kinds.map(|(mark, one, many)| {
-        let count = judgement.claims.iter().filter(|c| outcome(c.verdict) == mark).count();
+        let count = judgement.asked().filter(|c| outcome(c.verdict) == mark).count();
         Tally { mark, count, words: if count == 1 { one } else { many } }
     });
     tallies.into_iter().filter(|tally| tally.count > 0).collect()
 }
 
-/// Every claim, in the study's order.
+/// Every claim that is about what the run has planned, in the study's order.
 pub(crate) fn rows(study: &Study, judgement: &Judgement) -> Vec<ClaimRow> {
     // Beyond those of the study are the ones that a comparison has of its own.
     let claims = study.claims.iter().map(Some).chain(std::iter::repeat(None));
-    claims.zip(&judgement.claims).map(|(claim, judged)| row(claim, judged)).collect()
+    let asked = claims.zip(&judgement.claims).filter(|(_, judged)| !judged.is_left_out());
+    asked.map(|(claim, judged)| row(claim, judged)).collect()
 }
 
 /// A verdict as a mark.
@@ -169,7 +171,7 @@ fn row(claim: Option<&Claim>, judged: &ClaimVerdict) -> ClaimRow {
         interval,
         n,
         basis,
-        note: judged.note.clone(),
+        note: Marked::new(&judged.note),
         why: judged.why.clone(),
     }
 }
@@ -179,7 +181,9 @@ fn row(claim: Option<&Claim>, judged: &ClaimVerdict) -> ClaimRow {
 /// shows it: the others are no failures, and bound nothing.
 fn measured(measured: &Measured) -> [String; 4] {
     let (figure, range, n, basis) = match measured {
-        Measured::Nothing => ("–".to_owned(), String::new(), "–".to_owned(), String::new()),
+        Measured::Nothing | Measured::LeftOut => {
+            ("–".to_owned(), String::new(), "–".to_owned(), String::new())
+        }
         Measured::Value { interval, .. } if interval.n == 1 => {
             let basis = "one round".to_owned();
             (number::figure(interval.point), String::new(), "1".to_owned(), basis)

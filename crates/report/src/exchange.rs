@@ -104,7 +104,7 @@ impl Report<'_> {
             })
         });
         let comparison = self.header.comparison.as_ref();
-        let cases = self.judgement.claims.iter().map(|claim| {
+        let cases = self.judgement.asked().map(|claim| {
             let case = case(claim);
             match case.outcome {
                 // It need not be told, unless something stands against the figures.

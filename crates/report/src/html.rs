@@ -2,6 +2,7 @@
 
 use crate::grouping::label;
 use crate::json::Json;
+use crate::marked::Marked;
 use crate::page::StudyPage;
 use crate::page::rendered;
 use crate::report::Report;
@@ -65,9 +66,10 @@ impl Report<'_> {
             tallies: claims::tallies(&self.judgement),
             sections,
             has_trials,
-            has_published: self.judgement.claims.iter().any(|claim| claim.published.is_some()),
+            has_published: self.judgement.asked().any(|claim| claim.published.is_some()),
             claims: claims::rows(study, &self.judgement),
-            notes: study.notes.clone(),
+            left_out: self.judgement.left_out_words(),
+            notes: study.notes.iter().map(|note| Marked::new(note)).collect(),
             tables: tidy(tables::tables(&verdict::tables(study, &header.facts, trials), header)),
             pairs,
             comparisons: comparisons.dots,

@@ -51,6 +51,7 @@ mod plot;
 mod view;
 
 mod json;
+mod marked;
 mod number;
 
 pub use bench::Bench;

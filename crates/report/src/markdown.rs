@@ -25,6 +25,9 @@ impl Report<'_> {
             out.push_str("|---|---|--:|---|--:|---|\n");
             rows.iter().for_each(|row| claim(&mut out, row));
         }
+        if let Some(words) = judgement.left_out_words() {
+            let _ = writeln!(out, "\n{}.", escaped(&words));
+        }
         let own = verdict::tables(study, &header.facts, &self.trials);
         tables::tables(&own, header).iter().for_each(|one| table(&mut out, one));
         out.push('\n');

@@ -5,6 +5,7 @@
 
 use askama::Template;
 
+use crate::marked::Marked;
 use crate::view::{
     Answer, ClaimRow, Comparison, CurveSet, DotFigure, FactGroup, GlanceRow, Log, PairsBlock,
     Table, Tally, WitnessBlock,
@@ -82,8 +83,10 @@ pub(crate) struct StudyPage {
     /// True if anything was published of a claim.
     pub(crate) has_published: bool,
     pub(crate) claims: Vec<ClaimRow>,
+    /// How many claims the run left out, in words.
+    pub(crate) left_out: Option<String>,
     /// Notes on the figures for the reader.
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: Vec<Marked>,
     /// The study's own tables.
     pub(crate) tables: Vec<Table>,
     /// Points that were measured in pairs.

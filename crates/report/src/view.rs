@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use crate::marked::Marked;
+
 /// Outcome of something; shown as colour, symbol and word, so that each alone is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -82,7 +84,7 @@ pub(crate) struct ClaimRow {
     /// Meaning of that number.
     pub(crate) basis: String,
     /// A condition or a doubt that the study itself states.
-    pub(crate) note: String,
+    pub(crate) note: Marked,
     /// The reason why it cannot be told, or what failed.
     pub(crate) why: String,
     /// The plot, empty where there is nothing to plot.

@@ -17,7 +17,7 @@ pub(crate) fn answer(study: &Study, claims: &[ClaimVerdict], trials: &[Trial]) -
     if study.profile == Profile::Smoke {
         return SMOKE.to_owned();
     }
-    let first = first_sentence(study, claims.first());
+    let first = first_sentence(study, claims);
     let words = study.answer.iter();
     let added = words.clone().flat_map(|answer| &answer.adds);
     let added = added.filter_map(|one| filled_in(one, &measured(study, one, claims, trials)?));
@@ -64,11 +64,17 @@ fn without_published(template: &str) -> String {
     kept.collect::<String>().trim_end().to_owned()
 }
 
-/// A study without words of its own answers with its first claim.
-fn first_sentence(study: &Study, headline: Option<&ClaimVerdict>) -> String {
-    let Some(headline) = headline else {
-        return "The study claims nothing; see what was measured.".to_owned();
+/// The study's words about its first claim. A study without words of its own, or whose first claim the
+/// run left out, answers with the first claim that is left.
+fn first_sentence(study: &Study, claims: &[ClaimVerdict]) -> String {
+    let Some(headline) = claims.iter().find(|claim| !claim.is_left_out()) else {
+        return match claims {
+            [] => "The study claims nothing; see what was measured.".to_owned(),
+            _ => "This run left out what the study's claims are about; see what was measured."
+                .to_owned(),
+        };
     };
+    let is_first = claims.first().is_some_and(|first| !first.is_left_out());
     let (value, interval, n) = match &headline.measured {
         Measured::Value { interval, .. } if interval.n == 1 => {
             (figure(interval.point), "(one round)".to_owned(), "1".to_owned())
@@ -86,14 +92,14 @@ fn first_sentence(study: &Study, headline: Option<&ClaimVerdict>) -> String {
         Measured::Count { trials, failures, .. } => {
             (format!("{}", trials - failures), format!("of {trials}"), trials.to_string())
         }
-        Measured::Nothing => {
+        Measured::Nothing | Measured::LeftOut => {
             return match headline.why.as_str() {
                 "" => "Cannot tell yet.".to_owned(),
                 why => format!("Cannot tell: {why}."),
             };
         }
     };
-    let Some(words) = &study.answer else {
+    let Some(words) = study.answer.as_ref().filter(|_| is_first) else {
         let verdict = headline.verdict.words();
         return format!("“{}” {verdict}: {value} {interval}.", headline.says);
     };

@@ -33,6 +33,8 @@ pub struct ClaimVerdict {
 pub enum Measured {
     /// Nothing yet.
     Nothing,
+    /// Nothing, because the run left out points that the claim is about, as with `--only`.
+    LeftOut,
     /// A value over rounds.
     Value {
         /// The value, its interval, how that was found, and how many rounds there are.
@@ -78,6 +80,12 @@ pub struct Figures {
 }
 
 impl ClaimVerdict {
+    /// True if the run left out points that it is about, as with `--only`.
+    #[must_use]
+    pub fn is_left_out(&self) -> bool {
+        self.measured == Measured::LeftOut
+    }
+
     /// Its kind, and how its verdict came about where the study has headlines.
     pub fn label(&self) -> String {
         // Only a value is expected somewhere.
@@ -109,7 +117,7 @@ impl Measured {
     pub fn figures(&self) -> Figures {
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
         match self {
-            Measured::Nothing => Figures::default(),
+            Measured::Nothing | Measured::LeftOut => Figures::default(),
             Measured::Value { interval, .. } | Measured::Pairs { interval, .. } => Figures {
                 measured: finite(interval.point),
                 low: finite(interval.low),
@@ -162,6 +170,16 @@ pub(crate) struct ClaimFinding {
 }
 
 impl ClaimFinding {
+    /// What is found about a claim whose points the run left out.
+    pub(crate) fn left_out() -> ClaimFinding {
+        ClaimFinding {
+            measured: Measured::LeftOut,
+            verdict: Verdict::CannotTell,
+            why: "this run left out points that it is about".to_owned(),
+            p: None,
+        }
+    }
+
     /// Takes back what rests on doubtful figures.
     pub(crate) fn doubt(&mut self, reasons: Vec<String>) {
         if reasons.is_empty() {

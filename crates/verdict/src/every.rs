@@ -11,6 +11,7 @@ use record::{Ending, Figure, PlannedTrial, Trial, VoidKind};
 use spec::{Better, Condition, Metric, OnLoss, Quantifier, Study, metrics};
 
 use crate::claim_verdict::{ClaimFinding, Measured, Verdict};
+use crate::left_out;
 use crate::name::{point_name, trial_name};
 use crate::rounds::{figure_of, value_of};
 use crate::truth::truth;
@@ -67,7 +68,7 @@ pub(crate) fn judge(
         why.extend(first_few(refuted));
     }
     why.extend(first_few(open));
-    why.extend(left_out(study, &asked, plan));
+    why.extend(partly_left_out(study, &asked, plan));
     if shown.is_empty() && why.is_empty() {
         why.push("no such trial was run".to_owned());
     } else if seen == 0 && why.is_empty() {
@@ -112,15 +113,12 @@ fn never_run(
 
 /// Points that the claim speaks of and the run left out, as with `--only`. The verdict is about the
 /// rest, and says so. The second copy of a point adds none.
-fn left_out(study: &Study, asked: &[usize], plan: &[PlannedTrial]) -> Option<String> {
-    let planned: BTreeSet<usize> = plan
-        .iter()
-        .filter_map(|trial| study.point(&trial.variant, &trial.scenario, &trial.axes))
-        .collect();
+fn partly_left_out(study: &Study, asked: &[usize], plan: &[PlannedTrial]) -> Option<String> {
+    let planned = left_out::planned(study, plan)?;
     let copy = study.twin.map(|twin| twin.point);
     let asked: Vec<usize> = asked.iter().copied().filter(|point| Some(*point) != copy).collect();
     let left: Vec<&usize> = asked.iter().filter(|point| !planned.contains(point)).collect();
-    let first = **left.first().filter(|_| !plan.is_empty())?;
+    let first = **left.first()?;
     Some(format!(
         "this run left out {} of the {} points that the claim is about (the first: {})",
         left.len(),
@@ -130,7 +128,7 @@ fn left_out(study: &Study, asked: &[usize], plan: &[PlannedTrial]) -> Option<Str
 }
 
 /// The points whose trials can have the figures; all, where none can: then each trial says so.
-fn asked(study: &Study, condition: &Condition, points: &[usize]) -> Vec<usize> {
+pub(crate) fn asked(study: &Study, condition: &Condition, points: &[usize]) -> Vec<usize> {
     let can_have = |point: &&usize| {
         condition.metrics().iter().all(|metric| study.points[**point].can_have(metric))
     };

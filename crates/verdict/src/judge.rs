@@ -8,7 +8,7 @@ use crate::claim_verdict::{ClaimFinding, ClaimVerdict, Measured, Verdict};
 use crate::every::Question;
 use crate::name::trial_name;
 use crate::noise::{self, Noise};
-use crate::{against, answer, control, doubt, every, family, paired, value};
+use crate::{against, answer, control, doubt, every, family, left_out, paired, value};
 
 /// Everything that a study has answered so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,24 @@ pub struct Judgement {
     /// The case against the run as a whole, whatever its claims say: attempts that broke and for which a
     /// server may be to blame, and crashes that nobody asked for. No gate is passed with any.
     pub against: Vec<String>,
+}
+
+impl Judgement {
+    /// The claims that are about what this run has planned: those that `--only` left out are not among
+    /// them.
+    pub fn asked(&self) -> impl Iterator<Item = &ClaimVerdict> {
+        self.claims.iter().filter(|claim| !claim.is_left_out())
+    }
+
+    /// Says how many claims are about points that were left out; nothing where none is.
+    #[must_use]
+    pub fn left_out_words(&self) -> Option<String> {
+        match self.claims.len() - self.asked().count() {
+            0 => None,
+            1 => Some("1 claim is about points that --only left out".to_owned()),
+            count => Some(format!("{count} claims are about points that --only left out")),
+        }
+    }
 }
 
 /// An attempt whose figures were left out.
@@ -96,6 +114,13 @@ fn found(
     pairs: &[Paired],
 ) -> (ClaimVerdict, Option<f64>) {
     let (expected, found) = match &claim.about {
+        about if left_out::is_left_out(study, claim, plan) => {
+            let expected = match about {
+                About::Value { expect, .. } => expect.to_string(),
+                About::Every { .. } => String::new(),
+            };
+            (expected, ClaimFinding::left_out())
+        }
         About::Value { value, expect, pairs: None } => {
             (expect.to_string(), value::judge(study, value, *expect, plan, trials))
         }

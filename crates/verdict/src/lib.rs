@@ -14,6 +14,7 @@ mod against;
 mod attempts;
 mod every;
 mod gaps;
+mod left_out;
 mod paired;
 mod truth;
 mod value;

@@ -236,7 +236,7 @@ fn described(found: &ClaimFinding) -> String {
             figure(interval.low),
             figure(interval.high)
         ),
-        Measured::Nothing | Measured::Pairs { .. } | Measured::Count { .. } => {
+        Measured::Nothing | Measured::LeftOut | Measured::Pairs { .. } | Measured::Count { .. } => {
             found.verdict.words().to_owned()
         }
     }

@@ -118,8 +118,8 @@ fn is_hollow(study: &Study, trials: &[Trial]) -> bool {
 }
 
 /// The exit code of the program after a run. Missing results take precedence over what was found. Where
-/// there is nothing behind a verdict (`is_hollow`), or something stands against the run as a whole, no
-/// gate is passed.
+/// there is nothing behind a verdict (`is_hollow`), where `--only` left out every claim of the gate, or
+/// where something stands against the run as a whole, no gate is passed.
 fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, is_hollow: bool) -> Exit {
     match &ended.state {
         RunState::Interrupted => return Exit::Interrupted,
@@ -132,7 +132,11 @@ fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, is_hollow: bool) -> Ex
         Gate::Invariants => kind != ClaimKind::Finding,
         Gate::Everything => true,
     };
-    match exit::of_claims(judgement.claims.iter().filter(|claim| counts(claim.kind))) {
+    let gated: Vec<_> = judgement.asked().filter(|claim| counts(claim.kind)).collect();
+    // A gate that asks nothing of what it is about is not passed.
+    let is_hollow =
+        is_hollow || (gated.is_empty() && judgement.claims.iter().any(|claim| counts(claim.kind)));
+    match exit::of_claims(gated.into_iter()) {
         Exit::Done if gate != Gate::Open && (is_hollow || !judgement.against.is_empty()) => {
             Exit::CannotTell
         }
@@ -318,6 +322,28 @@ mod tests {
     use verdict::{ClaimVerdict, Measured, Verdict};
 
     use super::*;
+
+    #[test]
+    fn a_gate_asks_no_claim_that_was_left_out_and_needs_one_that_was_not() {
+        use ClaimKind::{Finding, Invariant};
+        let check = |kinds: &[(ClaimKind, Measured)], expected: Exit| {
+            let verdicts: Vec<_> = kinds.iter().map(|(kind, _)| (*kind, Verdict::Holds)).collect();
+            let mut judged = judgement(&verdicts);
+            for (claim, (_, measured)) in judged.claims.iter_mut().zip(kinds) {
+                claim.measured = measured.clone();
+                if claim.is_left_out() {
+                    claim.verdict = Verdict::CannotTell;
+                }
+            }
+            let (directory, skipped, overhead) = Default::default();
+            let ended = Ended { directory, state: RunState::Done, failed: 0, skipped, overhead };
+            assert_eq!(exit(&ended, &judged, Gate::Invariants, false), expected, "{kinds:?}");
+        };
+        let (asked, left_out) = (|| Measured::Nothing, || Measured::LeftOut);
+        check(&[(Invariant, asked()), (Invariant, left_out())], Exit::Done);
+        check(&[(Finding, asked()), (Invariant, left_out())], Exit::CannotTell);
+        check(&[(Finding, left_out())], Exit::Done);
+    }
 
     fn judgement(claims: &[(ClaimKind, Verdict)]) -> Judgement {
         let claims = claims.iter().map(|(kind, verdict)| ClaimVerdict {

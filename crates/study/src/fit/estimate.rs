@@ -281,7 +281,7 @@ mod tests {
         check("pgbench", 5.0);
         check("replication", 30.0);
         check("sharding", 30.0);
-        check("pool", 50.0);
+        check("pool", 45.0);
         check("fsync", 30.0);
     }
 }

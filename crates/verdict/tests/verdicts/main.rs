@@ -55,6 +55,37 @@ fn parse(study: &str) -> Study {
     Study::parse(&folder, Profile::Quick).unwrap()
 }
 
+/// With `--only`, claims about other points are no open questions of the run.
+#[test]
+fn claims_about_points_that_a_run_left_out_are_told_apart() {
+    let trials: Vec<Trial> = rounds(6, 1000.0, 1000.0)
+        .into_iter()
+        .filter(|trial| trial.variant == "a")
+        .map(|mut trial| {
+            trial.metrics.insert("count_difference".to_owned(), [(String::new(), 0.0)].into());
+            trial
+        })
+        .collect();
+    let plan: Vec<PlannedTrial> = trials
+        .iter()
+        .map(|trial| PlannedTrial {
+            number: trial.number,
+            round: trial.round,
+            variant: trial.variant.clone(),
+            scenario: trial.scenario.clone(),
+            axes: trial.axes.clone(),
+        })
+        .collect();
+    let judged = judge(&study(), &plan, &trials, &[]);
+    let left_out: Vec<bool> = judged.claims.iter().map(ClaimVerdict::is_left_out).collect();
+    assert_eq!(left_out, [true, true, false]);
+    let words = "2 claims are about points that --only left out";
+    assert_eq!(judged.left_out_words().as_deref(), Some(words));
+    assert_eq!(judged.answer, "“counts agree” holds: 6 of 6.");
+    // A record that does not say what was planned leaves nothing out.
+    assert_eq!(judge(&study(), &[], &trials, &[]).left_out_words(), None);
+}
+
 fn trial(round: usize, variant: &str, metrics: &[(&str, f64)]) -> Trial {
     let metrics = metrics
         .iter()
