@@ -207,14 +207,14 @@ fn every_pair_of_versions_reads_or_says_why_not() {
     };
     // New reader, old data.
     check(
-        ours.replace("\"format\": 4", "\"format\": 0").replace("\"seed\"", "\"random_seed\""),
-        "reading DIR/record.json: pgrig 0.1.0 wrote this record in format 0, this pgrig reads 4; \
+        ours.replace("\"format\": 5", "\"format\": 0").replace("\"seed\"", "\"random_seed\""),
+        "reading DIR/record.json: pgrig 0.1.0 wrote this record in format 0, this pgrig reads 5; \
          read it with the pgrig that wrote it, or run the study again",
     );
     // Old reader, new data, whatever else changed.
     check(
-        r#"{ "format": 5, "pgrig": "9.0.0", "all": { "new": [] } }"#.to_owned(),
-        "reading DIR/record.json: pgrig 9.0.0 wrote this record in format 5, this pgrig reads 4; \
+        r#"{ "format": 6, "pgrig": "9.0.0", "all": { "new": [] } }"#.to_owned(),
+        "reading DIR/record.json: pgrig 9.0.0 wrote this record in format 6, this pgrig reads 5; \
          read it with the pgrig that wrote it, or a newer one",
     );
     // The same format with a field that it does not have: refused, not dropped.
@@ -222,8 +222,8 @@ fn every_pair_of_versions_reads_or_says_why_not() {
         ours.replace("\"seed\"", "\"sed\": 1,\n  \"seed\""),
         "reading DIR/record.json line 6: unknown field `sed`, expected one of `format`, `pgrig`, \
          `study`, `profile`, `seed`, `rounds`, `only`, `again`, `started_at`, `ended_at`, \
-         `state`, `plan`, `facts`, `notes` at line 6 column 7; the file was changed after it was \
-         written; run the study again",
+         `state`, `plan`, `facts`, `notes`, `comparison` at line 6 column 7; the file was changed \
+         after it was written; run the study again",
     );
     check(
         ours[..ours.len() / 2].to_owned(),
