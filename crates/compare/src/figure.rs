@@ -111,7 +111,6 @@ fn rate(segments: &[Octet], metric: Metric, confidence: f64) -> Option<Figure> {
         };
         Some([side(0)?, side(1)?])
     };
-    let transactions = column(&|half| Some(half.transactions as f64))?;
     let all = column(&|half| Some((half.transactions + half.lead) as f64))?;
     let amount = match metric {
         Metric::Throughput => None,
@@ -119,7 +118,6 @@ fn rate(segments: &[Octet], metric: Metric, confidence: f64) -> Option<Figure> {
     };
     let sum = |values: &[f64]| values.iter().sum::<f64>();
     let term = |values, place| Term { values, place };
-    let [tx_a, tx_b] = &transactions;
     let mut is_background = false;
     let (sides, ratio) = match &amount {
         Some([a, b]) => {
@@ -137,12 +135,13 @@ fn rate(segments: &[Octet], metric: Metric, confidence: f64) -> Option<Figure> {
             (sides, totals(&terms, confidence))
         }
         None => {
-            let [s_a, s_b] = column(&|half| Some(half.seconds))?;
-            let sides = [sum(tx_a) / sum(&s_a), sum(tx_b) / sum(&s_b)];
+            let [tx_a, tx_b] = column(&|half| Some(half.done().0))?;
+            let [s_a, s_b] = column(&|half| Some(half.done().1))?;
+            let sides = [sum(&tx_a) / sum(&s_a), sum(&tx_b) / sum(&s_b)];
             let terms = [
                 term(tx_b.as_slice(), Place::Above),
                 term(&s_b, Place::Below),
-                term(tx_a, Place::Below),
+                term(&tx_a, Place::Below),
                 term(&s_a, Place::Above),
             ];
             (sides, totals(&terms, confidence))
@@ -228,14 +227,16 @@ pub(crate) fn series(segments: &[Octet], workloads: &[String]) -> Vec<Series> {
     Metric::ALL.into_iter().filter_map(of).chain(parts).collect()
 }
 
-/// Transactions, segment by segment; in a second, where the turns of sides differ in length.
+/// Transactions at its rate in the time of a side's turns, segment by segment; in a second, where the turns
+/// of sides differ in length.
 fn counted(segments: &[Octet]) -> Series {
     let is_same = |segment: &Octet| {
         let [a, b] = segment.sides.each_ref().map(|half| half.seconds);
         (a - b).abs() < 1e-6
     };
     let is_same = segments.iter().all(is_same);
-    let value = |half: &Half| if is_same { half.transactions as f64 } else { half.rate() };
+    let weight = |half: &Half| if is_same && half.seconds > 0.0 { half.seconds } else { 1.0 };
+    let value = |half: &Half| half.rate() * weight(half);
     let side = |index: usize| -> Vec<f64> {
         segments.iter().map(|segment| value(&segment.sides[index])).collect()
     };

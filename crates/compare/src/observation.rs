@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use record::Counts;
 use record::comparison::{Background, Metric, OCTET_PAIRS};
+use record::{Counts, Cycles};
 use stats::Latency;
 
 /// Observations of one side in one octet: four blocks of its own.
@@ -11,8 +11,8 @@ use stats::Latency;
 pub struct Half {
     /// Transactions that ended well.
     pub transactions: u64,
-    /// The transactions of each of its workloads, which run together.
-    pub by_workload: Vec<u64>,
+    /// What each of its workloads did, which run together.
+    pub by_workload: Vec<Part>,
     /// Transactions of the block that leads in, if it was this side's: of them only `used` knows.
     pub lead: u64,
     /// Transactions that failed, retries left aside.
@@ -23,8 +23,8 @@ pub struct Half {
     pub latency: Latency,
     /// Time during which it began transactions, in seconds.
     pub seconds: f64,
-    /// Turns so far, where blocks are turns.
-    pub turns: usize,
+    /// Blocks so far.
+    pub blocks: usize,
     /// Transactions and seconds of its first and last block, and of the two between.
     pub split: [(f64, f64); 2],
     /// The use of resources by its server over the whole octet, in the unit of the metric; nothing where
@@ -32,6 +32,30 @@ pub struct Half {
     pub used: BTreeMap<Metric, f64>,
     /// The activity of its servers besides the load.
     pub background: Background,
+}
+
+/// What one workload of a side did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Part {
+    /// Transactions that ended well.
+    pub transactions: u64,
+    /// Cycles of its clients, in a closed loop.
+    pub cycles: Cycles,
+}
+
+impl Part {
+    /// Transactions a second of its clients while they are busy, which began in so many blocks; none where
+    /// no client had two transactions in a block.
+    fn speed(&self, blocks: usize) -> Option<f64> {
+        let Cycles { first, ended, ns } = self.cycles;
+        let clients = first as f64 / blocks as f64;
+        (ended > 0 && ns > 0).then(|| clients * ended as f64 / (ns as f64 / 1e9))
+    }
+
+    fn add(&mut self, transactions: u64, cycles: &Cycles) {
+        self.transactions += transactions;
+        self.cycles.add(cycles);
+    }
 }
 
 impl Half {
@@ -49,23 +73,43 @@ impl Half {
 
     /// Transactions a second of its own turns; transactions where turns have no length.
     pub(crate) fn rate(&self) -> f64 {
-        self.transactions as f64 / if self.seconds > 0.0 { self.seconds } else { 1.0 }
+        let (transactions, seconds) = self.done();
+        transactions / seconds
+    }
+
+    /// Transactions, and the seconds that it took for them: of the cycles of its clients, where they have
+    /// any, and else of its turns.
+    pub(crate) fn done(&self) -> (f64, f64) {
+        let speeds = self.by_workload.iter().map(|part| part.speed(self.blocks));
+        let ended: u64 = self.by_workload.iter().map(|part| part.cycles.ended).sum();
+        match speeds.sum::<Option<f64>>() {
+            Some(speed) if speed > 0.0 => (ended as f64, ended as f64 / speed),
+            _ => (self.transactions as f64, if self.seconds > 0.0 { self.seconds } else { 1.0 }),
+        }
     }
 
     /// Adds what its workload at this position did.
-    pub(crate) fn add(&mut self, position: usize, counts: &Counts, latency: &Latency) {
+    pub(crate) fn add(
+        &mut self,
+        position: usize,
+        counts: &Counts,
+        latency: &Latency,
+        cycles: &Cycles,
+    ) {
         self.transactions += counts.transactions;
         self.failures += counts.failed();
         self.latency.merge(latency);
         let len = self.by_workload.len().max(position + 1);
-        self.by_workload.resize(len, 0);
-        self.by_workload[position] += counts.transactions;
+        self.by_workload.resize(len, Part::default());
+        self.by_workload[position].add(counts.transactions, cycles);
     }
 
     /// Transactions a second of its own turns, by the workload at this position.
     pub(crate) fn rate_of(&self, position: usize) -> f64 {
-        let transactions = self.by_workload.get(position).copied().unwrap_or_default();
-        transactions as f64 / if self.seconds > 0.0 { self.seconds } else { 1.0 }
+        let part = self.by_workload.get(position).copied().unwrap_or_default();
+        let of_turns =
+            part.transactions as f64 / if self.seconds > 0.0 { self.seconds } else { 1.0 };
+        part.speed(self.blocks).unwrap_or(of_turns)
     }
 
     /// Adds a block of this many transactions to one of the two parts of its side's blocks.
@@ -73,18 +117,20 @@ impl Half {
         let part = &mut self.split[part];
         *part = (part.0 + transactions as f64, part.1 + seconds);
         self.seconds += seconds;
+        self.blocks += 1;
     }
 
     fn absorb(&mut self, other: &Half) {
         self.seconds += other.seconds;
+        self.blocks += other.blocks;
         for (part, more) in self.split.iter_mut().zip(other.split) {
             *part = (part.0 + more.0, part.1 + more.1);
         }
         self.transactions += other.transactions;
         let len = self.by_workload.len().max(other.by_workload.len());
-        self.by_workload.resize(len, 0);
+        self.by_workload.resize(len, Part::default());
         for (sum, more) in self.by_workload.iter_mut().zip(&other.by_workload) {
-            *sum += more;
+            sum.add(more.transactions, &more.cycles);
         }
         self.lead += other.lead;
         self.failures += other.failures;
@@ -160,12 +206,11 @@ impl Octet {
         let own = cells.iter().filter(|cell| side_of(cell.workload, of_a).0 == turn);
         let transactions = own.map(|cell| cell.counts.transactions).sum();
         let half = &mut self.sides[turn];
-        let number = (half.seconds / seconds).round() as usize;
-        let is_inner = number != 0 && number != OCTET_PAIRS - 1;
+        let is_inner = half.blocks != 0 && half.blocks != OCTET_PAIRS - 1;
         half.add_block(transactions, seconds, usize::from(is_inner));
         for cell in cells {
             let (side, position) = side_of(cell.workload, of_a);
-            self.sides[side].add(position, &cell.counts, &cell.latency);
+            self.sides[side].add(position, &cell.counts, &cell.latency, &cell.cycles);
         }
     }
 
@@ -218,4 +263,54 @@ pub(crate) fn failed_shares(octets: &[Octet]) -> [f64; 2] {
         let all = halves().map(|half| half.transactions + half.lead).sum::<u64>() + failures;
         if all == 0 { 0.0 } else { failures as f64 / all as f64 }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Counts, Interval};
+
+    use super::*;
+
+    /// What clients did in a block: all began once with it, and took as long from one end to the next.
+    fn block(clients: u64, ended: u64, cycle_ms: u64) -> Interval {
+        Interval {
+            counts: Counts { transactions: ended, ..Counts::default() },
+            cycles: Cycles {
+                first: clients,
+                ended: ended - clients,
+                ns: (ended - clients) * cycle_ms * 1_000_000,
+            },
+            ..Interval::default()
+        }
+    }
+
+    #[test]
+    fn a_rate_does_not_depend_on_what_begins_with_the_block() {
+        let check = |clients: u64, ended: u64, cycle_ms: u64, expected: f64| {
+            let mut octet = Octet::default();
+            for _ in 0..4 {
+                octet.add(&[block(clients, ended, cycle_ms)], 1, 0, 0.5);
+            }
+            let rate = octet.sides[0].rate();
+            assert!((rate - expected).abs() < 1e-6, "{clients} {ended} {cycle_ms}: {rate}");
+        };
+        // One after the other, 5 ms each: 100 in 500 ms, and the 10 that have begun by then.
+        check(10, 110, 50, 200.0);
+        // All at once, 50 ms each: 10 of each client.
+        check(10, 100, 50, 200.0);
+        // A client whose first transaction fills the block says nothing of its next one.
+        check(10, 10, 50, 20.0);
+    }
+
+    #[test]
+    fn workloads_that_run_together_have_a_rate_each() {
+        let mut octet = Octet::default();
+        let second = Interval { workload: 1, ..block(4, 24, 100) };
+        octet.add(&[block(10, 110, 50), second], 2, 0, 0.5);
+        let half = &octet.sides[0];
+        let seen = [half.rate_of(0), half.rate_of(1), half.rate()];
+        for (seen, expected) in seen.into_iter().zip([200.0, 40.0, 240.0]) {
+            assert!((seen - expected).abs() < 1e-6, "{seen} {expected}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 //! client has done its transactions. Quads ABBA or BAAB take the place of octets.
 
 use load::{Limit, Plan};
+use record::Cycles;
 use record::comparison::Stop;
 
 use crate::course::Course;
@@ -87,12 +88,11 @@ impl Course<'_, '_> {
         let seconds =
             outcome.window.map_or(0.0, |window| (window.close.0 - window.open.0) as f64 / 1e9);
         // Which of a side's two turns is which part is drawn: the first one may be slower.
-        let part = (half.turns + usize::from(seed & 2 != 0)) % 2;
-        half.turns += 1;
+        let part = (half.blocks + usize::from(seed & 2 != 0)) % 2;
         let transactions = outcome.workloads.iter().map(|result| result.counts.transactions);
         half.add_block(transactions.sum(), seconds, part);
         for (position, result) in outcome.workloads.iter().enumerate() {
-            half.add(position, &result.counts, &result.latency);
+            half.add(position, &result.counts, &result.latency, &Cycles::default());
         }
         Ok(())
     }

@@ -427,6 +427,7 @@ impl Merge {
                     into.service.merge(&from.service);
                     into.lag.merge(&from.lag);
                     into.backlog += from.backlog;
+                    into.cycles.add(&from.cycles);
                 }
             }
         }
@@ -446,8 +447,6 @@ impl Merge {
 
 #[cfg(test)]
 mod tests {
-    use stats::Latency;
-
     use super::*;
 
     fn cells(transactions: u64, length_ns: u64) -> Vec<Interval> {
@@ -457,10 +456,8 @@ mod tests {
             length_ns,
             workload: 0,
             counts,
-            latency: Latency::new(),
-            service: Latency::new(),
-            lag: Latency::new(),
             backlog: transactions,
+            ..Interval::default()
         }]
     }
 

@@ -238,6 +238,7 @@ impl Extent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tally::CycleEnd;
 
     const MS: u64 = 1_000_000;
 
@@ -282,6 +283,7 @@ mod tests {
                 ended: at_ms * MS,
                 retries: *retries,
                 late: false,
+                cycle: CycleEnd::None,
             };
             log.write(Who { client: 7, number: number as u64, script: 1 }, &done);
         }

@@ -71,6 +71,19 @@ pub(crate) struct Session {
     pub(crate) transactions: u64,
     /// Good ones inside the window.
     pub(crate) in_window: u64,
+    /// What the end of its next transaction is the end of.
+    pub(crate) cycle: Cycle,
+}
+
+/// The cycle of a session under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cycle {
+    /// There are no blocks.
+    None,
+    /// The first transaction in a block.
+    First,
+    /// Since this moment, the end of the transaction before.
+    Since(u64),
 }
 
 /// Activity of a session.
@@ -169,6 +182,7 @@ impl Session {
             carry: Vec::new(),
             transactions: 0,
             in_window: 0,
+            cycle: Cycle::None,
         }
     }
 

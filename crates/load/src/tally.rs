@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Counts, Interval, Moment, histogram_text};
+use record::{Counts, Cycles, Interval, Moment, histogram_text};
 use serde::{Deserialize, Serialize};
 use stats::Latency;
 use tail::{Slow, Slowest};
@@ -35,6 +35,7 @@ struct Cell {
     latency: Latency,
     service: Latency,
     lag: Latency,
+    cycles: Cycles,
 }
 
 /// One workload's counters over the whole load.
@@ -130,6 +131,18 @@ pub(crate) struct Finished {
     pub(crate) ended: u64,
     pub(crate) retries: u32,
     pub(crate) late: bool,
+    pub(crate) cycle: CycleEnd,
+}
+
+/// The end of a transaction among those of its client in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CycleEnd {
+    /// There are no blocks.
+    None,
+    /// It was the first one in the block.
+    First,
+    /// Time since the end of the one before, in nanoseconds.
+    After(u64),
 }
 
 /// An interval of one lane, with its index on the grid.
@@ -191,6 +204,17 @@ impl Tally {
         let cell = &mut self.cells[done.workload];
         let totals = &mut self.totals[done.workload];
         add(&mut cell.counts, &done);
+        // What a client of a schedule waits for is not its server alone.
+        if !totals.open_loop {
+            match done.cycle {
+                CycleEnd::None => {}
+                CycleEnd::First => cell.cycles.first += 1,
+                CycleEnd::After(ns) => {
+                    cell.cycles.ended += u64::from(done.ending == Ending::Good);
+                    cell.cycles.ns += ns;
+                }
+            }
+        }
         let latency = done.ended.saturating_sub(done.scheduled);
         // A single script is the whole workload; only several are counted apart.
         if let Some(script) = totals.scripts.get_mut(done.script)
@@ -303,6 +327,7 @@ impl Tally {
                 service: cell.service,
                 lag: cell.lag,
                 backlog: backlog(workload, end),
+                cycles: cell.cycles,
             }
         });
         LaneInterval { index: self.interval, cells: cells.collect() }

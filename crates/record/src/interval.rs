@@ -30,4 +30,38 @@ pub struct Interval {
     pub lag: Latency,
     /// Open loop: transactions due but not started when the interval ended.
     pub backlog: u64,
+    /// Closed loop in blocks: how long a client took from one end to the next.
+    #[serde(default, skip_serializing_if = "Cycles::is_empty")]
+    pub cycles: Cycles,
+}
+
+/// Cycles of clients in blocks: from the end of a transaction to the end of the next one.
+///
+/// All clients begin at once with a block and stop at once with it. Transactions in a block's length are
+/// therefore more than a server would do in as much time, by up to one for each client; cycles are not
+/// longer or shorter for that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cycles {
+    /// Transactions that were a client's first in a block: no cycle ends with them.
+    pub first: u64,
+    /// Cycles that ended well.
+    pub ended: u64,
+    /// Their time, and that of those that failed, in nanoseconds.
+    pub ns: u64,
+}
+
+impl Cycles {
+    /// True if there were no blocks, or no transactions in them.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Cycles::default()
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &Cycles) {
+        self.first += other.first;
+        self.ended += other.ended;
+        self.ns += other.ns;
+    }
 }

@@ -70,7 +70,7 @@ pub use folder::read_folder;
 pub use header::{FORMAT, Fact, Header, PlannedTrial, RunState};
 pub use history::{Link, Seen, Witness, read_histories};
 pub use host::{HostLoad, HostUse};
-pub use interval::Interval;
+pub use interval::{Cycles, Interval};
 pub use mark::{Mark, MarkKind};
 pub use moment::Moment;
 pub use paired::{Paired, Series};

@@ -2,7 +2,7 @@
 
 use script::Prng;
 
-use crate::session::Session;
+use crate::session::{Cycle, Session};
 
 /// Begins a client's random numbers anew with each turn, so that clients of the same rank draw the
 /// same ones in turns of the same number, however many transactions they have run before.
@@ -22,11 +22,13 @@ impl Draws {
         Draws { seed, number: None, choose: Prng::from_seed(seed) }
     }
 
-    /// The session is about to begin a transaction in turn `number`.
+    /// The session is about to begin a transaction in turn `number`. With a new turn its random numbers and
+    /// its cycles begin anew.
     pub(super) fn begin(&mut self, number: u64, session: &mut Session) {
         if self.number.replace(number) == Some(number) {
             return;
         }
+        session.cycle = Cycle::First;
         // Distinct seeds for distinct turns: the multiplier is odd.
         let seed = self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut source = Prng::from_seed(seed);

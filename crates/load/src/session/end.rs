@@ -7,8 +7,8 @@ use crate::{
     Level, Message,
     log::Who,
     program::Program,
-    session::{Block, LaneContext, Session, SessionState, Wait},
-    tally::{Ending, Finished},
+    session::{Block, Cycle, LaneContext, Session, SessionState, Wait},
+    tally::{CycleEnd, Ending, Finished},
 };
 
 /// A failure of the transaction under way, which may be tried again.
@@ -50,6 +50,7 @@ impl Session {
             ended: now,
             retries: self.tries.saturating_sub(1),
             late,
+            cycle: self.end_cycle(now),
         };
         cx.tally.count(done, &cx.grid);
         self.count_tries(cx, now, ending);
@@ -66,6 +67,19 @@ impl Session {
         }
         self.state = SessionState::Idle;
         Wait::Next
+    }
+
+    /// One cycle ends, and the next one begins.
+    fn end_cycle(&mut self, now: u64) -> CycleEnd {
+        let (ended, next) = match self.cycle {
+            Cycle::None => (CycleEnd::None, Cycle::None),
+            Cycle::First => (CycleEnd::First, Cycle::Since(now)),
+            Cycle::Since(before) => {
+                (CycleEnd::After(now.saturating_sub(before)), Cycle::Since(now))
+            }
+        };
+        self.cycle = next;
+        ended
     }
 
     /// Counts the failed tries of a transaction that is counted, each at its command.

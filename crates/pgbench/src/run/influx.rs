@@ -87,6 +87,7 @@ mod tests {
             service: Latency::new(),
             lag: Latency::new(),
             backlog: 2,
+            ..Interval::default()
         };
         let clock = Clock { origin: Instant::now(), wall: UNIX_EPOCH + Duration::from_secs(3) };
         let text = lines(&[interval], clock, "<builtin: select only>");

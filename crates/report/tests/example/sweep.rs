@@ -114,6 +114,7 @@ fn death(variant: &str, round: usize, number: usize, prng: &mut Prng) -> Finishe
                 service: Latency::new(),
                 lag: Latency::new(),
                 backlog: 0,
+                ..Interval::default()
             });
         }
         let waiting = if dead { 4.0 } else { 1.0 };

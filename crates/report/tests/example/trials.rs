@@ -182,6 +182,7 @@ fn intervals(shape: &Shape, course: &Course, prng: &mut Prng) -> Vec<Interval> {
             latency,
             lag: Latency::new(),
             backlog: 0,
+            ..Interval::default()
         }
     });
     each.collect()
