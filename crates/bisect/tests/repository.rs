@@ -78,7 +78,7 @@ fn request(repository: &Path, builds: &Path, counted: &Path) -> Request {
             confidence: 0.95,
             max_time: Duration::from_secs(60),
             has_profile: false,
-            has_tail: false,
+            tail: [false; 2],
             floor: Floor::default(),
             seed: 1,
             command: String::new(),

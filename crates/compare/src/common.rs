@@ -32,8 +32,8 @@ pub struct Common {
     pub max_time: Duration,
     /// Sample where the servers' CPU time goes.
     pub has_profile: bool,
-    /// Sample both servers, and attribute slow transactions to their causes.
-    pub has_tail: bool,
+    /// The sides that are sampled, so that their slow transactions are attributed to causes.
+    pub tail: [bool; 2],
     /// The known difference between identical servers on this machine.
     pub floor: Floor,
     /// Of the order of blocks and of the keys.

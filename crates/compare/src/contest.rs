@@ -76,8 +76,8 @@ pub struct Contest<'a> {
     pub deciding: f64,
     /// Sample where the servers' CPU time goes, during the first segment.
     pub has_profile: bool,
-    /// Sample both servers, and attribute slow transactions to their causes.
-    pub has_tail: bool,
+    /// The sides that are sampled, so that their slow transactions are attributed to causes.
+    pub tail: [bool; 2],
     /// Measure for so long at most, the pilot included.
     pub max_time: Duration,
     /// Interrupts it.

@@ -278,13 +278,19 @@ impl<'c, 'a> Course<'c, 'a> {
         let watch = Watch::new(sides, plan.seed);
         let origin = Instant::now();
         let workloads = &self.contest.workloads;
-        let tails = plan.slowest.then(|| TailWatch::begin(sides, workloads, origin));
+        let sampled = self.contest.tail;
+        let tails = plan.slowest.then(|| TailWatch::begin(sides, sampled, workloads, origin));
         let outcome = load::run(&plan, &own, origin, &mut |event| {
             if self.contest.control.urgency() != Urgency::None && stop.is_none() {
                 stop = Some(Stop::Interrupted);
                 own.interrupt();
             }
             match event {
+                load::Event::LoadBegan { at } => {
+                    if let (Some(tails), Some(blocks)) = (&tails, &plan.blocks) {
+                        tails.keep_to_turns(at, blocks);
+                    }
+                }
                 // A client ends: the rest of the segment would compare fewer clients with more.
                 load::Event::Message(message) if message.level == load::Level::Error => {
                     first.get_or_insert(message.text);
@@ -330,7 +336,13 @@ impl<'c, 'a> Course<'c, 'a> {
             source: Box::new(source),
         })?;
         if let Some(tails) = tails {
-            tails.end(&outcome, of_a, warm_blocks, &mut self.found.tails);
+            let doubts = tails.end(&outcome, of_a, warm_blocks, &mut self.found.tails);
+            let known = &mut self.found.doubts;
+            for doubt in doubts {
+                if !known.contains(&doubt) {
+                    known.push(doubt);
+                }
+            }
         }
         if let Some(profiler) = profiler {
             match profiler.end() {
@@ -382,7 +394,7 @@ impl<'c, 'a> Course<'c, 'a> {
             seed,
             limit: Limit::Time { warm_up: WarmUp::Fixed(0), window_ms },
             blocks: Some(Blocks { length_ms, rest_ms, sides, order }),
-            slowest: self.contest.has_tail,
+            slowest: self.contest.tail != [false; 2],
             ..self.contest.plan(workloads.concat(), length_ms)
         }
     }

@@ -61,7 +61,7 @@ pub fn measure(
         },
         deciding: CONFIDENCE,
         has_profile: common.has_profile,
-        has_tail: common.has_tail,
+        tail: common.tail,
         max_time: common.max_time,
         control,
     };

@@ -24,16 +24,15 @@ pub(crate) fn run(
         for lane in 0..lanes.shares.len() {
             let sender = sender.clone();
             let lanes = &lanes;
-            let spawned = thread::Builder::new().name(format!("lane {lane}")).spawn_scoped(
-                scope,
-                move || {
+            let spawned = thread::Builder::new()
+                .name(format!("{} {lane}", tail::LOAD_THREAD))
+                .spawn_scoped(scope, move || {
                     let report = |report: Report| {
                         // The conductor has gone only if this thread is not waited for any more.
                         let _ = sender.send((lane, report));
                     };
                     lanes.live(plan, lane, &Time::Here(origin), &report);
-                },
-            );
+                });
             if let Err(source) = spawned {
                 lanes.publish(&Grid { cancel: 0, abandon: 0, ..Grid::UNDECIDED });
                 return Err(LoadError::System { doing: "starting a lane's thread", source });

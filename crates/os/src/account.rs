@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The account of a process's first thread: `/proc/PID/schedstat`.
+/// The account of a thread, or of a process's first one: `/proc/PID/schedstat`.
 #[derive(Debug)]
 pub struct Account {
     file: File,
@@ -20,7 +20,7 @@ pub struct Spent {
 }
 
 impl Account {
-    /// Opens the account of a process.
+    /// Opens the account of a process, or of a thread by its own number.
     pub fn open(pid: u32) -> io::Result<Account> {
         Ok(Account { file: File::open(format!("/proc/{pid}/schedstat"))? })
     }
@@ -78,6 +78,17 @@ pub fn children(pid: u32) -> Vec<u32> {
             all.iter().filter(|stat| stat.parent == pid).map(|stat| stat.pid).collect()
         }
     }
+}
+
+/// The threads of this process whose name begins so.
+pub fn own_threads(name: &str) -> Vec<u32> {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
+    let threads = tasks.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let is_it = |thread: &u32| {
+        let own = fs::read_to_string(format!("/proc/self/task/{thread}/comm"));
+        own.is_ok_and(|own| own.starts_with(name))
+    };
+    threads.filter(is_it).collect()
 }
 
 /// The number that a process has for itself: in the innermost of its PID namespaces.

@@ -20,7 +20,7 @@ mod pages;
 mod shard;
 
 pub(crate) use bisect::BisectArguments;
-pub(crate) use compare::{CompareArguments, StudyArguments};
+pub(crate) use compare::{CompareArguments, Sampled, StudyArguments};
 pub(crate) use guard::{GuardArguments, GuardCommand, GuardRunArguments, GuardStatusArguments};
 pub(crate) use history::{HistoryArguments, HistoryCommand};
 pub(crate) use isolation::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};

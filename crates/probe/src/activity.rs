@@ -8,6 +8,7 @@
 mod agreement;
 mod asker;
 mod beat;
+mod load_threads;
 mod memory;
 mod processes;
 mod reader;
@@ -16,11 +17,11 @@ mod view;
 use std::{
     collections::HashSet,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use server::Conninfo;
@@ -29,6 +30,8 @@ use tail::Activity;
 use crate::error::ProbeError;
 use agreement::{own_name, trusted};
 use asker::{Asker, Viewed};
+use load_threads::LoadThreads;
+use memory::Backends;
 use processes::Processes;
 use reader::{Reader, Remembered};
 use view::{Kind, Process, View};
@@ -36,10 +39,20 @@ use view::{Kind, Process, View};
 /// Samples one server's activity.
 #[derive(Debug)]
 pub struct ActivitySampler {
-    shared: Arc<Shared>,
+    shared: Sampling,
     view: JoinHandle<Viewed>,
     memory: Option<JoinHandle<Remembered>>,
-    notes: Vec<String>,
+    refusal: String,
+}
+
+/// The threads sample as long as this lives.
+#[derive(Debug)]
+struct Sampling(Arc<Shared>);
+
+impl Drop for Sampling {
+    fn drop(&mut self) {
+        self.0.stops.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Samples of a server, with notes for the reader.
@@ -61,33 +74,34 @@ struct Shared {
     stops: AtomicBool,
     sees_locks: AtomicBool,
     autovacuum: AtomicBool,
+    /// The stretches of time in which anybody looks; always, until they are known.
+    spans: OnceLock<Vec<(u64, u64)>>,
     /// Processes that are no clients of the sampled database.
     others: Mutex<HashSet<i32>>,
 }
 
 impl ActivitySampler {
-    /// Begins to sample, on the run's clock, whose origin is `origin`. `postmaster` is the server's
-    /// first process, if the caller has started it; else it is looked for on this machine.
+    /// Begins to sample, on the run's clock, whose origin is `origin`. The server's first process is one
+    /// of `started`, if the caller has started it; else it is looked for on this machine.
     ///
     /// # Errors
-    /// That the server cannot be connected to or asked. That shared memory cannot be read is a note.
+    /// That the server cannot be connected to or asked. If shared memory cannot be read, the samples are
+    /// the view's, and say why.
     pub fn start(
         conninfo: &Conninfo,
-        postmaster: Option<u32>,
+        started: &[u32],
         origin: Instant,
     ) -> Result<ActivitySampler, ProbeError> {
         let mut view = View::open(conninfo)?;
-        let (mut notes, shared) = (Vec::new(), Arc::<Shared>::default());
-        let processes = postmaster
-            .map(Processes::of)
-            .or_else(|| Processes::find(view.own.backend, &view.own.user, &view.own.database));
-        let mut paired = None;
-        if let Some(processes) = &processes {
-            match trusted(processes.postmaster(), &mut view) {
-                Ok(found) => paired = Some(found),
-                Err(why) => notes.push(format!("wait events are read from the view: {why}")),
-            }
-        }
+        let shared = Arc::<Shared>::default();
+        let found = match started {
+            [] => Processes::find(&view.own).map(|found| vec![found]),
+            started => Ok(started.iter().copied().map(Processes::of).collect()),
+        };
+        let (processes, paired, refusal) = match found {
+            Ok(candidates) => first_trusted(candidates, &mut view),
+            Err(why) => (None, None, why),
+        };
         let first = view.look()?;
         shared.note(&first, view.own.backend);
         let checkpointer = first.iter().find(|process| process.kind == Kind::Checkpointer);
@@ -107,6 +121,7 @@ impl ActivitySampler {
                 let reader = Reader {
                     backends,
                     processes,
+                    load: LoadThreads::default(),
                     checkpointer,
                     shared: Arc::clone(&shared),
                     origin,
@@ -117,21 +132,25 @@ impl ActivitySampler {
             }
             _ => None,
         };
-        Ok(ActivitySampler { shared, view, memory, notes })
+        Ok(ActivitySampler { shared: Sampling(shared), view, memory, refusal })
+    }
+
+    /// Looks in these stretches of time only, in nanoseconds of the run's clock and in order.
+    pub fn keep_to(&self, spans: Vec<(u64, u64)>) {
+        // Once for all: a second call changes nothing.
+        let _ = self.shared.0.spans.set(spans);
     }
 
     /// Ends the sampling, and hands over the samples.
     #[must_use]
     pub fn stop(self) -> SampledActivity {
-        let ActivitySampler { shared, view, memory, mut notes } = self;
-        shared.stops.store(true, Ordering::Relaxed);
+        let ActivitySampler { shared, view, memory, refusal } = self;
+        drop(shared);
         view.thread().unpark();
         let broke = || vec!["the sampler of activity broke down: its samples are lost".to_owned()];
         let viewed = view.join().unwrap_or_else(|_| Viewed { notes: broke(), ..Viewed::default() });
-        let Viewed { activity: by_view, names, agreement, notes: more, transactions, mut cpu_ns } =
-            viewed;
-        notes.extend(more);
-        let mut activity = by_view;
+        let Viewed { mut activity, names, agreement, mut notes, transactions, mut cpu_ns } = viewed;
+        activity.refusal = refusal;
         if let Some(Ok(remembered)) = memory.map(JoinHandle::join) {
             notes.extend(remembered.notes);
             cpu_ns += remembered.cpu_ns;
@@ -142,20 +161,45 @@ impl ActivitySampler {
                 (activity.held, activity.holders) = (held, holders);
                 activity.rename(&|event| own_name(event, &names));
             } else {
-                notes.push(
-                    "shared memory did not agree with pg_stat_activity: the view's samples \
-                            are used"
-                        .to_owned(),
-                );
+                activity.refusal = agreement.words();
             }
         }
         SampledActivity { activity, notes, transactions, cpu_ns }
     }
 }
 
+/// A server's memory, for each thread.
+type Pair = (Backends, Backends);
+
+/// The processes of which one server's memory may be read and agrees with the view; else the first ones,
+/// with the reason.
+fn first_trusted(
+    candidates: Vec<Processes>,
+    view: &mut View,
+) -> (Option<Processes>, Option<Pair>, String) {
+    let mut first: Option<(Processes, String)> = None;
+    for processes in candidates {
+        match trusted(processes.postmaster(), view) {
+            Ok(pair) => return (Some(processes), Some(pair), String::new()),
+            Err(why) => first = first.or(Some((processes, why))),
+        }
+    }
+    let (processes, why) = first.unzip();
+    (processes, None, why.unwrap_or_default())
+}
+
 impl Shared {
     fn stops(&self) -> bool {
         self.stops.load(Ordering::Relaxed)
+    }
+
+    /// Time until the next look may be; none if it may be now.
+    fn pause(&self, now_ns: u64) -> Option<Duration> {
+        let spans = self.spans.get()?;
+        let next = spans.get(spans.partition_point(|(_, to)| *to <= now_ns));
+        let ns =
+            next.map_or(PAUSE_NS_MAX, |(from, _)| from.saturating_sub(now_ns).min(PAUSE_NS_MAX));
+        (ns > 0).then(|| Duration::from_nanos(ns))
     }
 
     /// Tells the other thread what the view knows of processes.
@@ -166,5 +210,33 @@ impl Shared {
         let mut known = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         known.clear();
         known.extend(others.map(|process| process.backend).chain([own]));
+    }
+}
+
+/// A thread that pauses notices within this time that it shall end.
+const PAUSE_NS_MAX: u64 = 50_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sampler_pauses_between_its_stretches() {
+        let shared = Shared::default();
+        assert_eq!(shared.pause(7), None);
+        shared.spans.set(vec![(10, 20), (20, 30), (40, 50)]).unwrap();
+        let check = |now: u64, expected: u64| {
+            assert_eq!(
+                shared.pause(now).map_or(0, |pause| pause.as_nanos()),
+                expected.into(),
+                "{now}"
+            );
+        };
+        check(0, 10);
+        check(10, 0);
+        check(20, 0);
+        check(30, 10);
+        check(49, 0);
+        check(50, PAUSE_NS_MAX);
     }
 }

@@ -150,7 +150,7 @@ impl PairsOrder<'_> {
             // Verdicts are corrected for several claims when they are made.
             deciding: CONFIDENCE,
             has_profile: false,
-            has_tail: false,
+            tail: [false; 2],
             max_time: Duration::from_millis(pairs.max_ms),
             control: self.control,
         };

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::background::{Beside, Checkpoint};
+
 /// The way in which a server was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -32,10 +34,14 @@ impl Source {
 pub struct Activity {
     /// The way in which backends were sampled.
     pub source: Source,
+    /// The reason why shared memory was not read, in half a sentence; empty if it was.
+    pub refusal: String,
     /// Wait events by the number that entries give them.
     events: Vec<String>,
     numbers: HashMap<String, u16>,
     looks: Vec<Look>,
+    /// Nobody has looked since the last look.
+    is_paused: bool,
     entries: Vec<Entry>,
     /// Who held what a backend waited for, in order of time.
     pub held: Vec<Held>,
@@ -48,21 +54,31 @@ pub struct Activity {
 pub struct Look {
     /// The moment of it.
     pub at: u64,
-    /// The server's other work then.
-    pub background: Background,
+    /// CPU time that the hypervisor took, in 255ths of all that was wanted.
+    pub(crate) steal: u8,
+    /// Share of the time since the look before in which the load's threads waited for a CPU.
+    pub(crate) load_delay: u8,
+    autovacuum: bool,
+    /// The number of the checkpointer's event.
+    checkpointer: Option<u16>,
+    /// Nobody looked between the look before and this one.
+    pub(crate) follows_pause: bool,
     first: usize,
     count: usize,
 }
 
 /// Work of the server and the machine beside the clients', at a look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Background {
-    /// A checkpoint is under way.
-    pub checkpoint: bool,
+pub struct Background<'a> {
+    /// The checkpointer's wait event, as a backend's; none if it was not seen.
+    pub checkpointer: Option<&'a str>,
     /// An autovacuum worker is at work.
     pub autovacuum: bool,
     /// CPU time that the hypervisor took, in 255ths of all that was wanted.
     pub steal: u8,
+    /// Share of the time since the look before in which the threads of the load were ready to run and
+    /// had no CPU, in 255ths: clients whose answers have arrived wait for that long.
+    pub load_delay: u8,
 }
 
 /// The kernel's account of a backend between the look before and this one.
@@ -94,6 +110,13 @@ pub struct Lookup<'a> {
     pub off_cpu: OffCpu,
 }
 
+impl Lookup<'_> {
+    /// True if it does not wait for its client's next command.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.event != "Client:ClientRead"
+    }
+}
+
 /// A lock that a backend waited for, and its holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
@@ -101,6 +124,8 @@ pub struct Held {
     pub at: u64,
     /// The backend that waited.
     pub waiter: i32,
+    /// The process that held the lock.
+    pub backend: i32,
     /// Index of the holder.
     pub holder: usize,
 }
@@ -133,7 +158,7 @@ impl Activity {
     pub fn add<'a>(
         &mut self,
         at: u64,
-        background: Background,
+        background: Background<'_>,
         backends: impl IntoIterator<Item = Lookup<'a>>,
     ) -> bool {
         let first = self.entries.len();
@@ -142,7 +167,19 @@ impl Activity {
             self.entries.push(Entry { backend, event, off_cpu });
         }
         self.entries[first..].sort_unstable_by_key(|entry| entry.backend);
-        self.looks.push(Look { at, background, first, count: self.entries.len() - first });
+        let Background { checkpointer, autovacuum, steal, load_delay } = background;
+        let checkpointer = checkpointer.map(|event| self.number(event));
+        let count = self.entries.len() - first;
+        self.looks.push(Look {
+            at,
+            steal,
+            load_delay,
+            autovacuum,
+            checkpointer,
+            follows_pause: std::mem::take(&mut self.is_paused),
+            first,
+            count,
+        });
         let fits = self.entries.len() < ENTRIES_MAX;
         if !fits {
             self.thin_out();
@@ -150,10 +187,26 @@ impl Activity {
         fits
     }
 
+    /// Notes that nobody looks from now on, until the next look: neither look stands for this time.
+    pub fn pause(&mut self) {
+        self.is_paused = true;
+    }
+
     /// The looks, in order of time.
     #[must_use]
     pub fn looks(&self) -> &[Look] {
         &self.looks
+    }
+
+    /// The server's work in the background at a look. A checkpointer with nothing to do waits for work.
+    pub(crate) fn beside(&self, look: &Look) -> Beside {
+        let event = look.checkpointer.map(|number| self.event(number));
+        let checkpoint = match event.map(|event| event.split_once(':').unwrap_or((event, ""))) {
+            None | Some(("Activity", _)) => Checkpoint::None,
+            Some(("IO", name)) if name.contains("Sync") => Checkpoint::Flushes,
+            Some(_) => Checkpoint::Writes,
+        };
+        Beside { checkpoint, autovacuum: look.autovacuum }
     }
 
     /// All backends of a look.
@@ -170,25 +223,26 @@ impl Activity {
         Some(self.lookup(&entries[index]))
     }
 
-    /// Notes who held what `waiter` waited for.
-    pub fn hold(&mut self, at: u64, waiter: i32, holder: Holder) {
+    /// Notes who held what `waiter` waited for: the process `backend`.
+    pub fn hold(&mut self, at: u64, waiter: i32, backend: i32, holder: Holder) {
         let known = self.holders.iter().position(|one| *one == holder);
         let holder = known.unwrap_or_else(|| {
             self.holders.push(holder);
             self.holders.len() - 1
         });
-        self.held.push(Held { at, waiter, holder });
+        self.held.push(Held { at, waiter, backend, holder });
     }
 
-    /// The holder of what `waiter` waited for at about this moment, and nobody's if it was not asked
-    /// for then.
+    /// The holder of what `waiter` waited for at about this moment with its process, and nobody if it was
+    /// not asked for then.
     #[must_use]
-    pub fn holder(&self, at: u64, waiter: i32, within_ns: u64) -> Option<&Holder> {
+    pub fn holder(&self, at: u64, waiter: i32, within_ns: u64) -> Option<(i32, &Holder)> {
         let from = self.held.partition_point(|held| held.at + within_ns < at);
         let near = self.held[from..].iter().take_while(|held| held.at <= at + within_ns);
         let nearest =
             near.filter(|held| held.waiter == waiter).min_by_key(|held| held.at.abs_diff(at));
-        self.holders.get(nearest?.holder)
+        let nearest = nearest?;
+        Some((nearest.backend, self.holders.get(nearest.holder)?))
     }
 
     /// Gives events other names, where there is one.
@@ -203,8 +257,12 @@ impl Activity {
     }
 
     fn lookup(&self, entry: &Entry) -> Lookup<'_> {
-        let event = self.events.get(usize::from(entry.event)).map_or("", String::as_str);
+        let event = self.event(entry.event);
         Lookup { backend: entry.backend, event, off_cpu: entry.off_cpu }
+    }
+
+    fn event(&self, number: u16) -> &str {
+        self.events.get(usize::from(number)).map_or("", String::as_str)
     }
 
     fn number(&mut self, event: &str) -> u16 {
@@ -223,10 +281,14 @@ impl Activity {
     fn thin_out(&mut self) {
         let mut entries = Vec::with_capacity(self.entries.len() / 2 + 1);
         let mut looks = Vec::with_capacity(self.looks.len() / 2 + 1);
-        for look in self.looks.iter().step_by(2) {
-            let first = entries.len();
+        let mut drops_pause = false;
+        for two in self.looks.chunks(2) {
+            let (look, first) = (two[0], entries.len());
             entries.extend_from_slice(&self.entries[look.first..look.first + look.count]);
-            looks.push(Look { first, ..*look });
+            // A pause before the one that is dropped is one before the next.
+            let follows_pause = look.follows_pause || std::mem::take(&mut drops_pause);
+            drops_pause = two.get(1).is_some_and(|dropped| dropped.follows_pause);
+            looks.push(Look { first, follows_pause, ..look });
         }
         (self.entries, self.looks) = (entries, looks);
     }

@@ -4,13 +4,13 @@
 //! wait is an unbiased estimate of the share of their time that it is in this wait. A look counts for
 //! the time that it stands for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     Activity, Cause, Look, Lookup, Slow, Slowest, Tail, TailShare,
-    background::{Passed, excess},
+    background::{Checkpoint, Due, Seconds, due},
     overlap,
-    report::WaitShare,
+    report::{WaitShare, rank},
 };
 
 /// The load whose slow transactions are looked at.
@@ -27,7 +27,8 @@ pub struct Load<'a> {
     pub under_way: &'a dyn Fn(u64) -> f64,
 }
 
-/// With fewer slow transactions than this above p99, those above p95 are looked at.
+/// With fewer slow transactions than this above p99, so many of the slowest are looked at, but none below
+/// p95.
 const FEW: f64 = 100.0;
 
 /// A lock is asked for its holder so often that the answer nearest to a look speaks of it.
@@ -36,7 +37,7 @@ const HOLDER_WITHIN_NS: u64 = 300_000_000;
 /// The slow transactions of a load by cause; none if there are none.
 #[must_use]
 pub fn attribute(load: &Load<'_>, activity: &Activity) -> Option<Tail> {
-    let wanted = if load.count as f64 * 0.01 < FEW { 0.95 } else { 0.99 };
+    let wanted = (1.0 - FEW / (load.count as f64).max(1.0)).clamp(0.95, 0.99);
     let (mut quantile, mut above_ns) = (wanted, (load.latency_ns)(wanted));
     let slower = |above_ns: u64| -> Vec<Slow> {
         let kept = load.slowest.kept().iter();
@@ -50,7 +51,9 @@ pub fn attribute(load: &Load<'_>, activity: &Activity) -> Option<Tail> {
     let (from, to) = (slow.iter().map(|s| s.began).min()?, slow.iter().map(|s| s.ended).max()?);
     let weights = overlap::weights(activity);
     let mut sums = Sums::new(activity, &weights);
-    sums.is_pooled = is_pooled(&slow, activity);
+    if is_pooled(&slow, activity) {
+        sums.pooled = Some(at_work(activity));
+    }
     for one in &slow {
         sums.take(one, load.under_way);
     }
@@ -58,16 +61,17 @@ pub fn attribute(load: &Load<'_>, activity: &Activity) -> Option<Tail> {
     let due = slow.iter().map(|s| s.began.saturating_sub(s.scheduled)).sum();
     let served = slow.iter().map(|s| s.ended.saturating_sub(s.began)).sum();
     let looks = overlap::within(activity.looks(), from, to);
-    let looked_s = seconds(to.saturating_sub(from)).max(1e-9);
+    let looked_s: f64 = weights[looks.clone()].iter().sum();
     let mut tail = Tail {
         quantile,
         above_ns,
         transactions: slow.len() as u64,
         seconds: seconds(due) + seconds(served),
         source: activity.source,
-        rate: looks.len() as f64 / looked_s,
+        refusal: activity.refusal.clone(),
+        rate: if looked_s > 0.0 { looks.len() as f64 / looked_s } else { 0.0 },
         samples: sums.samples,
-        is_pooled: sums.is_pooled,
+        is_pooled: sums.pooled.is_some(),
         ..Tail::default()
     };
     sums.tell(seconds(served), looks, &mut tail);
@@ -75,7 +79,7 @@ pub fn attribute(load: &Load<'_>, activity: &Activity) -> Option<Tail> {
         let (cause, detail) = (Cause::Schedule, String::new());
         tail.causes.push(TailShare { cause, detail, seconds: seconds(due) });
     }
-    tail.causes.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+    rank(&mut tail.causes);
     Some(tail)
 }
 
@@ -94,33 +98,22 @@ fn is_pooled(slow: &[Slow], activity: &Activity) -> bool {
     unseen > seen
 }
 
-/// The server's work in the background at a look.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Beside {
-    Nothing,
-    Checkpoint,
-    Autovacuum,
+/// Backends that ever worked for a client: a pooler's sessions, but not those of onlookers.
+fn at_work(activity: &Activity) -> BTreeSet<i32> {
+    let all = activity.looks().iter().flat_map(|look| activity.backends(look));
+    all.filter(Lookup::is_at_work).map(|seen| seen.backend).collect()
 }
 
-impl Beside {
-    fn of(look: &Look) -> Beside {
-        match (look.background.checkpoint, look.background.autovacuum) {
-            (true, _) => Beside::Checkpoint,
-            (false, true) => Beside::Autovacuum,
-            (false, false) => Beside::Nothing,
-        }
-    }
-}
-
-/// Weights by what the server did beside.
-type ByBackground = [f64; 3];
+/// A cause, its detail, and true if it can be longer for work in the background.
+type Kind = (Cause, String, bool);
 
 struct Sums<'a> {
     activity: &'a Activity,
     weights: &'a [f64],
-    is_pooled: bool,
+    /// Behind a pooler, the server sessions that it uses.
+    pooled: Option<BTreeSet<i32>>,
     samples: u64,
-    causes: BTreeMap<(Cause, String), ByBackground>,
+    causes: BTreeMap<Kind, Seconds>,
     waits: BTreeMap<String, f64>,
     checkpoint: f64,
     autovacuum: f64,
@@ -131,7 +124,7 @@ impl<'a> Sums<'a> {
         Sums {
             activity,
             weights,
-            is_pooled: false,
+            pooled: None,
             samples: 0,
             causes: BTreeMap::new(),
             waits: BTreeMap::new(),
@@ -145,10 +138,11 @@ impl<'a> Sums<'a> {
         let span = overlap::within(activity.looks(), slow.began, slow.ended);
         for index in span.clone() {
             let (look, weight) = (&activity.looks()[index], self.weights[index]);
+            let beside = activity.beside(look);
             self.samples += 1;
-            self.checkpoint += weight * f64::from(u8::from(look.background.checkpoint));
-            self.autovacuum += weight * f64::from(u8::from(look.background.autovacuum));
-            if self.is_pooled {
+            self.checkpoint += weight * f64::from(u8::from(beside.checkpoint != Checkpoint::None));
+            self.autovacuum += weight * f64::from(u8::from(beside.autovacuum));
+            if self.pooled.is_some() {
                 self.add_any(look, weight, under_way(look.at));
                 continue;
             }
@@ -181,23 +175,35 @@ impl<'a> Sums<'a> {
             Cause::Lock => {
                 let holder = self.activity.holder(look.at, seen.backend, HOLDER_WITHIN_NS);
                 match holder {
-                    Some(holder) if holder.backend_type == "autovacuum worker" => {
+                    Some((_, holder)) if holder.backend_type == "autovacuum worker" => {
                         self.cause(look, Cause::Autovacuum, "", weight);
                     }
-                    Some(holder) => self.cause(look, Cause::Lock, &holder.words(), weight),
+                    Some((backend, holder)) => {
+                        self.add_lock(look, backend, &holder.words(), weight);
+                    }
                     None => self.cause(look, Cause::Lock, "", weight),
                 }
             }
             Cause::Wait => self.cause(look, Cause::Wait, seen.event, weight),
+            Cause::Client => self.add_client(look, weight),
             cause => self.cause(look, cause, "", weight),
         }
+    }
+
+    /// Adds a look at which another backend held a lock. If that one waited for a file then, the lock took
+    /// longer for the same reason.
+    fn add_lock(&mut self, look: &Look, holder: i32, words: &str, weight: f64) {
+        let waits_for = self.activity.backend(look, holder);
+        let cause = waits_for.map_or(Cause::Lock, |seen| Cause::of_event(seen.event));
+        let can_be_due = matches!(cause, Cause::WalFlush | Cause::FileIo);
+        self.put(look, (Cause::Lock, words.to_owned(), can_be_due), weight);
     }
 
     /// Adds a look at a backend that waits for nothing that PostgreSQL knows. Time that the hypervisor
     /// takes from a running process is in neither of the kernel's accounts.
     fn add_without_event(&mut self, look: &Look, seen: &Lookup<'_>, weight: f64) {
         let share = |of_255: u8| f64::from(of_255) / 255.0;
-        let steal = share(look.background.steal);
+        let steal = share(look.steal);
         let (run_delay, stolen, blocked) = match seen.off_cpu.is_known {
             true => {
                 let blocked = share(seen.off_cpu.blocked);
@@ -212,56 +218,76 @@ impl<'a> Sums<'a> {
         self.cause(look, Cause::Cpu, "", weight * (1.0 - run_delay - stolen - blocked).max(0.0));
     }
 
-    /// Adds a look at which any of the server's sessions may have worked for a client.
+    /// Adds a look at which the server waited for its client. A client of the load that waits for a CPU
+    /// itself is late for no other reason.
+    fn add_client(&mut self, look: &Look, weight: f64) {
+        let run_delay = weight * f64::from(look.load_delay) / 255.0;
+        self.cause(look, Cause::RunDelay, "", run_delay);
+        self.cause(look, Cause::Client, "", weight - run_delay);
+    }
+
+    /// Adds a look at which any of the pooler's sessions may have worked for a client. Clients beyond
+    /// these sessions are in the queue. A session with nothing to do waits for its client, or for the
+    /// pooler.
     fn add_any(&mut self, look: &Look, weight: f64, under_way: f64) {
         let activity = self.activity;
-        let at_work = || activity.backends(look).filter(|seen| seen.event != "Client:ClientRead");
-        let count = at_work().count() as f64;
-        let served = if under_way > 0.0 { (count / under_way).min(1.0) } else { 1.0 };
-        self.cause(look, Cause::PoolerQueue, "", weight * (1.0 - served));
-        for seen in at_work() {
-            self.add(look, &seen, weight * served / count);
+        let Some(pooled) = &self.pooled else { return };
+        let sessions = activity.backends(look).filter(|seen| pooled.contains(&seen.backend));
+        let (busy, idle): (Vec<Lookup<'_>>, Vec<Lookup<'_>>) =
+            sessions.partition(Lookup::is_at_work);
+        let under_way = under_way.max(busy.len() as f64);
+        if under_way <= 0.0 {
+            self.cause(look, Cause::Unexplained, "", weight);
+            return;
+        }
+        let each = weight / under_way;
+        let queued = (under_way - (busy.len() + idle.len()) as f64).max(0.0);
+        self.cause(look, Cause::PoolerQueue, "", each * queued);
+        self.add_client(look, each * (under_way - queued - busy.len() as f64));
+        for seen in &busy {
+            self.add(look, seen, each);
         }
     }
 
     fn cause(&mut self, look: &Look, cause: Cause, detail: &str, weight: f64) {
+        self.put(look, (cause, detail.to_owned(), cause.can_be_due_to_background()), weight);
+    }
+
+    fn put(&mut self, look: &Look, kind: Kind, weight: f64) {
         if weight > 0.0 {
-            let sums = self.causes.entry((cause, detail.to_owned())).or_default();
-            sums[Beside::of(look) as usize] += weight;
+            let sums = self.causes.entry(kind).or_default();
+            sums.add(self.activity.beside(look), weight);
         }
     }
 
     /// Gives what the looks saw of so many seconds.
     fn tell(self, served_s: f64, looks: std::ops::Range<usize>, tail: &mut Tail) {
-        let all: f64 = self.causes.values().flatten().sum();
+        let all: f64 = self.causes.values().map(Seconds::sum).sum();
         if all <= 0.0 {
             let (cause, detail) = (Cause::Unexplained, String::new());
             tail.causes.push(TailShare { cause, detail, seconds: served_s });
             return;
         }
         let scale = served_s / all;
-        let mut time = ByBackground::default();
+        let mut time = Seconds::default();
         for (look, weight) in self.activity.looks()[looks.clone()].iter().zip(&self.weights[looks])
         {
-            time[Beside::of(look) as usize] += weight;
+            time.add(self.activity.beside(look), *weight);
         }
         let mut causes: BTreeMap<(Cause, String), f64> = BTreeMap::new();
-        for ((cause, detail), sums) in self.causes {
-            let mut own: f64 = sums.iter().sum();
-            if cause.can_be_due_to_background() {
-                let passed =
-                    |kind: Beside| Passed { tail: sums[kind as usize], time: time[kind as usize] };
-                let kinds = [
-                    (Beside::Checkpoint, Cause::Checkpoint),
-                    (Beside::Autovacuum, Cause::Autovacuum),
-                ];
-                for (kind, background) in kinds {
-                    let due = excess(passed(kind), passed(Beside::Nothing)).min(own);
-                    own -= due;
-                    *causes.entry((background, String::new())).or_default() += due;
-                }
+        let (share, background) = due_to_background(&self.causes, &time);
+        for ((cause, detail, can_be_due), sums) in self.causes {
+            let mut own = sums.sum();
+            if can_be_due {
+                let due = due(&sums, &time);
+                own -= due.checkpoint * share.checkpoint + due.autovacuum * share.autovacuum;
             }
-            *causes.entry((cause, detail)).or_default() += own;
+            *causes.entry((cause, detail)).or_default() += own.max(0.0);
+        }
+        for (cause, due) in
+            [(Cause::Checkpoint, background.checkpoint), (Cause::Autovacuum, background.autovacuum)]
+        {
+            *causes.entry((cause, String::new())).or_default() += due;
         }
         let shares = causes.into_iter().filter(|(_, weight)| *weight > 0.0);
         tail.causes = shares
@@ -274,6 +300,33 @@ impl<'a> Sums<'a> {
         tail.during_checkpoint_s = self.checkpoint * scale;
         tail.during_autovacuum_s = self.autovacuum * scale;
     }
+}
+
+/// The parts of all causes together that are due to work in the background, and the share of each
+/// cause's own part that counts. Each cause alone is more at some times than at others by chance: their
+/// parts together are no more than the part of the sum.
+fn due_to_background(causes: &BTreeMap<Kind, Seconds>, time: &Seconds) -> (Due, Due) {
+    let mut sum = Seconds::default();
+    let mut parts = Due::default();
+    for ((.., can_be_due), sums) in causes {
+        if *can_be_due {
+            sum.add_all(sums);
+            let own = due(sums, time);
+            parts.checkpoint += own.checkpoint;
+            parts.autovacuum += own.autovacuum;
+        }
+    }
+    let whole = due(&sum, time);
+    let share = |whole: f64, parts: f64| if parts > 0.0 { (whole / parts).min(1.0) } else { 0.0 };
+    let share = Due {
+        checkpoint: share(whole.checkpoint, parts.checkpoint),
+        autovacuum: share(whole.autovacuum, parts.autovacuum),
+    };
+    let background = Due {
+        checkpoint: parts.checkpoint * share.checkpoint,
+        autovacuum: parts.autovacuum * share.autovacuum,
+    };
+    (share, background)
 }
 
 #[cfg(test)]

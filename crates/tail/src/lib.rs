@@ -20,3 +20,6 @@ pub use attribute::{Load, attribute};
 pub use cause::Cause;
 pub use report::{Tail, TailShare, WaitShare};
 pub use slowest::{Slow, Slowest};
+
+/// Beginning of the names of a load's threads, by which a sampler knows them.
+pub const LOAD_THREAD: &str = "lane";

@@ -1,5 +1,7 @@
 //! The tail of a load by cause.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Cause, Source};
@@ -18,11 +20,15 @@ pub struct Tail {
     pub seconds: f64,
     /// The way in which the server was sampled.
     pub source: Source,
+    /// The reason why shared memory was not read, in half a sentence; empty if it was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub refusal: String,
     /// Looks a second while they ran.
     pub rate: f64,
     /// Looks that fell into slow transactions: the shares rest on them.
     pub samples: u64,
-    /// Their seconds by cause, the largest first. They add up to `seconds`.
+    /// Their seconds by cause, the largest first; the holders of locks stand together. They add up to
+    /// `seconds`.
     pub causes: Vec<TailShare>,
     /// Their seconds by wait event, the largest first; an empty name is no wait event.
     pub waits: Vec<WaitShare>,
@@ -103,6 +109,9 @@ impl Tail {
             self.rate = (self.rate * self.seconds + other.rate * other.seconds) / all;
         }
         (self.source, self.is_pooled) = (other.source, self.is_pooled || other.is_pooled);
+        if self.refusal.is_empty() {
+            self.refusal = other.refusal;
+        }
         self.transactions += other.transactions;
         self.samples += other.samples;
         self.seconds = all;
@@ -122,7 +131,7 @@ impl Tail {
                 None => self.waits.push(share),
             }
         }
-        self.causes.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+        rank(&mut self.causes);
         self.waits.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
     }
 
@@ -150,8 +159,12 @@ impl Tail {
     #[must_use]
     pub fn basis(&self) -> String {
         let ms = self.above_ns as f64 / 1e6;
+        let refusal = match self.refusal.as_str() {
+            "" => String::new(),
+            refusal => format!(" (shared memory was not read: {refusal})"),
+        };
         format!(
-            "{} transactions above {} ({ms:.3} ms), {:.2} s in all; {} samples in them, {:.0}/s from {}",
+            "{} transactions above {} ({ms:.3} ms), {:.2} s in all; {} samples in them, {:.0}/s from {}{refusal}",
             self.transactions,
             self.quantile_words(),
             self.seconds,
@@ -189,6 +202,24 @@ impl Tail {
             .collect();
         shown.join(", ")
     }
+}
+
+/// Puts causes in order, the largest first. Locks of many holders are one cause, and so is what waits
+/// for one event: the parts of a cause stand together, the largest first.
+pub(crate) fn rank(causes: &mut [TailShare]) {
+    let whole = |share: &TailShare| match share.cause {
+        Cause::Wait => (share.cause, share.detail.clone()),
+        cause => (cause, String::new()),
+    };
+    let mut sums: BTreeMap<(Cause, String), f64> = BTreeMap::new();
+    for share in causes.iter() {
+        *sums.entry(whole(share)).or_default() += share.seconds;
+    }
+    causes.sort_by(|one, other| {
+        let (of_one, of_other) = (whole(one), whole(other));
+        let by_sum = sums[&of_other].total_cmp(&sums[&of_one]).then(of_one.cmp(&of_other));
+        by_sum.then(other.seconds.total_cmp(&one.seconds))
+    });
 }
 
 fn percent(share: f64) -> String {

@@ -22,7 +22,7 @@ pub(super) struct SampledTail {
 impl Sampling {
     /// Begins to sample the server.
     pub(super) fn begin(conninfo: &Conninfo, origin: Instant) -> Result<Sampling, Complaint> {
-        let started = ActivitySampler::start(conninfo, None, origin);
+        let started = ActivitySampler::start(conninfo, &[], origin);
         started.map(Sampling).map_err(|error| {
             Complaint::error(format_args!("could not sample the server for --tail: {error}"))
         })

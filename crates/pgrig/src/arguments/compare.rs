@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use record::comparison::Metric;
 
 use crate::arguments::ProfileName;
@@ -82,9 +82,11 @@ pub(crate) struct CompareArguments {
     /// Directory for the record, new or empty [default: runs/DATE-compare-N]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Sample what every backend waits for, and say what the slowest transactions of each side waited for
-    #[arg(long)]
-    pub(crate) tail: bool,
+    /// Sample what every backend waits for, and say what the slowest transactions of each side waited
+    /// for; with --self and --tail=b, the ratios say what the sampling itself costs
+    #[arg(long, value_name = "SIDE", num_args = 0..=1, require_equals = true,
+          default_missing_value = "both")]
+    pub(crate) tail: Option<Sampled>,
     /// Sample both servers with perf and draw a differential flame graph in the report
     #[arg(long)]
     pub(crate) profile: bool,
@@ -144,6 +146,24 @@ Examples:
   pgrig compare --b-set jit=off -f report.sql -c 4 --data shop.dump
   pgrig compare --b-sql index.sql -f orders.sql -c 16 --data schema.sql --gate throughput,p50
   pgrig compare --study replication --scenario login --a-variant C-async --b-variant C-on";
+
+/// The sides that are sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sampled {
+    /// Both
+    Both,
+    /// A alone
+    A,
+    /// B alone
+    B,
+}
+
+impl Sampled {
+    /// True for each side that is sampled.
+    pub(crate) fn sides(self) -> [bool; 2] {
+        [self != Sampled::B, self != Sampled::A]
+    }
+}
 
 /// Figures that decide; none for the usual ones.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -127,7 +127,7 @@ fn request(arguments: &BisectArguments) -> Result<Request, Complaint> {
             confidence: 1.0 - arguments.error,
             max_time: arguments.step_time,
             has_profile: false,
-            has_tail: false,
+            tail: [false; 2],
             floor: floor::on_this_machine(Path::new(compare::RUNS)),
             seed: arguments.seed.unwrap_or_else(compare::fresh_seed),
             command: std::env::args().collect::<Vec<_>>().join(" "),

@@ -11,7 +11,7 @@ use spec::Profile;
 use study::{Asked, Choice, Data, Options, SideOptions, Variants, Versus};
 use terms::duration;
 
-use crate::arguments::{CompareArguments, StudyArguments};
+use crate::arguments::{CompareArguments, Sampled, StudyArguments};
 use crate::command::show;
 use crate::complaint::Complaint;
 use crate::exchange::put;
@@ -172,7 +172,7 @@ fn common(arguments: &CompareArguments) -> Common {
         threshold: arguments.threshold.unwrap_or(THRESHOLD),
         by_threshold: arguments.threshold.is_some(),
         has_profile: arguments.profile,
-        has_tail: arguments.tail,
+        tail: arguments.tail.map_or([false; 2], Sampled::sides),
         until: None,
         confidence: CONFIDENCE,
         max_time: arguments.max_time,

@@ -20,6 +20,7 @@ fn a_lock_that_another_session_holds_is_named_first() {
     assert_eq!(found.first(), "lock", "{found:#?}");
     assert!(found.detail().contains("nightly report"), "{found:#?}");
     assert!(found.words.contains("pgrig: tail by cause      lock held by "), "{}", found.words);
+    assert!(found.words.contains("/s from shared memory\n"), "{}", found.words);
     // The shares are those of all slow transactions, and what they rest on is told.
     assert!((found.sum() - found.seconds()).abs() < 1e-6 * found.seconds(), "{found:#?}");
     assert!(found.words.contains(" samples in them, "), "{}", found.words);

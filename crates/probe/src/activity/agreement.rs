@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::memory::{self, Backends};
-use super::view::{Process, View};
+use super::view::{Kind, Process, View};
 
 /// Names of events by their number in shared memory, each with the looks that saw the pair.
 pub(crate) type Names = HashMap<u32, HashMap<String, u32>>;
@@ -26,6 +26,12 @@ impl Agreement {
         let all = self.same + self.other;
         all >= 20 && f64::from(self.other) <= 0.05 * f64::from(all)
     }
+
+    /// The comparisons in half a sentence.
+    pub(crate) fn words(self) -> String {
+        let all = self.same + self.other;
+        format!("of {all} wait events in it, {} were others than the view's", self.other)
+    }
 }
 
 /// The name that most looks saw for an event that is known by its number.
@@ -39,14 +45,11 @@ pub(crate) fn own_name(event: &str, names: &Names) -> Option<String> {
 /// Shared memory of a server, once for the thread that asks the view and once for the one that reads
 /// on, if it agrees with the view.
 pub(crate) fn trusted(postmaster: u32, view: &mut View) -> Result<(Backends, Backends), String> {
-    let known = |processes: Vec<Process>| -> BTreeMap<i32, String> {
-        processes.into_iter().map(|process| (process.backend, process.event)).collect()
-    };
     let look = |view: &mut View| view.look().map_err(|error| error.to_string());
     let mut found = Err("there was no time to find it".to_owned());
     // A process may do something else between the view's answer and the reading.
     for _ in 0..FIND_ATTEMPTS {
-        let known = known(look(view)?);
+        let known = steady(&look(view)?);
         found = Backends::find(postmaster, &known).map_err(|error| error.to_string());
         if found.is_ok() {
             break;
@@ -61,15 +64,36 @@ pub(crate) fn trusted(postmaster: u32, view: &mut View) -> Result<(Backends, Bac
         thread::sleep(Duration::from_millis(3));
     }
     if !agreement.is_good() {
-        return Err(format!(
-            "of {} wait events in shared memory, {} were others than the view's",
-            agreement.same + agreement.other,
-            agreement.other
-        ));
+        return Err(agreement.words());
     }
     let second = backends.again().map_err(|error| error.to_string())?;
     Ok((backends, second))
 }
+
+/// Processes by which the places are found: those that work in the background and mostly wait for their
+/// next work. Clients under load do something else a moment later; they are taken as well only where
+/// there are few others.
+fn steady(processes: &[Process]) -> BTreeMap<i32, String> {
+    let is_idle = |process: &Process| process.event.starts_with("Activity:");
+    let stays = |process: &&Process| {
+        !matches!(process.kind, Kind::Client | Kind::AutovacuumWorker)
+            && (is_idle(process) || process.kind != Kind::Other)
+    };
+    let background: Vec<&Process> = processes.iter().filter(stays).collect();
+    let idle = background.iter().filter(|process| is_idle(process)).count();
+    let (taken, is_certain): (Vec<&Process>, _) = match idle >= IDLE_MIN {
+        true => (background, true),
+        false => (processes.iter().collect(), false),
+    };
+    let event = |process: &Process| match is_certain && !is_idle(process) {
+        true => memory::ANY_EVENT.to_owned(),
+        false => process.event.clone(),
+    };
+    taken.into_iter().map(|process| (process.backend, event(process))).collect()
+}
+
+/// Idle processes that tell the place of the wait event.
+const IDLE_MIN: usize = 3;
 
 const FIND_ATTEMPTS: u32 = 10;
 const CHECKS: u32 = 8;

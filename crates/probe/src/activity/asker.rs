@@ -12,6 +12,7 @@ use super::{
     Shared,
     agreement::{Agreement, Names, Waits, compare},
     beat::Beat,
+    load_threads::LoadThreads,
     memory::Backends,
     processes::Processes,
     view::{Kind, Process, View},
@@ -49,6 +50,7 @@ pub(crate) struct Asker {
     /// Shared memory, to learn from and to check.
     pair: Option<Backends>,
     processes: Option<Processes>,
+    load: LoadThreads,
     shared: Arc<Shared>,
     origin: Instant,
     viewed: Viewed,
@@ -67,7 +69,8 @@ impl Asker {
     ) -> Asker {
         let each = if pair.is_some() { VIEW_BESIDE_EACH } else { VIEW_EACH };
         let (beat, viewed) = (Beat::new(each, VIEW_SHARE), Viewed::default());
-        Asker { view, beat, pair, processes, shared, origin, viewed, asked: None, looks: 0 }
+        let load = LoadThreads::default();
+        Asker { view, beat, pair, processes, load, shared, origin, viewed, asked: None, looks: 0 }
     }
 
     pub(crate) fn run(mut self) -> Viewed {
@@ -85,6 +88,13 @@ impl Asker {
             }
             if self.shared.stops() {
                 break;
+            }
+            if let Some(pause) = self.shared.pause(self.origin.elapsed().as_nanos() as u64) {
+                self.viewed.activity.pause();
+                self.looks += 1;
+                next = now + pause;
+                self.shared.sees_locks.store(false, Ordering::Relaxed);
+                continue;
             }
             let asked = Instant::now();
             let looked = if now >= next { self.look() } else { Ok(()) };
@@ -136,12 +146,12 @@ impl Asker {
         if clients.iter().any(|(process, _)| process.event.starts_with("Lock:")) {
             self.shared.sees_locks.store(true, Ordering::Relaxed);
         }
+        let checkpointer = processes.iter().find(|one| one.kind == Kind::Checkpointer);
         let background = Background {
-            checkpoint: processes
-                .iter()
-                .any(|one| one.kind == Kind::Checkpointer && is_at_work(&one.event)),
+            checkpointer: checkpointer.map(|one| one.event.as_str()),
             autovacuum: self.shared.autovacuum.load(Ordering::Relaxed),
             steal: self.processes.as_mut().map_or(0, |processes| processes.steal(ended)),
+            load_delay: self.load.delay(ended),
         };
         let seen = clients.iter().map(|(process, off_cpu)| Lookup {
             backend: process.backend,
@@ -163,14 +173,9 @@ impl Asker {
         let holders = self.view.holders()?;
         self.asked = Some(Instant::now());
         let at = asked.duration_since(self.origin).as_nanos() as u64;
-        for (waiter, holder) in holders {
-            self.viewed.activity.hold(at, waiter, holder);
+        for (waiter, backend, holder) in holders {
+            self.viewed.activity.hold(at, waiter, backend, holder);
         }
         Ok(())
     }
-}
-
-/// True if the checkpointer does not wait for its next work.
-fn is_at_work(event: &str) -> bool {
-    event != "Activity:CheckpointerMain"
 }

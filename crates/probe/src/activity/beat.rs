@@ -28,7 +28,7 @@ impl Beat {
 
     /// Takes in what a look has cost.
     pub(crate) fn cost(&mut self, cost: Duration) {
-        self.cost = (self.cost * 15 + cost) / 16;
+        self.cost = (self.cost * 7 + cost) / 8;
     }
 
     /// Looks half as often from now on.

@@ -4,8 +4,11 @@
 //! exported variable `ProcGlobal` leads; where in a `PGPROC` the process id and the wait event stand
 //! differs. The places are therefore searched for: the stride at which the process ids of
 //! `pg_stat_activity` stand, and the word whose upper byte is the type of the wait event that the view
-//! tells of each of them. What was found is held against the view before it is trusted, and as long
-//! as it is used. The numbers of events are learned from the view as well.
+//! tells of each of them. The array ends with the slots of the checkpointer and its like, which the view
+//! knows: what lies beyond is no backend, whatever its words look like. In a PID namespace of their own,
+//! processes have small numbers, and small numbers stand everywhere. What was found is held against the
+//! view before it is trusted, and as long as it is used. The numbers of events are learned from the
+//! view as well.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -18,8 +21,6 @@ pub(crate) struct Backends {
     memory: ProcessMemory,
     postmaster: u32,
     layout: Layout,
-    /// All slots that can be in use.
-    all: usize,
     /// Slots that are read mostly: those of clients come first.
     first: usize,
     /// One more slot that is read.
@@ -34,6 +35,8 @@ pub(crate) struct Layout {
     stride: usize,
     pid: usize,
     wait: usize,
+    /// Slots up to the last one of a known process.
+    slots: usize,
 }
 
 /// A backend in shared memory: its process id, and its wait event as a number; 0 is none.
@@ -44,8 +47,9 @@ pub(crate) struct Seen {
     pub(crate) wait: u32,
 }
 
-/// Memory that is searched.
-const SEARCHED_BYTES: usize = 8 << 20;
+/// Memory that is searched, step by step: reading makes the server's memory that nobody has touched yet
+/// exist. The first step holds some 250 backends.
+const SEARCHED_BYTES: [usize; 3] = [256 << 10, 1 << 20, 8 << 20];
 
 /// Sizes that a `PGPROC` may have. The upper bound is below twice the lower one, so that no stride is
 /// a multiple of another.
@@ -61,29 +65,42 @@ impl Backends {
     /// # Errors
     /// That the memory may not be read, or that the places are not certain.
     pub(crate) fn find(postmaster: u32, known: &BTreeMap<i32, String>) -> io::Result<Backends> {
-        let memory = ProcessMemory::open(postmaster)?;
+        let memory = ProcessMemory::open(postmaster).map_err(|error| {
+            let kind = error.kind();
+            let why = match kind {
+                io::ErrorKind::PermissionDenied => "that takes root or CAP_SYS_PTRACE".to_owned(),
+                _ => error.to_string(),
+            };
+            io::Error::new(
+                kind,
+                format!("the memory of process {postmaster} cannot be opened: {why}"),
+            )
+        })?;
         let header = memory.pointer(memory.symbol("ProcGlobal")?)?;
         // `allProcs` is the first member in every version.
         let first = memory.pointer(header)?;
-        let mut bytes = vec![0; SEARCHED_BYTES];
-        let count = memory.read(first, &mut bytes)?;
-        bytes.truncate(count);
-        let layout = layout(first, &bytes, known)
-            .ok_or_else(|| io::Error::other("the places of its backends were not found"))?;
-        let mut found = Backends {
+        let mut layout = None;
+        for size in SEARCHED_BYTES {
+            let mut bytes = vec![0; size];
+            let count = memory.read(first, &mut bytes)?;
+            bytes.truncate(count);
+            layout = self::layout(first, &bytes, known);
+            if layout.is_some() || count < size {
+                break;
+            }
+        }
+        let layout = layout.ok_or_else(|| {
+            let count = known.len();
+            io::Error::other(format!("the places of {count} known processes were not found in it"))
+        })?;
+        Ok(Backends {
             memory,
             postmaster,
             layout,
-            all: count / layout.stride,
-            first: 0,
+            first: layout.slots,
             watched: None,
-            bytes,
-        };
-        // The slots of the checkpointer and its like are the last ones.
-        let last = found.read_all()?.iter().rfind(|seen| known.contains_key(&seen.pid)).copied();
-        found.all = last.map_or(found.all, |last| last.slot + 1);
-        found.first = found.all;
-        Ok(found)
+            bytes: Vec::new(),
+        })
     }
 
     /// The same places, for another thread.
@@ -92,13 +109,13 @@ impl Backends {
     /// That the memory may not be read any more.
     pub(crate) fn again(&self) -> io::Result<Backends> {
         let memory = ProcessMemory::open(self.postmaster)?;
-        let Backends { postmaster, layout, all, first, watched, .. } = *self;
-        Ok(Backends { memory, postmaster, layout, all, first, watched, bytes: Vec::new() })
+        let Backends { postmaster, layout, first, watched, .. } = *self;
+        Ok(Backends { memory, postmaster, layout, first, watched, bytes: Vec::new() })
     }
 
     /// Reads all backends now.
     pub(crate) fn read_all(&mut self) -> io::Result<Vec<Seen>> {
-        self.slots(0, self.all)
+        self.slots(0, self.layout.slots)
     }
 
     /// Reads the slots of clients, and the watched one.
@@ -114,12 +131,12 @@ impl Backends {
     /// more, since the next session takes the next slot; and that of the watched process.
     pub(crate) fn narrow(&mut self, all: &[Seen], is_client: impl Fn(i32) -> bool, watched: i32) {
         let last = all.iter().filter(|seen| is_client(seen.pid)).map(|seen| seen.slot).max();
-        self.first = last.map_or(0, |last| last + SPARE).clamp(SPARE, self.all.max(SPARE));
+        self.first = last.map_or(SPARE, |last| last + SPARE).min(self.layout.slots);
         self.watched = all.iter().find(|seen| seen.pid == watched).map(|seen| seen.slot);
     }
 
     fn slots(&mut self, from: usize, count: usize) -> io::Result<Vec<Seen>> {
-        let Layout { first, stride, pid, wait } = self.layout;
+        let Layout { first, stride, pid, wait, .. } = self.layout;
         self.bytes.resize(count * stride, 0);
         let read = self.memory.read(first + (from * stride) as u64, &mut self.bytes)?;
         let slots = self.bytes[..read].chunks_exact(stride).zip(from..);
@@ -192,30 +209,41 @@ fn layout(first: u64, bytes: &[u8], known: &BTreeMap<i32, String>) -> Option<Lay
     }
     for stride in STRIDES.step_by(8) {
         for pid in (0..stride).step_by(4) {
+            // Free slots have no process: the first place that fits is the process's own.
             let slot = |process: &i32| {
                 let at = places[process].iter().find(|at| *at % stride == pid)?;
-                bytes.get(at - pid..at - pid + stride)
+                Some(at / stride)
             };
-            let slots: Option<Vec<(&[u8], &str)>> = known
+            let numbers: Option<Vec<usize>> = known.keys().map(slot).collect();
+            let Some(numbers) = numbers else { continue };
+            let of = |slot: usize| bytes.get(slot * stride..(slot + 1) * stride);
+            let slots: Option<Vec<(&[u8], &str)>> = numbers
                 .iter()
-                .map(|(process, event)| Some((slot(process)?, event.as_str())))
+                .zip(known.values())
+                .map(|(number, event)| Some((of(*number)?, event.as_str())))
                 .collect();
             let Some(slots) = slots else { continue };
             let waits: Vec<usize> =
                 (0..stride).step_by(4).filter(|at| tells(*at, &slots)).collect();
             if let [wait] = waits[..] {
-                return Some(Layout { first, stride, pid, wait });
+                let slots = numbers.into_iter().max().map_or(0, |last| last + 1);
+                return Some(Layout { first, stride, pid, wait, slots });
             }
         }
     }
     None
 }
 
+/// The event of a process that may do something else already: it tells where the process is, and nothing
+/// about its wait event.
+pub(crate) const ANY_EVENT: &str = "?";
+
 /// True if the word at this place has the type of each process's wait event. Processes that wait for
 /// different events of one type have different numbers.
 fn tells(at: usize, slots: &[(&[u8], &str)]) -> bool {
     let mut numbers: HashMap<u32, &str> = HashMap::new();
-    let fits = slots.iter().all(|(slot, event)| {
+    let told = || slots.iter().filter(|(_, event)| *event != ANY_EVENT);
+    let fits = told().all(|(slot, event)| {
         let number = word(slot, at);
         class(event).is_none_or(|class| number >> 24 == class)
             && *numbers.entry(number).or_insert(event) == *event
@@ -259,8 +287,26 @@ mod tests {
     #[test]
     fn places_are_found_where_they_fit_every_process() {
         let bytes = memory(&PROCESSES);
-        let expected = Layout { first: 4_096, stride: 864, pid: 72, wait: 620 };
+        let expected = Layout { first: 4_096, stride: 864, pid: 72, wait: 620, slots: 113 };
         assert_eq!(layout(4_096, &bytes, &known(&EVENTS)), Some(expected));
+    }
+
+    #[test]
+    fn small_numbers_beyond_the_array_are_no_backends() {
+        // Process ids of a namespace, and behind the array every small number again and again.
+        let small = |pid: i32| pid % 1_000 + if pid > 7_000 { 40 } else { 20 };
+        let processes = PROCESSES.map(|(slot, pid, wait)| (slot, small(pid), wait));
+        let mut bytes = memory(&processes);
+        bytes[..113 * 864].chunks_exact_mut(864).for_each(|slot| {
+            let is_free = !processes.iter().any(|one| slot[72..76] == one.1.to_ne_bytes());
+            if is_free {
+                slot.fill(0);
+            }
+        });
+        bytes.extend((0..200_000_u32).flat_map(|number| (number % 997).to_ne_bytes()));
+        let known = known(&EVENTS.map(|(pid, event)| (small(pid), event)));
+        let expected = Layout { first: 0, stride: 864, pid: 72, wait: 620, slots: 113 };
+        assert_eq!(layout(0, &bytes, &known), Some(expected));
     }
 
     #[test]
@@ -270,6 +316,8 @@ mod tests {
         let mut other = known(&EVENTS);
         other.insert(7_002, "Timeout:PgSleep".to_owned());
         assert_eq!(layout(0, &bytes, &other), None, "another event");
+        other.insert(7_002, ANY_EVENT.to_owned());
+        assert!(layout(0, &bytes, &other).is_some(), "any event");
         other.insert(9_999, String::new());
         assert_eq!(layout(0, &bytes, &other), None, "a process that is not there");
         let mut moved = PROCESSES;

@@ -8,6 +8,8 @@ use os::account::{self, Account, CpuTicks, Spent};
 use os::usage::Stat;
 use tail::OffCpu;
 
+use super::view::Own;
+
 /// The processes of one server.
 #[derive(Debug)]
 pub(crate) struct Processes {
@@ -30,6 +32,9 @@ struct Backend {
 /// Time between two listings of the children.
 const LIST_EACH: Duration = Duration::from_millis(50);
 
+/// A process is older than its session by the time that it took to begin.
+const AGE_WITHIN_S: f64 = 5.0;
+
 /// Time over which steal is averaged: the kernel counts it in ticks.
 const STEAL_OVER: Duration = Duration::from_secs(1);
 
@@ -44,23 +49,31 @@ impl Processes {
         Processes { postmaster, backends, listed: None, ticks, steal: 0 }
     }
 
-    /// Those of the server that a session was opened to a moment ago, if it runs on this machine: a
-    /// backend has the session's number, was started now, and names its user and database.
-    pub(crate) fn find(backend: i32, user: &str, database: &str) -> Option<Processes> {
-        let all = os::usage::all().ok()?;
-        let newest = all.iter().map(|stat| stat.started).max()?;
+    /// Those of the server of a session, if it runs on this machine: a backend has the session's number
+    /// and age, and names its user and database.
+    ///
+    /// # Errors
+    /// The reason why they are not known, in half a sentence.
+    pub(crate) fn find(own: &Own) -> Result<Processes, String> {
+        let all = os::usage::all().map_err(|error| format!("/proc cannot be listed: {error}"))?;
+        let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         let is_it = |stat: &&Stat| {
             // A tick is a hundredth of a second.
-            newest.saturating_sub(stat.started) < 500
+            let age_s = boot.tv_sec as f64 - stat.started as f64 / 100.0;
+            (age_s - own.age_s).abs() < AGE_WITHIN_S
                 && account::own_number(stat.pid).and_then(|own| i32::try_from(own).ok())
-                    == Some(backend)
+                    == Some(own.backend)
                 && account::title(stat.pid).is_some_and(|title| {
-                    title.starts_with("postgres:") && title.contains(&format!("{user} {database} "))
+                    title.starts_with("postgres:")
+                        && title.contains(&format!("{} {} ", own.user, own.database))
                 })
         };
         let mut found = all.iter().filter(is_it);
-        let (one, None) = (found.next()?, found.next()) else { return None };
-        Some(Processes::of(one.parent))
+        match (found.next(), found.next()) {
+            (Some(one), None) => Ok(Processes::of(one.parent)),
+            (None, _) => Err("the server does not run on this machine".to_owned()),
+            (Some(_), Some(_)) => Err("several servers of this machine look alike".to_owned()),
+        }
     }
 
     pub(crate) fn postmaster(&self) -> u32 {

@@ -13,6 +13,7 @@ use tail::{Activity, Background, Lookup, OffCpu, Source};
 use super::{
     Shared,
     beat::Beat,
+    load_threads::LoadThreads,
     memory::{self, Backends, Seen},
     processes::Processes,
 };
@@ -20,8 +21,8 @@ use super::{
 /// Mean time between two looks at shared memory: they are cheap.
 const MEMORY_EACH: Duration = Duration::from_millis(1);
 
-/// Looks at shared memory may take one part in so many of a CPU's time.
-const MEMORY_SHARE: u32 = 60;
+/// Looks at shared memory may take one part in so many of the time of all CPUs.
+const MEMORY_SHARE: u32 = 125;
 
 /// Results of the thread that reads shared memory.
 #[derive(Debug)]
@@ -35,6 +36,7 @@ pub(crate) struct Remembered {
 pub(crate) struct Reader {
     pub(crate) backends: Backends,
     pub(crate) processes: Processes,
+    pub(crate) load: LoadThreads,
     pub(crate) checkpointer: i32,
     pub(crate) shared: Arc<Shared>,
     pub(crate) origin: Instant,
@@ -43,17 +45,25 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) fn run(mut self) -> Remembered {
-        let mut beat = Beat::new(MEMORY_EACH, MEMORY_SHARE);
+        let cpus = thread::available_parallelism().map_or(1, |count| count.get() as u32);
+        let mut beat = Beat::new(MEMORY_EACH, MEMORY_SHARE / cpus.min(MEMORY_SHARE));
         // Where it may not, it looks later where all CPUs are busy; a look counts for the time around it.
         let _ = os::scheduling::go_first();
         let mut activity = Activity::from(Source::SharedMemory);
         let mut notes = Vec::new();
         let mut names: HashMap<u32, String> = HashMap::from([(0, String::new())]);
         let mut seen: Vec<(Seen, OffCpu)> = Vec::new();
-        let mut looks = 0_u64;
+        let (mut looks, mut spent) = (0_u64, cpu_time());
         while !self.shared.stops() {
             thread::sleep(beat.gap());
-            let (began, spent) = (Instant::now(), cpu_time());
+            if let Some(pause) = self.shared.pause(self.origin.elapsed().as_nanos() as u64) {
+                activity.pause();
+                // The look after it has none right before it.
+                looks += 1;
+                thread::sleep(pause);
+                continue;
+            }
+            let began = Instant::now();
             seen.clear();
             match self.read(looks) {
                 Ok(backends) => seen.extend(backends.iter().map(|one| (*one, OffCpu::default()))),
@@ -63,13 +73,15 @@ impl Reader {
                 }
             }
             looks += 1;
-            // The upper byte of the number is the type: 5 is that of a process with nothing to do.
-            let is_at_work =
-                |(one, _): &(Seen, OffCpu)| one.pid == self.checkpointer && one.wait >> 24 != 5;
+            for (one, _) in &seen {
+                names.entry(one.wait).or_insert_with(|| memory::placeholder(one.wait));
+            }
+            let checkpointer = seen.iter().find(|(one, _)| one.pid == self.checkpointer);
             let background = Background {
-                checkpoint: seen.iter().any(is_at_work),
+                checkpointer: checkpointer.map(|(one, _)| names[&one.wait].as_str()),
                 autovacuum: self.shared.autovacuum.load(Ordering::Relaxed),
                 steal: self.processes.steal(began),
+                load_delay: self.load.delay(began),
             };
             {
                 let others = self.shared.others.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +92,6 @@ impl Reader {
                 if one.wait == 0 || reads_all {
                     *off_cpu = self.processes.off_cpu(one.pid, one.wait != 0, looks, began);
                 }
-                names.entry(one.wait).or_insert_with(|| memory::placeholder(one.wait));
             }
             let at = began.duration_since(self.origin).as_nanos() as u64;
             let backends = seen.iter().map(|(one, off_cpu)| Lookup {
@@ -95,7 +106,10 @@ impl Reader {
             if waits_for_lock && !self.shared.sees_locks.swap(true, Ordering::Relaxed) {
                 self.asker.unpark();
             }
-            beat.cost(cpu_time().saturating_sub(spent));
+            if looks.is_multiple_of(LOOKS_BETWEEN_COSTS) {
+                let before = std::mem::replace(&mut spent, cpu_time());
+                beat.cost(spent.saturating_sub(before) / LOOKS_BETWEEN_COSTS as u32);
+            }
         }
         Remembered { activity, notes, cpu_ns: os::usage::this_thread_cpu_ns() }
     }
@@ -110,6 +124,9 @@ impl Reader {
         Ok(all)
     }
 }
+
+/// Looks after which their cost is counted: to ask for it costs as well.
+const LOOKS_BETWEEN_COSTS: u64 = 8;
 
 /// Looks after which all slots are read again: sessions come and go.
 const LOOKS_BETWEEN_ALL: u64 = 16;

@@ -24,6 +24,8 @@ pub(crate) struct Own {
     pub(crate) backend: i32,
     pub(crate) user: String,
     pub(crate) database: String,
+    /// Seconds since it began.
+    pub(crate) age_s: f64,
 }
 
 /// A process of the server.
@@ -38,7 +40,7 @@ pub(crate) struct Process {
 /// Kind of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A client's session in the sampled database, or a parallel worker of one.
+    /// A client's session in the sampled database, or a parallel worker of one; not a probe's.
     Client,
     Checkpointer,
     AutovacuumWorker,
@@ -50,6 +52,7 @@ pub(crate) enum Kind {
 const ACTIVITY: &str = "SELECT /* pgrig probe */ a.pid, \
     coalesce(a.wait_event_type || ':' || a.wait_event, ''), a.backend_type, \
     coalesce(a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()), false) \
+        AND a.application_name IS DISTINCT FROM 'pgrig probe' \
     FROM pg_stat_get_activity(NULL) a WHERE a.backend_type IS NOT NULL AND a.pid <> pg_backend_pid()";
 
 /// Every waiter of a lock with each session that it waits for.
@@ -60,8 +63,9 @@ const HOLDERS: &str = "WITH a AS MATERIALIZED (SELECT * FROM pg_stat_get_activit
         coalesce(h.application_name, ''), coalesce(h.state, ''), coalesce(left(h.query, 400), '') \
     FROM w JOIN a h ON h.pid = ANY (w.blockers)";
 
-const OWN: &str =
-    "SELECT pg_backend_pid(), current_user::text, current_database()::text /* pgrig probe */";
+const OWN: &str = "SELECT /* pgrig probe */ pg_backend_pid(), session_user::text, \
+    current_database()::text, extract(epoch FROM clock_timestamp() - a.backend_start) \
+    FROM pg_stat_get_activity(pg_backend_pid()) a";
 
 impl View {
     /// Connects.
@@ -69,14 +73,15 @@ impl View {
         let mut conninfo = conninfo.clone();
         conninfo.set("application_name", APPLICATION);
         let client = server::connect(&conninfo, &Limits::of_questions())?;
-        let own = Own { backend: 0, user: String::new(), database: String::new() };
+        let own = Own { backend: 0, user: String::new(), database: String::new(), age_s: 0.0 };
         // Its start is a transaction as well.
         let mut view = View { client, own, transactions: 1 };
         let what = "ask the server about the sampler's session";
         let rows = view.ask(what, OWN)?;
         let row = rows.first().ok_or(ProbeError::Silence { what, seconds: 0 })?;
-        let [backend, user, database] = [0, 1, 2].map(|index| text(row, index));
-        view.own = Own { backend: backend.parse().unwrap_or(0), user, database };
+        let [backend, user, database, age] = [0, 1, 2, 3].map(|index| text(row, index));
+        let (backend, age_s) = (backend.parse().unwrap_or(0), age.parse().unwrap_or(0.0));
+        view.own = Own { backend, user, database, age_s };
         Ok(view)
     }
 
@@ -95,9 +100,9 @@ impl View {
         Ok(rows.iter().filter_map(process).collect())
     }
 
-    /// Every waiter of a lock now, with the session at the end of the line: one that waits for no
-    /// lock itself.
-    pub(crate) fn holders(&mut self) -> Result<Vec<(i32, Holder)>, ProbeError> {
+    /// Every waiter of a lock now, with the session at the end of the line: its process, which waits for
+    /// no lock itself, and what it does.
+    pub(crate) fn holders(&mut self) -> Result<Vec<(i32, i32, Holder)>, ProbeError> {
         let rows = self.ask("ask who holds locks", HOLDERS)?;
         let mut blockers: BTreeMap<i32, i32> = BTreeMap::new();
         let mut holders: HashMap<i32, Holder> = HashMap::new();
@@ -109,7 +114,9 @@ impl View {
             holders.entry(holder).or_insert_with(one);
         }
         let ends = blockers.keys().map(|waiter| (*waiter, end_of_line(*waiter, &blockers)));
-        Ok(ends.filter_map(|(waiter, end)| Some((waiter, holders.get(&end)?.clone()))).collect())
+        Ok(ends
+            .filter_map(|(waiter, end)| Some((waiter, end, holders.get(&end)?.clone())))
+            .collect())
     }
 
     fn ask(&mut self, what: &'static str, sql: &str) -> Result<Vec<Row>, ProbeError> {

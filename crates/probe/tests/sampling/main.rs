@@ -1,6 +1,7 @@
 //! The sampler against a real PostgreSQL: what it sees of a load, of the log, and of a server's
 //! death.
 
+mod activity;
 mod bench;
 mod topology;
 

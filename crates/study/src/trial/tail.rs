@@ -32,9 +32,9 @@ impl TailSampler {
         let node = site.data_node();
         let sampler = match Conninfo::from_keyword_string(&node.probe_conninfo()) {
             Ok(mut conninfo) => {
-                conninfo.set("dbname", &node.database());
+                conninfo.dbname = node.database();
                 let postmaster = if node.host().is_none() { node.pid() } else { None };
-                ActivitySampler::start(&conninfo, postmaster, origin)
+                ActivitySampler::start(&conninfo, postmaster.as_slice(), origin)
                     .map_err(|error| error.to_string())
             }
             Err(error) => Err(error.to_string()),

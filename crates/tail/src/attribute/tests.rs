@@ -54,7 +54,12 @@ impl World {
     }
 
     /// Samples at random moments, `rate` a second.
-    fn sample(&self, seed: u64, rate: f64, background: &dyn Fn(u64) -> Background) -> Activity {
+    fn sample(
+        &self,
+        seed: u64,
+        rate: f64,
+        background: &dyn Fn(u64) -> Background<'static>,
+    ) -> Activity {
         let mut prng = Prng::new(seed);
         let mut truth = self.truth.clone();
         truth.sort_unstable();
@@ -105,8 +110,12 @@ fn share(tail: &Tail, cause: Cause) -> f64 {
 }
 
 const RARE: fn(f64, u64) -> bool = |unit, _| unit < 0.012;
-const QUIET: fn(u64) -> Background =
-    |_| Background { checkpoint: false, autovacuum: false, steal: 0 };
+const QUIET: fn(u64) -> Background<'static> = |_| Background {
+    checkpointer: Some("Activity:CheckpointerMain"),
+    autovacuum: false,
+    steal: 0,
+    load_delay: 0,
+};
 
 #[test]
 fn shares_are_those_of_the_time() {
@@ -156,7 +165,8 @@ fn a_checkpoint_owns_what_is_more_while_it_runs() {
     // Ten seconds in thirty; slow transactions in it only, but for a few that have another cause.
     let is_on = |at: u64| (at / (10_000 * MS)).is_multiple_of(3);
     let slow = |unit: f64, at: u64| unit < if is_on(at) { 0.05 } else { 0.001 };
-    let background = |at: u64| Background { checkpoint: is_on(at), ..Background::default() };
+    let background =
+        |at| Background { checkpointer: is_on(at).then_some("IO:DataFileWrite"), ..QUIET(at) };
     let mut phases = |_: &mut Prng, _: u64| vec![(8 * MS, "IO:WALSync")];
     let world = World::run(3, 60, &slow, &mut phases);
     let tail = world.tail(&world.sample(4, 500.0, &background));
@@ -179,7 +189,7 @@ fn a_lock_is_its_holders_and_autovacuum_can_be_one() {
         for at in asked {
             for waiter in 0..BACKENDS {
                 let holder = Holder::new(backend_type, "", "active", "UPDATE t SET a = 17");
-                activity.hold(at, waiter, holder);
+                activity.hold(at, waiter, 99, holder);
             }
         }
         assert_eq!(world.tail(&activity).causes[0].words(), expected);
@@ -189,23 +199,112 @@ fn a_lock_is_its_holders_and_autovacuum_can_be_one() {
 }
 
 #[test]
+fn a_checkpoint_that_is_always_under_way_is_named_for_its_flushes() {
+    let flushes = |at: u64| (at / (1_000 * MS)).is_multiple_of(10);
+    let slow = |unit: f64, at: u64| unit < if flushes(at) { 0.12 } else { 0.001 };
+    let mut phases = |_: &mut Prng, _: u64| vec![(8 * MS, "LWLock:WALWrite")];
+    let world = World::run(13, 60, &slow, &mut phases);
+    let background = |at: u64| {
+        let event = if flushes(at) { "IO:DataFileSync" } else { "Timeout:CheckpointWriteDelay" };
+        Background { checkpointer: Some(event), ..QUIET(at) }
+    };
+    let tail = world.tail(&world.sample(14, 500.0, &background));
+    assert!(share(&tail, Cause::Checkpoint) > 0.8, "{}", tail.causes_line());
+}
+
+#[test]
+fn a_client_without_a_cpu_is_no_network() {
+    let world = World::run(15, 30, &RARE, &mut |_, _| vec![(9 * MS, "Client:ClientRead")]);
+    let check = |load_delay: u8, expected: [f64; 2]| {
+        let tail =
+            world.tail(&world.sample(16, 500.0, &|at| Background { load_delay, ..QUIET(at) }));
+        let found = [Cause::RunDelay, Cause::Client].map(|cause| share(&tail, cause));
+        assert!(
+            found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 0.02),
+            "{found:?}"
+        );
+    };
+    // One of ten milliseconds is on a CPU.
+    check(0, [0.0, 0.9]);
+    check(255, [0.9, 0.0]);
+    check(51, [0.18, 0.72]);
+}
+
+#[test]
+fn a_lock_whose_holder_waits_for_a_slow_flush_is_the_checkpoints() {
+    let is_on = |at: u64| (at / (1_000 * MS)).is_multiple_of(3);
+    let slow = |unit: f64, at: u64| unit < if is_on(at) { 0.05 } else { 0.001 };
+    let world = World::run(17, 30, &slow, &mut |_, _| vec![(9 * MS, "Lock:transactionid")]);
+    let background =
+        |at| Background { checkpointer: is_on(at).then_some("IO:DataFileSync"), ..QUIET(at) };
+    let check = |of_holder: &'static str, expected: Cause| {
+        let waiting = world.sample(18, 500.0, &background);
+        let mut activity = Activity::from(Source::SharedMemory);
+        for look in waiting.looks() {
+            let off_cpu = OffCpu { is_known: true, ..OffCpu::default() };
+            let holder = Lookup { backend: 99, event: of_holder, off_cpu };
+            activity.add(look.at, background(look.at), waiting.backends(look).chain([holder]));
+            for waiter in 0..BACKENDS {
+                let holder = Holder::new("client backend", "", "active", "UPDATE t");
+                activity.hold(look.at, waiter, 99, holder);
+            }
+        }
+        assert_eq!(world.tail(&activity).causes[0].cause, expected, "{of_holder}");
+    };
+    check("IO:WALSync", Cause::Checkpoint);
+    // The holder has its own reasons.
+    check("Timeout:PgSleep", Cause::Lock);
+}
+
+#[test]
+fn locks_of_many_holders_are_one_cause() {
+    let share = |cause: Cause, detail: &str, seconds: f64| TailShare {
+        cause,
+        detail: detail.to_owned(),
+        seconds,
+    };
+    let mut causes = vec![
+        share(Cause::Cpu, "", 4.0),
+        share(Cause::Wait, "LWLock:a", 3.0),
+        share(Cause::Wait, "LWLock:b", 2.5),
+        share(Cause::Lock, "x", 2.0),
+        share(Cause::Lock, "y", 2.2),
+        share(Cause::Lock, "z", 1.0),
+    ];
+    rank(&mut causes);
+    let order: Vec<&str> = causes.iter().map(|one| one.detail.as_str()).collect();
+    assert_eq!(order, ["y", "x", "z", "", "LWLock:a", "LWLock:b"]);
+}
+
+#[test]
 fn behind_a_pooler_clients_without_a_session_are_in_its_queue() {
     let world = World::run(9, 30, &RARE, &mut |_, _| vec![(9 * MS, "(ready)")]);
-    // The server has two sessions, of which the clients know nothing.
-    let mut activity = Activity::from(Source::View);
-    for at in (0..30_000).map(|ms| ms * MS) {
-        let seen = [900, 901].map(|backend| Lookup {
-            backend,
-            event: if backend == 900 { "IO:WALSync" } else { "" },
-            off_cpu: OffCpu::default(),
-        });
-        activity.add(at, QUIET(at), seen);
-    }
-    let tail = world.tail(&activity);
-    assert!(tail.is_pooled);
-    let queue = share(&tail, Cause::PoolerQueue);
-    assert!((queue - 6.0 / 8.0).abs() < 0.01, "{queue}");
-    assert!((share(&tail, Cause::WalFlush) - 1.0 / 8.0).abs() < 0.01);
+    let check = |sessions: i32, expected: [f64; 3]| {
+        // The server has sessions of which the clients know nothing: in turn, one is at work. One
+        // more is somebody's who only looks on.
+        let mut activity = Activity::from(Source::View);
+        for at in 0..30_000 {
+            let seen = (0..=sessions).map(|session| Lookup {
+                backend: 900 + session,
+                event: if session as u64 == at % sessions as u64 {
+                    "IO:WALSync"
+                } else {
+                    "Client:ClientRead"
+                },
+                off_cpu: OffCpu::default(),
+            });
+            activity.add(at * MS, QUIET(at), seen);
+        }
+        let tail = world.tail(&activity);
+        assert!(tail.is_pooled);
+        let causes = [Cause::PoolerQueue, Cause::WalFlush, Cause::Client];
+        let found = causes.map(|cause| share(&tail, cause));
+        let is_same = found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 0.01);
+        assert!(is_same, "{sessions}: {found:?}");
+    };
+    check(2, [6.0 / 8.0, 1.0 / 8.0, 1.0 / 8.0]);
+    // More sessions than clients: there is no queue.
+    check(20, [0.0, 1.0 / 8.0, 7.0 / 8.0]);
 }
 
 #[test]
@@ -215,4 +314,85 @@ fn without_looks_nothing_is_explained() {
     assert_eq!((tail.samples, tail.can_tell()), (0, false));
     assert!((tail.share(tail.unexplained_s()) - 1.0).abs() < 1e-9);
     assert_eq!(tail.causes_line(), "too few samples to tell causes");
+}
+
+/// Worlds with one cause beside the noise of a busy machine: each slow transaction waits for a CPU as
+/// well, on the server and in the client, and some are slow for that reason alone.
+#[test]
+fn a_planted_cause_is_named_first_on_a_busy_machine() {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Plant {
+        Lock,
+        AutovacuumLock,
+        AutovacuumIo,
+        Checkpoint,
+        SpreadCheckpoint,
+        SlowFlush,
+        Neighbour,
+    }
+    use Plant::*;
+    // As seldom as the view is asked.
+    let (rate, runs) = (50.0, 20);
+    let check = |plant: Plant, expected: Cause| {
+        let mut wrong = Vec::new();
+        for seed in 0..runs {
+            // Of each second and a half, 0.4 s have the work in the background.
+            let is_on = move |at: u64| at % (1_500 * MS) < 400 * MS;
+            let in_background = matches!(plant, Checkpoint | SpreadCheckpoint | AutovacuumIo);
+            let is_slow = move |unit: f64, at: u64| {
+                unit < match in_background {
+                    true if is_on(at) => 0.06,
+                    true => 0.002,
+                    false => 0.012,
+                }
+            };
+            let phases = &mut |prng: &mut Prng, began: u64| {
+                let noise = |prng: &mut Prng| prng.next_u64() % (5 * MS);
+                let event = match plant {
+                    Lock | AutovacuumLock => "Lock:transactionid",
+                    SlowFlush => "IO:WALSync",
+                    Neighbour => "(ready)",
+                    _ if !is_on(began) => "(ready)",
+                    Checkpoint => "LWLock:WALWrite",
+                    SpreadCheckpoint => "IO:WALSync",
+                    AutovacuumIo => "IO:DataFileRead",
+                };
+                let cause = 10 * MS + prng.next_u64() % (10 * MS);
+                vec![(noise(prng), "(ready)"), (cause, event), (noise(prng), "Client:ClientRead")]
+            };
+            let world = World::run(seed, 5, &is_slow, phases);
+            let background = |at: u64| Background {
+                checkpointer: Some(match plant {
+                    Checkpoint | SpreadCheckpoint if is_on(at) => "IO:DataFileSync",
+                    SpreadCheckpoint => "Timeout:CheckpointWriteDelay",
+                    _ => "Activity:CheckpointerMain",
+                }),
+                autovacuum: plant == AutovacuumIo && is_on(at),
+                steal: 0,
+                load_delay: 100,
+            };
+            let mut activity = world.sample(seed + 100, rate, &background);
+            let kind = if plant == AutovacuumLock { "autovacuum worker" } else { "client backend" };
+            for at in (0..world.end).step_by(20 * MS as usize) {
+                for waiter in 0..BACKENDS {
+                    // Many statements hold locks, each for a while.
+                    let statement =
+                        ["UPDATE a", "UPDATE b", "UPDATE c"][(at / MS / 100 % 3) as usize];
+                    activity.hold(at, waiter, 99, Holder::new(kind, "", "active", statement));
+                }
+            }
+            let tail = world.tail(&activity);
+            if tail.causes[0].cause != expected {
+                wrong.push(tail.causes_line());
+            }
+        }
+        assert!(wrong.len() as u64 <= runs / 20, "{plant:?} at {rate}/s: {wrong:#?}");
+    };
+    check(Lock, Cause::Lock);
+    check(AutovacuumLock, Cause::Autovacuum);
+    check(AutovacuumIo, Cause::Autovacuum);
+    check(Checkpoint, Cause::Checkpoint);
+    check(SpreadCheckpoint, Cause::Checkpoint);
+    check(SlowFlush, Cause::WalFlush);
+    check(Neighbour, Cause::RunDelay);
 }

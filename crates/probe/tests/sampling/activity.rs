@@ -1,0 +1,115 @@
+//! The sampler of activity against servers whose activity is known.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use probe::{ActivitySampler, SampledActivity};
+use server::{Client, Conninfo};
+use tail::Source;
+
+use crate::bench::Bench;
+
+/// Samples a server for a while. `started` is its first process, if the sampler is told.
+fn sample(bench: &Bench, started: &[u32], meanwhile: impl FnOnce()) -> SampledActivity {
+    let conninfo = Conninfo::from_keyword_string(&bench.node.endpoint().to_string()).unwrap();
+    let sampler = ActivitySampler::start(&conninfo, started, Instant::now()).unwrap();
+    meanwhile();
+    sampler.stop()
+}
+
+/// Events of a backend with the share of looks that saw it in each.
+fn shares(sampled: &SampledActivity, backend: i32) -> BTreeMap<String, f64> {
+    let activity = &sampled.activity;
+    let looks = activity.looks().len() as f64;
+    let mut shares = BTreeMap::new();
+    for seen in activity.looks().iter().filter_map(|look| activity.backend(look, backend)) {
+        *shares.entry(seen.event.to_owned()).or_default() += 1.0 / looks;
+    }
+    shares
+}
+
+fn backend(client: &mut Client) -> i32 {
+    client.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0)
+}
+
+#[test]
+fn a_servers_shared_memory_tells_what_each_backend_does() {
+    let bench = Bench::start(&[]);
+    let burns = "DO $$ DECLARE until timestamptz := clock_timestamp() + '2.5 s'; \
+                 BEGIN WHILE clock_timestamp() < until LOOP END LOOP; END $$";
+    let known = [
+        ("SELECT pg_sleep(2.5)", "Timeout:PgSleep"),
+        (burns, ""),
+        ("SET lock_timeout = '4s'; BEGIN; LOCK TABLE pgbench_branches; COMMIT", "Lock:relation"),
+    ];
+    let mut holder = bench.node.connect().unwrap();
+    let of_holder = backend(&mut holder);
+    holder.batch_execute("BEGIN; LOCK TABLE pgbench_branches").unwrap();
+    let clients = known.map(|(statement, event)| {
+        let mut client = bench.node.connect().unwrap();
+        (statement, event, backend(&mut client), client)
+    });
+    let expected = clients.each_ref().map(|(_, event, backend, _)| (*event, *backend));
+    let sampled = thread::scope(|scope| {
+        for (statement, _, _, mut client) in clients {
+            scope.spawn(move || client.batch_execute(statement).unwrap_or_default());
+        }
+        thread::sleep(Duration::from_millis(200));
+        let sampled = sample(&bench, &[], || thread::sleep(Duration::from_millis(1_200)));
+        holder.batch_execute("COMMIT").unwrap();
+        sampled
+    });
+    assert_eq!(
+        (sampled.activity.source, sampled.activity.refusal.as_str()),
+        (Source::SharedMemory, "")
+    );
+    assert!(sampled.activity.looks().len() > 100, "{}", sampled.activity.looks().len());
+    for (event, backend) in expected.into_iter().chain([("Client:ClientRead", of_holder)]) {
+        let shares = shares(&sampled, backend);
+        assert!(shares.get(event).is_some_and(|share| *share > 0.95), "{event}: {shares:?}");
+    }
+    let last = *sampled.activity.looks().last().unwrap();
+    let held_by = sampled.activity.holder(last.at, expected[2].1, 500_000_000);
+    assert_eq!(
+        held_by.unwrap().1.words(),
+        "BEGIN; LOCK TABLE pgbench_branches (idle in transaction)"
+    );
+}
+
+/// Clients do something else all the time, sessions come and go, and it is found all the same.
+#[test]
+fn a_busy_servers_shared_memory_is_found_as_well() {
+    let bench = Bench::start(&[("autovacuum", "on"), ("autovacuum_naptime", "1s")]);
+    let started = [bench.node.host_pid().unwrap() as u32];
+    // A process without backends stands before it.
+    let pids = [std::process::id(), started[0]];
+    for (options, started) in [
+        (&["-S", "-n", "-c", "8", "-T", "2"][..], &started[..]),
+        (&["-N", "-C", "-n", "-c", "4", "-T", "2"][..], &pids[..]),
+    ] {
+        let mut load =
+            bench.command(options).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(300));
+        let sampled = sample(&bench, started, || {
+            load.wait().unwrap();
+        });
+        let activity = &sampled.activity;
+        assert_eq!((activity.source, activity.refusal.as_str()), (Source::SharedMemory, ""));
+        let at_work = activity.looks().iter().map(|look| {
+            activity.backends(look).filter(|seen| seen.event != "Client:ClientRead").count()
+        });
+        let most = at_work.max().unwrap();
+        assert!((1..=9).contains(&most), "{options:?}: {most} at work");
+    }
+}
+
+#[test]
+fn the_reason_for_the_view_is_told() {
+    let bench = Bench::start(&[]);
+    let sampled =
+        sample(&bench, &[std::process::id()], || thread::sleep(Duration::from_millis(300)));
+    assert_eq!(sampled.activity.source, Source::View);
+    assert!(sampled.activity.refusal.contains("ProcGlobal"), "{}", sampled.activity.refusal);
+}
