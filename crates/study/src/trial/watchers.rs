@@ -109,7 +109,7 @@ impl Watched {
     }
 
     /// The end of the first answer from which on no primary lacks a standby; none if the last answer of
-    /// all lacks one. Only answers to questions at `from` or later count.
+    /// all lacks one, or no primary was there at the end. Only answers to questions at `from` or later count.
     fn whole_since(&self, from: Moment) -> Option<Moment> {
         let others = self.servers.len() - 1;
         let primaries = self.servers.iter().flatten();
@@ -117,7 +117,12 @@ impl Watched {
             primaries.filter(|one| one.is_primary && one.asked >= from).collect();
         primaries.sort_by_key(|one| one.answered);
         let is_whole = |one: &&&ServerAnswer| one.streaming >= others;
-        primaries.last().filter(is_whole)?;
+        let last = primaries.last().filter(is_whole)?;
+        // A primary that has said nothing since is none any more.
+        let end = self.servers.iter().flatten().map(|one| one.answered).max()?;
+        if end.since(last.answered) > GONE_NS {
+            return None;
+        }
         let since = primaries.iter().rev().take_while(is_whole).last()?;
         Some(since.answered)
     }
@@ -180,6 +185,8 @@ const QUESTION: &str = "SELECT NOT current_setting('transaction_read_only')::boo
 const PAUSE: Duration = Duration::from_millis(10);
 /// One that answers later stands still or is out of reach.
 const PATIENCE: Duration = Duration::from_millis(1000);
+/// A primary that is there answers more often.
+const GONE_NS: u64 = 800_000_000;
 /// Answers that lie farther apart say nothing of the time between them.
 const CLOSE_NS: u64 = 200_000_000;
 
@@ -219,6 +226,8 @@ mod tests {
         check(["0w 150p 200p", "0s 600p 750p 900w 999w"], 0, 401, Some(901));
         // The first one stood still from 200 to 700, and says then that it is still a primary.
         check(["0p 150p 200p 700p 800p 850s", "0s 600p 750p 900p 999p"], 99, 401, None);
+        // Nobody follows the first one, which had a standby when it was killed.
+        check(["0w 150w", "0s 500s 999s"], 0, 850, None);
         check(["", ""], 0, 1000, None);
     }
 }
