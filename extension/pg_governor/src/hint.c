@@ -7,14 +7,17 @@
  */
 #include "hint.h"
 
+static const char *comments_begin(const char *text, const char *statement);
+static const char *begin_of_block(const char *text, const char *end);
 static const char *skip_comment(const char *at);
 static bool has_word(const char *from, const char *to, const char *word);
 static bool is_part_of_word(char c);
 
+/* Until 17 a statement's location is where the one before it ends, from 18 on that of its first word. */
 bool
-governor_hint_is_there(const char *statement, const char *hint)
+governor_hint_is_there(const char *text, int location, const char *hint)
 {
-	const char *at = statement;
+	const char *at = comments_begin(text, text + location);
 
 	for (;;)
 	{
@@ -28,6 +31,52 @@ governor_hint_is_there(const char *statement, const char *hint)
 		if (strncmp(comment, "/*+", 3) == 0 && has_word(comment + 3, at, hint))
 			return true;
 	}
+}
+
+/* The first of the comments that end where the statement begins. */
+static const char *
+comments_begin(const char *text, const char *statement)
+{
+	const char *begin = statement;
+
+	for (;;)
+	{
+		const char *end = begin;
+		const char *line;
+		const char *dashes;
+
+		while (end > text && strchr(" \t\r\n\f\v", end[-1]) != NULL)
+			end--;
+		for (line = end; line > text && line[-1] != '\n'; line--)
+			;
+		for (dashes = line; dashes < end && strncmp(dashes, "--", 2) != 0; )
+			dashes = strncmp(dashes, "/*", 2) == 0 ? skip_comment(dashes) : dashes + 1;
+		if (dashes < end && memchr(end, '\n', begin - end) != NULL)
+			begin = dashes;
+		else if (end - text >= 4 && strncmp(end - 2, "*/", 2) == 0)
+			begin = begin_of_block(text, end);
+		else
+			return begin;
+	}
+}
+
+static const char *
+begin_of_block(const char *text, const char *end)
+{
+	const char *at = end - 2;
+
+	for (int depth = 1; depth > 0 && at > text; )
+	{
+		at--;
+		if (strncmp(at, "/*", 2) == 0)
+			depth--;
+		else if (at > text && strncmp(at - 1, "*/", 2) == 0)
+		{
+			depth++;
+			at--;
+		}
+	}
+	return at;
 }
 
 /* Comments between a slash and a star nest; returns the argument if there is none. */

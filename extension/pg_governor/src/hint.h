@@ -7,6 +7,6 @@
 
 #include "postgres.h"
 
-extern bool governor_hint_is_there(const char *statement, const char *hint);
+extern bool governor_hint_is_there(const char *text, int location, const char *hint);
 
 #endif							/* GOVERNOR_HINT_H */

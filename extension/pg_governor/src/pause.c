@@ -8,6 +8,7 @@
  */
 #include "compat.h"
 
+#include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "utils/builtins.h"
 

@@ -200,7 +200,7 @@ class_of(QueryDesc *query)
 		plan->planTree->total_cost >= governor_big_query_cost)
 		return GOVERNOR_BIG_QUERY;
 	if (query->sourceText != NULL &&
-		governor_hint_is_there(query->sourceText + Max(0, plan->stmt_location), "big_query"))
+		governor_hint_is_there(query->sourceText, Max(0, plan->stmt_location), "big_query"))
 		return GOVERNOR_BIG_QUERY;
 	return GOVERNOR_QUERY;
 }

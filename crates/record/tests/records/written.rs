@@ -90,6 +90,7 @@ fn finished(number: usize, ending: Ending) -> Finished {
         service: latency(&[1_000_000]),
         lag: latency(&[]),
         backlog: 0,
+        cycles: record::Cycles::default(),
     };
     let sample = |label: &str, value: f64| Sample {
         at: Moment(u64::MAX),

@@ -15,8 +15,9 @@
 
 typedef struct HintCase
 {
-	const char *statement;
+	const char *text;
 	bool		there;
+	const char *statement;		/* the text from the statement's location on; NULL: all of it */
 } HintCase;
 
 static const HintCase hints[] = {
@@ -39,6 +40,15 @@ static const HintCase hints[] = {
 	{"/*+ big_quer", false},
 	{"--", false},
 	{"", false},
+	{"/*+ big_query */ SELECT 1", true, "SELECT 1"},
+	{"SELECT 0; /*+ big_query */ SELECT 1", true, "SELECT 1"},
+	{"SELECT 0; /*+ big_query */ SELECT 1", true, " /*+ big_query */ SELECT 1"},
+	{"SELECT 0; /* a /* nested */ one */ -- why\n/*+ big_query */ -- '\n SELECT 1", true, "SELECT 1"},
+	{"/*+ big_query */ SELECT 0; SELECT 1", false, "SELECT 1"},
+	{"SELECT 0 /*+ big_query */; SELECT 1", false, "SELECT 1"},
+	{"SELECT 0; -- /*+ big_query */\nSELECT 1", false, "SELECT 1"},
+	{"SELECT 0;\n/*+ big_query -- why */\nSELECT 1", true, "SELECT 1"},
+	{"*/ SELECT 1", false, "SELECT 1"},
 };
 
 typedef struct QuotaCase
@@ -83,11 +93,16 @@ check_hints(void)
 	int			failed = 0;
 
 	for (int i = 0; i < (int) lengthof(hints); i++)
-		if (governor_hint_is_there(hints[i].statement, "big_query") != hints[i].there)
+	{
+		const HintCase *one = &hints[i];
+		int			location = one->statement == NULL ? 0 : strlen(one->text) - strlen(one->statement);
+
+		if (governor_hint_is_there(one->text, location, "big_query") != one->there)
 		{
-			printf("hint in \"%s\": expected %d\n", hints[i].statement, hints[i].there);
+			printf("hint in \"%s\" from %d on: expected %d\n", one->text, location, one->there);
 			failed++;
 		}
+	}
 	return failed;
 }
 
