@@ -7,17 +7,11 @@ use spec::{Planned, PointName};
 
 use crate::Comparison;
 
-/// The version of the record's format that this pgrig writes.
-///
-/// A change of what a file of a record contains increases it. A record of another format is refused: no
-/// format was released yet.
-pub const FORMAT: u32 = 5;
-
 /// `record.json`: what was run, on what, and how it ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// Version of the format, [`FORMAT`].
+    /// Version of the format, [`crate::FORMAT`].
     pub format: u32,
     /// The pgrig that wrote it.
     pub pgrig: String,

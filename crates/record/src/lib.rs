@@ -55,6 +55,7 @@ mod allowance;
 mod error;
 mod files;
 mod folder;
+mod format;
 pub mod histogram_text;
 mod host;
 mod inside;
@@ -67,7 +68,8 @@ pub use ending::{Ending, Fault, Interruption, Note, NoteKind, Reason, SkipKind, 
 pub use error::Error;
 pub use finished::Finished;
 pub use folder::read_folder;
-pub use header::{FORMAT, Fact, Header, PlannedTrial, RunState};
+pub use format::FORMAT;
+pub use header::{Fact, Header, PlannedTrial, RunState};
 pub use history::{Link, Seen, Witness, read_histories};
 pub use host::{HostLoad, HostUse};
 pub use interval::{Cycles, Interval};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use lab::{Host, Installation, Lab, LabConfig, Node, NodeConfig, Settings};
+use lab::{Installation, Lab, LabConfig, Node, NodeConfig, Settings};
 
 /// The PostgreSQL of this machine; there are no tests of servers without one.
 ///
@@ -59,13 +59,12 @@ pub fn shared<T>(one: &Mutex<Weak<T>>, make: impl FnOnce() -> T) -> Arc<T> {
     })
 }
 
-/// The directory of a server's Unix socket.
+/// The directory of a running server's Unix socket.
 ///
 /// # Panics
-/// If it has none on this machine.
+/// If it does not answer.
 pub fn socket_directory(node: &Node) -> PathBuf {
-    match node.near_endpoint().host {
-        Host::Unix(directory) => directory,
-        Host::Tcp(name) => panic!("{name} is no directory"),
-    }
+    let directories =
+        node.value("SHOW unix_socket_directories").expect("an answer").unwrap_or_default();
+    PathBuf::from(directories.split(',').next().unwrap_or_default())
 }

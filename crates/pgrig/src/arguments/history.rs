@@ -31,6 +31,7 @@ pub(crate) enum HistoryCommand {
         /// Figures whose title contains this text
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },

@@ -335,10 +335,13 @@ fn servers_of_the_users_are_compared_and_left_as_they_were() {
     }
     let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(json["data"], "loaded_twice");
-    assert!(json["a"]["server"].is_string() && json["a"]["bin"].is_null(), "{}", json["a"]);
+    let comparison = &json["comparison"];
+    assert_eq!(comparison["data"], "loaded_twice");
+    let side = &comparison["a"];
+    assert!(side["server"].is_string() && side["bin"].is_null(), "{side}");
     let hit = |figure: &&serde_json::Value| figure["metric"] == "buffers_hit";
-    let hit = json["figures"].as_array().unwrap().iter().find(hit).expect("buffers hit");
+    let hit =
+        json["pairs"][0]["figures"].as_array().unwrap().iter().find(hit).expect("buffers hit");
     assert!(hit["a"].as_f64().unwrap() > 1.0, "a select reads some buffers: {hit}");
 
     // A script's own data: random() is seeded, the clock is not.

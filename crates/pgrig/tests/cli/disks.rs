@@ -149,7 +149,11 @@ fn disks_are_slow_full_fail_and_lose_their_power_under_servers_and_machines() {
     for (name, text) in files {
         desk.write(&format!("disks/{name}"), text);
     }
-    let run = desk.pgrig(&["run", "disks", "--gate"]).ended(0);
+    let run = desk.pgrig(&["run", "disks", "--gate"]);
+    // On a busy machine a fault may meet no transaction in flight: that claim is open then.
+    let is_open = run.out.contains("had no transaction in flight at the fault");
+    let run = run.ended(if is_open { 5 } else { 0 });
+    assert!(!run.out.contains("does not hold"), "{}", run.out);
     // Each commit waits for a flush.
     let longest = longest_wait_ms(&desk, "server-slow");
     assert!(longest >= 60.0, "{longest}: {}", run.out);

@@ -104,6 +104,8 @@ fn harmless(command: &str, studies: &[String]) -> Option<Vec<String>> {
             });
             [&["check", study][..], &options.flatten().copied().collect::<Vec<_>>()].concat()
         }
+        // [WORD] stands for any.
+        words if words.iter().any(|word| word.starts_with('[')) => return None,
         words @ (["check" | "words" | "metrics" | "studies", ..] | ["completions", _]) => {
             words.to_vec()
         }

@@ -55,7 +55,14 @@ mod tests {
     fn threads_of_the_load_are_found_by_their_name() {
         let (ends, end) = std::sync::mpsc::channel::<()>();
         let lane = std::thread::Builder::new().name(format!("{} 0", tail::LOAD_THREAD));
-        let lane = lane.spawn(move || end.recv()).unwrap();
+        let (tells, told) = std::sync::mpsc::channel();
+        let lane = lane.spawn(move || {
+            // A thread gives itself its name when it begins.
+            tells.send(()).unwrap();
+            end.recv()
+        });
+        let lane = lane.unwrap();
+        told.recv().unwrap();
         let mut threads = LoadThreads::default();
         let began = Instant::now();
         threads.delay(began);

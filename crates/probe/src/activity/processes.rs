@@ -55,7 +55,8 @@ impl Processes {
     /// # Errors
     /// The reason why they are not known, in half a sentence.
     pub(crate) fn find(own: &Own) -> Result<Processes, String> {
-        let all = os::usage::all().map_err(|error| format!("/proc cannot be listed: {error}"))?;
+        let all = os::usage::all()
+            .map_err(|error| format!("the processes of this machine cannot be listed: {error}"))?;
         let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         let is_it = |stat: &&Stat| {
             // A tick is a hundredth of a second.

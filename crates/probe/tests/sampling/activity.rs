@@ -74,7 +74,7 @@ fn a_servers_shared_memory_tells_what_each_backend_does() {
     let held_by = sampled.activity.holder(last.at, expected[2].1, 500_000_000);
     assert_eq!(
         held_by.unwrap().1.words(),
-        "BEGIN; LOCK TABLE pgbench_branches (idle in transaction)"
+        "BEGIN; LOCK TABLE pgbench_branches (idle in transaction, pgrig)"
     );
 }
 
@@ -86,8 +86,8 @@ fn a_busy_servers_shared_memory_is_found_as_well() {
     // A process without backends stands before it.
     let pids = [std::process::id(), started[0]];
     for (options, started) in [
-        (&["-S", "-n", "-c", "8", "-T", "2"][..], &started[..]),
-        (&["-N", "-C", "-n", "-c", "4", "-T", "2"][..], &pids[..]),
+        (&["-S", "-n", "-c", "8", "-T", "5"][..], &started[..]),
+        (&["-N", "-C", "-n", "-c", "4", "-T", "5"][..], &pids[..]),
     ] {
         let mut load =
             bench.command(options).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

@@ -50,7 +50,6 @@ fn what_the_schema_refuses_is_refused_by_the_parser_too() {
     check("run  = [\"orders\"]", "run = [{ load = \"orders\" }]", "has no workload");
     check("rows   = {", "rows = { medium = 3,", ".rows.medium");
     check("rows   = {", "row = {", "$.data.row is");
-    check("expect = \">= 2.0\"", "note = \"x\"", "has no expect");
     check("expect = \">= 2.0\"", "expect = 2", ".expect");
     check("expect = \">= 2.0\"", "expect = \"> 2\"\nkind = \"theorem\"", ".kind");
     check("expect = \">= 2.0\"", "expect = \"> 2\"\npairs = { max = \"1s\" }", "has no precision");
