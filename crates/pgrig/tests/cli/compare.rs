@@ -185,7 +185,12 @@ fn sides_with_a_rate_are_told_apart_by_their_latency() {
     // It ends as soon as the median latency is decided.
     arguments.extend(["--threshold", "30%", "--gate", "p50", "--max-time", "3min"]);
     arguments.extend(["--json", "found.json"]);
-    let said = desk.pgrig(&arguments).ended(4);
+    let mut said = desk.pgrig(&arguments);
+    // A neighbour's load may keep a side from its rate, and that is said; once more, then.
+    if said.out.contains("a side did not reach its rate") {
+        said = desk.pgrig(&arguments);
+    }
+    let said = said.ended(4);
     assert!(said.out.contains("\nB is slower at 200 transactions a second: "), "{}", said.out);
     let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
