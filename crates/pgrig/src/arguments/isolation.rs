@@ -27,6 +27,7 @@ pub(crate) enum IsolationCommand {
         /// Exit with 4 if the histories show what the level forbids, and with 5 if that cannot be told
         #[arg(long)]
         gate: bool,
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },

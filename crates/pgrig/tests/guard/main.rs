@@ -267,16 +267,16 @@ fn those_who_watch_a_guard_see_what_is_exposed() {
     ] {
         await_figure(metrics, figure);
     }
+    let board = include_str!("../../../../docs/grafana/pgrig-guard.json");
+    match prometheus {
+        // Only a standby that streams is behind by so many bytes.
+        Some(prometheus) => prometheus.answers(board, &["pgrig_guard_standby_behind_bytes"]),
+        None => testing::skip::because("there is no prometheus"),
+    }
     drop(writer);
     rig.start_and_catch_up(0);
     guard.wait_for("closed");
     await_figure(metrics, "pgrig_guard_exposed 0");
-    // Only a standby that streams is behind by so many bytes.
-    let board = include_str!("../../../../docs/grafana/pgrig-guard.json");
-    match prometheus {
-        Some(prometheus) => prometheus.answers(board, &[]),
-        None => testing::skip::because("there is no prometheus"),
-    }
     let (exit, said) = guard.end();
     assert_eq!(exit, Some(0), "{said}");
     systemd.hears("STOPPING=1");
