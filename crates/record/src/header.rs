@@ -1,11 +1,8 @@
 //! The first page of a run's record: study, machine, variants, and the run's state.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
-use spec::{Planned, PointName};
 
-use crate::Comparison;
+use crate::{Comparison, PlannedTrial};
 
 /// `record.json`: what was run, on what, and how it ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,35 +53,6 @@ pub enum RunState {
     Interrupted,
     /// It could not go on.
     Broken(String),
-}
-
-/// A trial of the plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PlannedTrial {
-    /// Position in the order of execution, from 1.
-    pub number: usize,
-    /// Round, from 1.
-    pub round: usize,
-    /// The variant.
-    pub variant: String,
-    /// The scenario.
-    pub scenario: String,
-    /// The point on the scenario's axes, axis → value as written in the study.
-    pub axes: BTreeMap<String, String>,
-}
-
-impl PlannedTrial {
-    /// A trial of a study's plan at the point with this name.
-    pub fn new(planned: &Planned, name: &PointName) -> PlannedTrial {
-        PlannedTrial {
-            number: planned.number,
-            round: planned.round as usize,
-            variant: name.variant.clone(),
-            scenario: name.scenario.clone(),
-            axes: name.axes.iter().cloned().collect(),
-        }
-    }
 }
 
 /// Something that is so on this machine.

@@ -1,11 +1,12 @@
 //! A PostgreSQL that a test talks to and throws away; and a blocking client for it.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ host  all scram 127.0.0.1/32 scram-sha-256
 pub(crate) struct Server {
     node: Node,
     pub(crate) port: u16,
+    /// Asked for once: a test may have taken every connection later.
+    socket: OnceCell<PathBuf>,
     _lab: Lab,
 }
 
@@ -54,11 +57,13 @@ impl Server {
             chown(&path, Some(owner.uid()), Some(owner.gid())).unwrap();
         }
         node.start().unwrap();
-        Self { port: node.endpoint().port, node, _lab: lab }
+        Self { port: node.endpoint().port, node, socket: OnceCell::new(), _lab: lab }
     }
 
-    pub(crate) fn socket(&self) -> PathBuf {
-        servers::socket_directory(&self.node).join(format!(".s.PGSQL.{}", self.port))
+    pub(crate) fn socket(&self) -> &Path {
+        self.socket.get_or_init(|| {
+            servers::socket_directory(&self.node).join(format!(".s.PGSQL.{}", self.port))
+        })
     }
 }
 
