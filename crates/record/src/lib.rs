@@ -77,8 +77,8 @@ pub use interval::{Cycles, Interval};
 pub use mark::{Mark, MarkKind};
 pub use moment::Moment;
 pub use paired::{Paired, Series};
-pub use planned_trial::PlannedTrial;
 pub use past::{PastFigure, PastResult};
+pub use planned_trial::PlannedTrial;
 pub use reader::{Reader, is_record};
 pub use sample::Sample;
 pub use trial::{

@@ -10,7 +10,7 @@ use crate::common::{Server, ours, ours_until};
 use load::Control;
 use testing::prometheus::Prometheus;
 
-/// Four clients that take 50 ms each do 80 a second at most. A busy machine may take 40 ms longer.
+/// Four clients that take 50 ms each do 80 a second at most. A busy machine may take 10 ms longer.
 #[test]
 fn the_highest_rate_that_keeps_a_goal_is_found() {
     let server = Server::start(&[]);
@@ -26,8 +26,9 @@ fn the_highest_rate_that_keeps_a_goal_is_found() {
         ours_until(&server.environment("postgres"), &arguments, &Control::new())
     };
     let files = format!("--curve={} --json={}", curve.display(), json.display());
-    // A neighbour's load may spoil one search, and not three.
-    let mut searches = (0..3).map(|_| find(&format!("-T 2 {files}"), "--find-rate=p50 < 90ms"));
+    // In windows of a second the queue at the highest rate is short: a looser goal may hold there. A
+    // neighbour's load may spoil one search, and not three.
+    let mut searches = (0..3).map(|_| find(&format!("-T 2 {files}"), "--find-rate=p50 < 65ms"));
     let found = searches.find(|found| found.code == 0).expect("an answer");
     let line = found.out.lines().find(|line| line.starts_with("pgrig: found")).expect("an answer");
     let rate: f64 = line["pgrig: found".len()..].trim().split(' ').next().unwrap().parse().unwrap();
