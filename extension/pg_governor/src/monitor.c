@@ -121,9 +121,10 @@ take_office(void)
 {
 	before_shmem_exit(leave_office, (Datum) 0);
 	pg_atomic_write_u64(&governor->monitor_beat, governor_now_us());
-	governor->monitor_pid = MyProcPid;
 	governor->monitor = governor_my_proc_number();
 	governor_pools_publish();
+	/* Who sees it knows that the limits are there. */
+	governor->monitor_pid = MyProcPid;
 	governor_problems_log();
 }
 
@@ -161,7 +162,6 @@ look(void)
 	GovernorLookAgain again;
 	int			what = 0;
 
-	pg_atomic_write_u64(&governor->monitor_beat, now);
 	if (round++ % LOOKS_PER_LOCK_LOOK == 0)
 		what |= GOVERNOR_LOOK_AT_LOCKS;
 	if (now - sampled_at >= SLOW_LOOK_MS * US_PER_MS && (observing || governor_gate_anyone_queued()))
@@ -170,6 +170,8 @@ look(void)
 		sampled_at = now;
 	}
 	again = governor_look(what);
+	/* What began before "now" has been seen. */
+	pg_atomic_write_u64(&governor->monitor_beat, now);
 	if (again == GOVERNOR_LOOK_WHEN_WOKEN || now - checked_at >= CHECK_EVERY_US)
 	{
 		governor_check_and_repair();

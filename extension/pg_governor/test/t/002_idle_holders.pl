@@ -16,23 +16,23 @@ my $connection = $node->connstr('postgres') . ' user=plain';
 $node->safe_psql('postgres', 'CREATE ROLE plain LOGIN; CREATE TABLE things (n int);
 	INSERT INTO things VALUES (1); GRANT ALL ON things TO plain');
 
-# A transaction of somebody else is through in less than this.
+# A transaction of somebody else comes through.
 sub flows
 {
-	my ($name, $at_most) = @_;
+	my ($name) = @_;
 	my $began = time;
 	$node->safe_psql('postgres', "BEGIN;\nSELECT 1;\nCOMMIT", connstr => $connection);
 	my $took = time - $began;
-	cmp_ok($took, '<', $at_most, sprintf('%s: through after %.2f s', $name, $took));
+	cmp_ok($took, '<', 60, sprintf('%s: through after %.2f s', $name, $took));
 }
 
 my @holders = map { holder($node) } 1 .. 2;
-flows('idle in transaction', 5);
-flows('and again', 5);
+flows('idle in transaction');
+flows('and again');
 $_->tell('SELECT pg_sleep(1000)') for @holders;
 # the slots that were there for idle ones are gone by then
 usleep(500_000);
-flows('as many pg_sleep(1000) as slots', 5);
+flows('as many pg_sleep(1000) as slots');
 ok($node->poll_query_until('postgres',
 		'SELECT count(*) FROM pg_governor_sessions WHERE discounted', '2'), 'they are discounted');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($_->{pid})") for @holders;
@@ -43,7 +43,7 @@ my $locker = session($node);
 $locker->ask('SET pg_governor.gate_begin = off; BEGIN; LOCK TABLE things');
 $_->ask('BEGIN') for @holders;
 $_->tell('UPDATE things SET n = n + 1') for @holders;
-flows('lock waits', 5);
+flows('lock waits');
 $locker->ask('ROLLBACK');
 $_->tell('COMMIT') for @holders;
 $_->settle for @holders;
@@ -51,11 +51,13 @@ $_->settle for @holders;
 # busy holders
 $_->ask('BEGIN') for @holders;
 $_->tell('DO $$BEGIN LOOP NULL; END LOOP; END$$') for @holders;
-flows('busy loops', 10);
-flows('again', 10);
-cmp_ok(gate_counts($node, 'became_long'), '>=', 1, 'they are long, and keep nobody out');
+flows('busy loops');
+flows('again');
+ok($node->poll_query_until('postgres', "SELECT became_long > 0 FROM pg_governor_pools
+	WHERE pool = 'default' AND class = 'transaction'"), 'they become long, and keep nobody out');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($_->{pid})") for @holders;
 $_->ask('ROLLBACK') for @holders;
+is(gate_counts($node, 'timeouts'), '0', 'nobody waited until queue_timeout');
 nothing_left($node, 'idle holders');
 
 # separate pools do not know each other, even without any of these rules
@@ -65,11 +67,11 @@ pg_governor.stall_time = 0
 pg_governor.queue_timeout = 0
 pg_governor.pools = 'interactive()'
 EOC
-$node->reload;
+reload_all($node);
 $node->safe_psql('postgres', "ALTER ROLE plain SET pg_governor.pool = 'interactive'");
 $_->ask('BEGIN') for @holders;
 $_->tell('SELECT pg_sleep(1000)') for @holders;
-flows('another pool', 5);
+flows('another pool');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($_->{pid})") for @holders;
 $_->ask('ROLLBACK') for @holders;
 
@@ -81,6 +83,7 @@ pg_governor.discount_time = 100
 synchronous_standby_names = 'nobody'
 EOC
 $node->restart;
+wait_for_monitor($node);
 @holders = map { session($node) } 1 .. 2;
 for my $holder (@holders)
 {
@@ -94,7 +97,7 @@ for my $level (qw(local off))
 	$node->safe_psql('postgres',
 		"SET synchronous_commit = $level;\nBEGIN;\nINSERT INTO things VALUES (3);\nCOMMIT",
 		connstr => $connection);
-	cmp_ok(time - $began, '<', 5, "no standby: a transaction with $level flows");
+	cmp_ok(time - $began, '<', 60, "no standby: a transaction with $level flows");
 }
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($_->{pid})") for @holders;
 $_->settle for @holders;
@@ -108,8 +111,7 @@ pg_governor.autocommit_limit = 1
 pg_governor.query_limit = 1
 pg_governor.gate_autocommit = on
 EOC
-$node->reload;
-$node->poll_query_until('postgres', 'SHOW pg_governor.gate_autocommit', 'on');
+reload_all($node);
 {
 	my $known = $node->safe_psql('postgres',
 		"SELECT count(*) FROM pg_available_extensions WHERE name IN ('dblink', 'postgres_fdw')");
@@ -130,7 +132,7 @@ EOC
 	$node->safe_psql('postgres', "SELECT * FROM dblink('$own', 'SELECT 1') AS t(n int)");
 	$node->safe_psql('postgres', "BEGIN;\nSELECT count(*) FROM far_things;\nCOMMIT");
 	$node->safe_psql('postgres', "UPDATE far_things SET n = n + 1");
-	cmp_ok(time - $began, '<', 5, 'dblink and postgres_fdw to the same server');
+	cmp_ok(time - $began, '<', 60, 'dblink and postgres_fdw to the same server');
 }
 $ENV{PGOPTIONS} = '-c pg_governor.gate_autocommit=off';
 nothing_left($node, 'loopback');

@@ -16,7 +16,6 @@ pg_governor.discount_time = 0
 pg_governor.stall_time = 0
 EOC
 sub health { return $node->safe_psql('postgres', 'SELECT mode, gates, why_open FROM pg_governor_health') }
-$node->poll_query_until('postgres', 'SELECT monitor_pid > 0 FROM pg_governor_health') or die;
 is(health(), 'observe|open|pg_governor.mode is observe', 'health says so');
 
 # nobody waits, and the views say who would

@@ -8,7 +8,7 @@ use lib $FindBin::RealBin;
 use GovernorTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time);
+use Time::HiRes qw(time usleep);
 
 my ($library) = glob('/usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1');
 plan skip_all => 'libfaketime is not installed' if !$library;
@@ -47,11 +47,13 @@ $impatient->ask("SET pg_governor.user_queue_timeout = '1s'");
 for my $offset ('-3600', '+3600')
 {
 	my $before = $node->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())');
-	my $began = time;
 
 	$patient->tell('BEGIN');
+	wait_for_queue($node, 1);
+	my $began = time;
 	$impatient->tell('BEGIN');
-	wait_for_queue($node, 2);
+	# to look whether it queues may take longer than it queues
+	usleep(300_000);
 	step($offset);
 	$impatient->settle;
 	my $took = time - $began;

@@ -18,7 +18,7 @@ $node->safe_psql('postgres', 'CREATE ROLE plain LOGIN; CREATE TABLE a (n int); C
 	INSERT INTO a SELECT generate_series(1, 10); GRANT ALL ON a, b TO plain');
 my $plain = $node->connstr('postgres') . ' user=plain';
 
-# A transaction of somebody else is through in less than this, which is below queue_timeout.
+# A transaction of somebody else comes through.
 sub flows
 {
 	my ($name, $sql) = @_;
@@ -26,7 +26,7 @@ sub flows
 	my $began = time;
 	$node->safe_psql('postgres', "BEGIN;\n$sql;\nCOMMIT", connstr => $plain);
 	my $took = time - $began;
-	cmp_ok($took, '<', 9, sprintf('%s: through after %.2f s', $name, $took));
+	cmp_ok($took, '<', 60, sprintf('%s: through after %.2f s', $name, $took));
 }
 
 # three times as many idle holders as slots, and as many again
@@ -39,7 +39,7 @@ like(slurp_file($node->logfile), qr/sessions with a slot of class "transaction" 
 my @super = map { holder($node) } 1 .. 3;
 my $began = time;
 $node->safe_psql('postgres', "BEGIN;\nSELECT 1;\nCOMMIT");
-cmp_ok(time - $began, '<', 9, 'a superuser behind idle superusers');
+cmp_ok(time - $began, '<', 60, 'a superuser behind idle superusers');
 $_->leave for @super;
 
 # they are ended while others queue, if that is wanted
@@ -66,6 +66,7 @@ flows('another table', 'SELECT count(*) FROM b');
 $report->ask('COMMIT');
 $_->settle for ($alter, @stuck);
 $_->leave for ($report, $alter, @stuck);
+is(gate_counts($node, 'timeouts'), '0', 'nobody waited until queue_timeout');
 nothing_left($node, 'ALTER TABLE');
 
 # postgres_fdw to the same server over TCP, where nothing tells that the client is a session
@@ -90,9 +91,10 @@ EOC
 	$_->tell("BEGIN;\nSELECT count(*) FROM far_b;\nCOMMIT") for @far;
 	$_->settle for @far;
 	unlike(join('', map { $_->errors } @far), qr/ERROR/, 'fdw: no errors');
-	cmp_ok(time - $began, '<', 20, sprintf('16 sessions that connect to their own server: %.2f s', time - $began));
+	cmp_ok(time - $began, '<', 60, sprintf('16 sessions that connect to their own server: %.2f s', time - $began));
 	$_->leave for @far;
 }
+is(gate_counts($node, 'timeouts'), '0', 'nobody waited until queue_timeout');
 nothing_left($node, 'loopback by TCP');
 
 # after queue_timeout "run" runs, also beyond the hard maximum of sessions that work
@@ -100,8 +102,7 @@ set_all($node, transaction_limit => 1, hard_max_factor => 1, queue_timeout => '1
 my @busy = map { session($node, user => 'plain') } 1 .. 3;
 $_->tell("BEGIN;\nDO \$\$BEGIN LOOP NULL; END LOOP; END\$\$") for @busy;
 flows('behind three that work');
-$node->safe_psql('postgres', "SELECT pg_cancel_backend($_->{pid})") for @busy;
-$_->ask('ROLLBACK') for @busy;
+$_->cancel($node) for @busy;
 nothing_left($node, 'run');
 
 # the driver that draws clients from all kinds, for a short time

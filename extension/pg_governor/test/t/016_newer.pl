@@ -44,7 +44,7 @@ ALTER EVENT TRIGGER at_login ENABLE ALWAYS;
 ALTER SYSTEM SET pg_governor.gate_autocommit = on;
 ALTER SYSTEM SET pg_governor.autocommit_limit = 1;
 EOC
-$node->reload;
+reload_all($node);
 my $query = session($node, quiet => 1);
 $query->tell('SELECT pg_sleep(1000)');
 my $change = session($node, quiet => 1);

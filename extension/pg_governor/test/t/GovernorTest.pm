@@ -4,13 +4,18 @@ package GovernorTest;
 use strict;
 use warnings FATAL => 'all';
 
+use Carp;
 use Exporter 'import';
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
-our @EXPORT = qw(governed_node session holder set_all wait_for_queue gate_counts nothing_left);
+our @EXPORT = qw(governed_node wait_for_monitor session holder set_all reload_all wait_for_queue gate_counts nothing_left);
+
+# The options of sessions that only look, and must not queue.
+our $LOOK = '-c pg_governor.gate_begin=off -c pg_governor.gate_autocommit=off';
 
 # A server with the governor, and the given further lines of configuration.
 sub governed_node
@@ -27,20 +32,31 @@ $settings
 EOC
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION pg_governor');
+	wait_for_monitor($node);
 	return $node;
 }
 
-# A psql that stays: write SQL to it, and wait for what it says.
+# Gates are open until the monitor has come: who begins before that has no slot.
+sub wait_for_monitor
+{
+	my ($node) = @_;
+	local $ENV{PGOPTIONS} = $LOOK;
+	$node->poll_query_until('postgres', 'SELECT monitor_pid > 0 FROM pg_governor_health')
+	  or croak 'the monitor did not come';
+}
+
+# A psql that stays: write SQL to it, and wait for what it says.  The timeout is one of each wait,
+# and not of the session's life.
 sub session
 {
 	my ($node, %how) = @_;
-	my $self = bless { in => '', out => '', err => '', mark => 0 };
+	my $self = bless { in => '', out => '', err => '', mark => 0, told => 'nothing' };
 	my @user = $how{user} ? ('-U', $how{user}) : ();
 
+	$self->{timeout} = IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default);
 	$self->{run} = IPC::Run::start(
 		[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), @user ],
-		'<', \$self->{in}, '>', \$self->{out}, '2>', \$self->{err},
-		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+		'<', \$self->{in}, '>', \$self->{out}, '2>', \$self->{err}, $self->{timeout});
 	$self->{pid} = $self->ask('SELECT pg_backend_pid()') if !$how{quiet};
 	return $self;
 }
@@ -49,7 +65,9 @@ sub session
 sub tell
 {
 	my ($self, $sql) = @_;
+	$self->{told} = $sql;
 	$self->{in} .= "$sql;\n";
+	$self->{timeout}->start;
 	$self->{run}->pump_nb;
 }
 
@@ -60,12 +78,34 @@ sub settle
 	my $mark = 'mark ' . ++$self->{mark} . ' end';
 
 	$self->{in} .= "\\echo $mark\n";
-	$self->{run}->pump until $self->{out} =~ /\Q$mark\E\n/;
+	$self->{timeout}->start;
+	eval { $self->{run}->pump until $self->{out} =~ /\Q$mark\E\n/; 1 }
+	  or croak "no end of \"$self->{told}\": $@it said \"$self->{out}\" and \"$self->{err}\"";
 	$self->{out} =~ s/\Q$mark\E\n//;
 	my $out = $self->{out};
 	$self->{out} = '';
 	chomp $out;
 	return $out;
+}
+
+# Cancels what the session runs.  A cancel that comes between two statements does nothing, so there are
+# as many as it takes.
+sub cancel
+{
+	my ($self, $node) = @_;
+	my $mark = 'mark ' . ++$self->{mark} . ' end';
+
+	$self->{in} .= "\\echo $mark\n";
+	$self->{timeout}->start;
+	until ($self->{out} =~ /\Q$mark\E\n/)
+	{
+		$node->safe_psql('postgres', "SELECT pg_cancel_backend($self->{pid})");
+		usleep(10_000);
+		$self->{run}->pump_nb;
+	}
+	$self->{out} = '';
+	$self->ask('ROLLBACK');
+	$self->errors;
 }
 
 sub ask
@@ -88,6 +128,7 @@ sub leave
 {
 	my ($self) = @_;
 	$self->{in} .= "\\q\n";
+	$self->{timeout}->start;
 	$self->{run}->finish;
 }
 
@@ -107,34 +148,45 @@ sub holder
 	return $session;
 }
 
-# Settings for all sessions, seen by every one that is asked after this returns.
+# Settings for all sessions and the monitor, which have them when this returns.
 sub set_all
 {
 	my ($node, @settings) = @_;
-	my @names;
+	my $sql = '';
 
 	while (my ($name, $value) = splice @settings, 0, 2)
 	{
-		$node->safe_psql('postgres', "ALTER SYSTEM SET pg_governor.$name = '$value'");
-		push @names, [ $name, $value ];
+		$sql .= "ALTER SYSTEM SET pg_governor.$name = '$value';\n";
 	}
+	$node->safe_psql('postgres', $sql);
+	reload_all($node);
+}
+
+# A session that is made after the postmaster has read the files knows when it did; by then it has sent
+# its signals, and the monitor's next look is with what it was told.
+sub reload_all
+{
+	my ($node) = @_;
+	local $ENV{PGOPTIONS} = $LOOK;
+	my $before = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
+
 	$node->reload;
-	for (@names)
-	{
-		my ($name, $value) = @$_;
-		$node->poll_query_until('postgres', "SELECT current_setting('pg_governor.$name') = '$value'
-			OR '$value' IN (SELECT setting || coalesce(unit, '') FROM pg_settings WHERE name = 'pg_governor.$name')")
-		  or die "$name did not become $value";
-	}
-	# the monitor publishes what sessions go by
-	$node->safe_psql('postgres', "SELECT pg_sleep(0.05)");
+	$node->poll_query_until('postgres', "SELECT pg_conf_load_time() > '$before'")
+	  or croak 'the server did not reload its configuration';
+	$node->safe_psql('postgres', <<'EOC');
+DO $$DECLARE began timestamptz := clock_timestamp();
+BEGIN
+	PERFORM pg_reload_conf();
+	WHILE (SELECT monitor_last_look <= began FROM pg_governor_health) LOOP PERFORM pg_sleep(0.005); END LOOP;
+END$$
+EOC
 }
 
 sub wait_for_queue
 {
 	my ($node, $length) = @_;
 	$node->poll_query_until('postgres', 'SELECT count(*) FROM pg_governor_queue', $length)
-	  or die "the queue did not become $length long";
+	  or croak "the queue did not become $length long";
 }
 
 # Columns of the gate for transactions of the default pool.
@@ -145,13 +197,13 @@ sub gate_counts
 		"SELECT $columns FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction'");
 }
 
+# A backend whose client has gone may need a moment to end.
 sub nothing_left
 {
 	my ($node, $name) = @_;
-	is( $node->safe_psql(
-			'postgres', 'SELECT sum(taken), sum(queued), sum(running), sum(warm), sum(reserved)
-			FROM pg_governor_pools'),
-		'0|0|0|0|0', "$name: no slot is left");
+	ok($node->poll_query_until('postgres', 'SELECT sum(taken), sum(queued), sum(running), sum(warm), sum(reserved),
+			(SELECT repairs FROM pg_governor_health) FROM pg_governor_pools', '0|0|0|0|0|0'),
+		"$name: no slot is left, and nothing was repaired");
 }
 
 1;
