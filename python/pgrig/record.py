@@ -54,8 +54,8 @@ def _figures(figures: List[Dict[str, Any]], **same: Any) -> List[Dict[str, Any]]
                 "a": figure["a"],
                 "b": figure["b"],
                 "ratio": ratio.get("value"),
-                "low": ratio.get("lower"),
-                "high": ratio.get("upper"),
+                "low": ratio.get("low"),
+                "high": ratio.get("high"),
                 "verdict": figure["verdict"],
                 "deciding": figure["deciding"],
             }

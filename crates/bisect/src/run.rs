@@ -67,7 +67,7 @@ pub fn compare_servers(
     let shown = &found.paired.shown;
     let figure = headline.and_then(|metric| shown.figure(metric));
     let ratio = figure.and_then(|figure| figure.b_over_a.as_ref());
-    let ratio = ratio.map(|ratio| [ratio.value, ratio.lower, ratio.upper]);
+    let ratio = ratio.map(|ratio| [ratio.value, ratio.low, ratio.high]);
     let refusal = figure.and_then(|figure| figure.refusal(&shown.conditions));
     let compared = Compared { ratio, refusal: refusal.map(|doubt| doubt.words()) };
     found.save(directory, Some(directory))?;

@@ -66,7 +66,7 @@ pub(crate) fn doubts(octets: &[Octet], names: [&str; 2], conditions: &Conditions
 
 /// Identical sides that differ.
 pub(crate) fn of_identical(identical: &Ratio) -> Option<String> {
-    let covers = identical.lower <= 1.0 && 1.0 <= identical.upper;
+    let covers = identical.low <= 1.0 && 1.0 <= identical.high;
     (!covers).then(|| {
         format!(
             "one half of A's blocks differs from the other half, which is the same server: throughput {}",

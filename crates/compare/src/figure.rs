@@ -80,8 +80,8 @@ impl Figure {
 pub(crate) fn recorded(ratio: Interval) -> Ratio {
     Ratio {
         value: ratio.point,
-        lower: ratio.low,
-        upper: ratio.high,
+        low: ratio.low,
+        high: ratio.high,
         confidence: ratio.confidence,
         n: ratio.n,
         method: ratio.method.name().to_owned(),

@@ -89,7 +89,7 @@ fn copied(segments: &[Segment]) -> Option<Ratio> {
     let Interval { point, low, high, confidence, n, method } =
         found.map(|bound| (bound / 2.0).exp());
     let method = method.name().to_owned();
-    Some(Ratio { value: point, lower: low, upper: high, confidence, n, method })
+    Some(Ratio { value: point, low, high, confidence, n, method })
 }
 
 #[cfg(test)]
@@ -128,7 +128,7 @@ mod tests {
         let found = instances(&segments, Renewal::Exchanged, &Floor::default(), cost);
         let copied = found.copied.as_ref().expect("both orders");
         assert!((copied.value / 1.03 - 1.0).abs() < 0.003, "{copied:?}");
-        assert!(copied.lower < 1.0305 && copied.upper > 1.0305, "{copied:?}");
+        assert!(copied.low < 1.0305 && copied.high > 1.0305, "{copied:?}");
         // 1.5 % of instances, and the exchange of files: 3 % either way.
         let spread = found.spread[&Metric::Throughput];
         assert!((spread - (0.015_f64.powi(2) + 0.03 * 0.03).sqrt()).abs() < 0.003, "{spread}");

@@ -139,8 +139,8 @@ fn outputs(opened: &Opened, comparison: &Comparison) -> String {
         ("verdict", verdict.word().to_owned()),
         ("figure", comparison.headline().name().to_owned()),
         ("ratio", number(ratio.map(|ratio| ratio.value))),
-        ("low", number(ratio.map(|ratio| ratio.lower))),
-        ("high", number(ratio.map(|ratio| ratio.upper))),
+        ("low", number(ratio.map(|ratio| ratio.low))),
+        ("high", number(ratio.map(|ratio| ratio.high))),
     ]
     .map(|(name, value)| format!("{name}={value}\n"))
     .concat()

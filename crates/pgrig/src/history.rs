@@ -121,7 +121,7 @@ impl History {
                     commit: line.commit.clone().unwrap_or_default(),
                     machine: line.machine.clone(),
                     value: figure.value,
-                    bounds: figure.lower.zip(figure.upper).map(<[f64; 2]>::from),
+                    bounds: figure.low.zip(figure.high).map(<[f64; 2]>::from),
                 };
                 let is_same = |series: &&mut Series| {
                     (&series.study, &series.benchmark, &series.name)
@@ -158,8 +158,8 @@ fn past_figure(figure: &Measure) -> PastFigure {
         name: figure.name.clone(),
         unit: figure.unit.clone(),
         value: figure.value,
-        lower: figure.bounds.map(|bounds| bounds[0]),
-        upper: figure.bounds.map(|bounds| bounds[1]),
+        low: figure.bounds.map(|bounds| bounds[0]),
+        high: figure.bounds.map(|bounds| bounds[1]),
         more_is_better: figure.more_is_better,
     }
 }

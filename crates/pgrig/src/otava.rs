@@ -47,12 +47,12 @@ pub(crate) fn files(series: &[Series]) -> Vec<(String, String)> {
              direction: {direction}\n        scale: 1\n",
             metric = series.name
         ));
-        let mut csv = String::from("time,commit,value,lower,upper\n");
+        let mut csv = String::from("time,commit,value,low,high\n");
         for point in points {
-            let [lower, upper] = point.bounds.unwrap_or([point.value; 2]);
+            let [low, high] = point.bounds.unwrap_or([point.value; 2]);
             let commit = point.commit.replace(['"', ',', '\n'], " ");
             let (time, value) = (&point.time, point.value);
-            csv.push_str(&format!("{time},{commit},{value},{lower},{upper}\n"));
+            csv.push_str(&format!("{time},{commit},{value},{low},{high}\n"));
         }
         files.push((format!("{name}.csv"), csv));
     }
@@ -91,7 +91,7 @@ mod tests_of_files {
         let files = files(&series);
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["compare-b-a-p99.csv", "compare-b-a-p99-2.csv", "otava.yaml"]);
-        let first = "time,commit,value,lower,upper\n2026-11-23T04:00:00Z,c1,10,9,11\n\
+        let first = "time,commit,value,low,high\n2026-11-23T04:00:00Z,c1,10,9,11\n\
             2026-11-23T04:00:00Z,c1,11,10,12\n";
         assert_eq!(files[0].1, first);
         assert!(files[2].1.contains("    file: compare-b-a-p99-2.csv\n"), "{}", files[2].1);

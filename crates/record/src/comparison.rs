@@ -220,8 +220,8 @@ impl Figure {
     pub fn is_worse_beyond(&self, threshold: f64) -> bool {
         self.verdict == Verdict::Worse
             && self.b_over_a.as_ref().is_some_and(|ratio| match self.metric.higher_is_better() {
-                true => ratio.upper < 1.0 / (1.0 + threshold),
-                false => ratio.lower > 1.0 + threshold,
+                true => ratio.high < 1.0 / (1.0 + threshold),
+                false => ratio.low > 1.0 + threshold,
             })
     }
 

@@ -37,9 +37,9 @@ pub struct PastFigure {
     /// Its value, which is finite.
     pub value: f64,
     /// The lower bound of its interval, where there is one.
-    pub lower: Option<f64>,
+    pub low: Option<f64>,
     /// The upper bound of its interval, where there is one.
-    pub upper: Option<f64>,
+    pub high: Option<f64>,
     /// True if more is better.
     pub more_is_better: bool,
 }
@@ -90,8 +90,8 @@ mod tests {
             name: "throughput".to_owned(),
             unit: String::new(),
             value: 0.9,
-            lower: Some(0.8),
-            upper: None,
+            low: Some(0.8),
+            high: None,
             more_is_better: true,
         });
         let line = result.line();

@@ -74,7 +74,7 @@ pub(crate) fn figures(figures: &[Figure], [a, b]: [&str; 2], note: &str) -> Tabl
             |ratio| {
                 (
                     format!("{:.3}", ratio.value),
-                    format!("[{:.3}, {:.3}]", ratio.lower, ratio.upper),
+                    format!("[{:.3}, {:.3}]", ratio.low, ratio.high),
                     ratio.n.to_string(),
                 )
             },

@@ -144,7 +144,7 @@ impl Report<'_> {
                 name: figure.metric.name().to_owned(),
                 unit: String::new(),
                 value: ratio.value,
-                bounds: Some([ratio.lower, ratio.upper]),
+                bounds: Some([ratio.low, ratio.high]),
                 more_is_better: figure.metric.higher_is_better(),
             })
         });

@@ -275,9 +275,9 @@ fn line(event: &Event<'_>, precision: f64) -> String {
             for metric in [Metric::Throughput, Metric::P99, Metric::Cpu] {
                 let figure = progress.figures.iter().find(|figure| figure.metric == metric);
                 if let Some(ratio) = figure.and_then(|figure| figure.ratio) {
-                    let (value, lower, upper) = (ratio.point, ratio.low, ratio.high);
+                    let (value, low, high) = (ratio.point, ratio.low, ratio.high);
                     let label = metric.label();
-                    line.push_str(&format!(" {label} {value:.3} [{lower:.3}, {upper:.3}]  "));
+                    line.push_str(&format!(" {label} {value:.3} [{low:.3}, {high:.3}]  "));
                 }
             }
             let (took, stops) = (duration(progress.seconds), precision * 100.0);

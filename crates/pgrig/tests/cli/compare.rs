@@ -50,7 +50,7 @@ fn a_slower_side_fails_the_gate_and_its_record_is_told_to_other_programs() {
     let tps = &json["pairs"][0]["figures"][0];
     assert_eq!((&tps["metric"], &tps["verdict"]), (&"throughput".into(), &"worse".into()));
     let bound = |name: &str| tps["b_over_a"][name].as_f64().expect(name);
-    assert!(0.0 < bound("lower") && bound("upper") < 0.8, "{tps}");
+    assert!(0.0 < bound("low") && bound("high") < 0.8, "{tps}");
     assert_eq!(json["comparison"]["b"]["sql"], "slower.sql");
     assert_eq!(json["comparison"]["data"], "copied");
     let transactions = said.out.lines().find(|line| line.contains("throughput, 1/s"));

@@ -17,8 +17,8 @@ fn write_record(desk: &Desk, name: &str, time: &str, ratio: f64) {
         b: 1000.0 * value,
         b_over_a: Some(Ratio {
             value,
-            lower: value - 0.01,
-            upper: value + 0.01,
+            low: value - 0.01,
+            high: value + 0.01,
             confidence: 0.975,
             n: 100,
             method: "confidence sequence".to_owned(),
@@ -119,7 +119,7 @@ fn a_history_is_shown_drawn_and_exported() {
     desk.pgrig(&["history", "otava", "exported"]).ended(0);
     let csv = desk.path("exported/compare-b-a-throughput.csv");
     let csv = std::fs::read_to_string(csv).unwrap();
-    assert_eq!(csv.lines().next(), Some("time,commit,value,lower,upper"));
+    assert_eq!(csv.lines().next(), Some("time,commit,value,low,high"));
     assert_eq!(csv.lines().count(), 41);
 
     let Some(otava) = otava() else {

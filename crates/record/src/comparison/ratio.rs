@@ -9,9 +9,9 @@ pub struct Ratio {
     /// The estimate.
     pub value: f64,
     /// The lower bound.
-    pub lower: f64,
+    pub low: f64,
     /// The upper bound.
-    pub upper: f64,
+    pub high: f64,
     /// The coverage that the method promises, 0..1.
     pub confidence: f64,
     /// Observations that it rests on.
@@ -23,15 +23,15 @@ pub struct Ratio {
 impl Ratio {
     /// Half the width of the interval, as a share of 1.
     pub fn half_width(&self) -> f64 {
-        (self.upper / self.lower).ln() / 2.0
+        (self.high / self.low).ln() / 2.0
     }
 
     /// `0.968× [0.957, 0.979]`: two digits of the interval's width are told, and no more.
     pub fn words(&self) -> String {
-        let width = (self.upper - self.lower).max(self.value.abs() * 1e-4).max(f64::MIN_POSITIVE);
+        let width = (self.high - self.low).max(self.value.abs() * 1e-4).max(f64::MIN_POSITIVE);
         let digits = (1.0 - width.log10().floor()).clamp(0.0, 9.0) as usize;
-        let Ratio { value, lower, upper, .. } = self;
-        format!("{value:.digits$}× [{lower:.digits$}, {upper:.digits$}]")
+        let Ratio { value, low, high, .. } = self;
+        format!("{value:.digits$}× [{low:.digits$}, {high:.digits$}]")
     }
 }
 
@@ -41,9 +41,9 @@ mod tests {
 
     #[test]
     fn digits_follow_the_interval() {
-        let check = |value, lower, upper, expected: &str| {
+        let check = |value, low, high, expected: &str| {
             let (confidence, n, method) = (0.95, 9, String::new());
-            assert_eq!(Ratio { value, lower, upper, confidence, n, method }.words(), expected);
+            assert_eq!(Ratio { value, low, high, confidence, n, method }.words(), expected);
         };
         check(0.968, 0.957, 0.979, "0.968× [0.957, 0.979]");
         check(0.99812, 0.99712, 0.99912, "0.9981× [0.9971, 0.9991]");

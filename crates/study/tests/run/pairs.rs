@@ -165,7 +165,7 @@ fn assert_is_measured(paired: &Paired) {
     assert!(matches!(paired.shown.stop, Stop::Precision | Stop::Time), "{:?}", paired.shown.stop);
     let throughput = paired.shown.figure(Metric::Throughput).expect("throughput");
     let ratio = throughput.b_over_a.as_ref().expect("an interval");
-    assert!(ratio.lower < ratio.value && ratio.value < ratio.upper, "{ratio:?}");
+    assert!(ratio.low < ratio.value && ratio.value < ratio.high, "{ratio:?}");
     let series = paired.series(Metric::Throughput).expect("a series");
     let segments = paired.shown.instances.segments;
     assert_eq!((series.above.len(), series.below.len()), (ratio.n, segments));

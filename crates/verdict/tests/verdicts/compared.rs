@@ -13,8 +13,8 @@ fn judged(ratio: f64, change: &dyn Fn(&mut Shown), decides: &[Metric]) -> (Vec<V
     let [metric, ..] = decides else { panic!("nothing decides") };
     let interval = Ratio {
         value: ratio,
-        lower: ratio * 0.999,
-        upper: ratio * 1.001,
+        low: ratio * 0.999,
+        high: ratio * 1.001,
         confidence: 0.975,
         n: 20,
         method: String::new(),
