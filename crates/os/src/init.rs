@@ -244,13 +244,19 @@ impl Init {
 
     /// Sends a signal to every process that was started in `directory` or works there, and to all
     /// that descend from those; for SIGKILL, SIGSTOP and SIGCONT until it has taken effect on
-    /// every one. Returns how many it reached.
+    /// every one. Those that work in `except`, and their descendants, are left alone. Returns how
+    /// many it reached.
     ///
     /// # Errors
     /// `TimedOut` if some process is still unaffected after ten seconds.
-    pub fn signal_under(&self, directory: &Path, signal: Signal) -> io::Result<usize> {
-        let directory = directory.to_owned();
-        let request = Request::SignalUnder { directory, signal: signal.as_raw() };
+    pub fn signal_under(
+        &self,
+        directory: &Path,
+        except: Option<&Path>,
+        signal: Signal,
+    ) -> io::Result<usize> {
+        let (directory, except) = (directory.to_owned(), except.map(Path::to_owned));
+        let request = Request::SignalUnder { directory, except, signal: signal.as_raw() };
         let reached = self.line().ask(&request)?;
         Ok(usize::try_from(reached).unwrap_or(0))
     }

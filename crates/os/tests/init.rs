@@ -109,11 +109,11 @@ fn signals_reach_all_that_was_started_in_a_directory_and_nothing_else() {
         let first = init.spawn(&sh(family, &one)).unwrap();
         let second = init.spawn(&sh("exec sleep 600", &two)).unwrap();
         await_family(&init, first, 3);
-        assert!(init.signal_under(&one, Signal::STOP).unwrap() >= 3);
-        assert!(init.signal_under(&one, Signal::CONT).unwrap() >= 3);
-        assert!(init.signal_under(&one, Signal::KILL).unwrap() >= 3);
+        assert!(init.signal_under(&one, None, Signal::STOP).unwrap() >= 3);
+        assert!(init.signal_under(&one, None, Signal::CONT).unwrap() >= 3);
+        assert!(init.signal_under(&root, Some(&two), Signal::KILL).unwrap() >= 3);
         assert_eq!(init.wait(first, LONG).unwrap(), Exit::Signal(9));
-        assert_eq!(init.signal_under(&one, Signal::KILL).unwrap(), 0);
+        assert_eq!(init.signal_under(&one, None, Signal::KILL).unwrap(), 0);
         assert_eq!(init.exit(second).unwrap(), None);
         init.signal(second, Signal::TERM).unwrap();
         assert_eq!(init.wait(second, LONG).unwrap(), Exit::Signal(15));
@@ -132,12 +132,12 @@ fn a_process_in_vfork_stands_with_its_stopped_child() {
         let command = Command::new("/usr/bin/perl").arg("-e").arg(&program).directory(&directory);
         let parent = init.spawn(&command).unwrap();
         let family = await_family(&init, parent, 2);
-        assert_eq!(init.signal_under(&directory, Signal::STOP).unwrap(), 2);
+        assert_eq!(init.signal_under(&directory, None, Signal::STOP).unwrap(), 2);
         // The child goes on and ends, which lets the parent out: into its own stop.
         let child = Pid::from_raw(family[1]).unwrap();
         rustix::process::kill_process(child, Signal::KILL).unwrap();
         until("the parent stops", || os::processes::of(family[0]).unwrap().is_stopped());
-        assert_eq!(init.signal_under(&directory, Signal::CONT).unwrap(), 1);
+        assert_eq!(init.signal_under(&directory, None, Signal::CONT).unwrap(), 1);
         assert_eq!(init.exit(parent).unwrap(), None);
     });
 }

@@ -243,7 +243,7 @@ impl Program {
         let init = self.init(doing)?;
         let places = std::iter::once(&self.directory).chain(&self.file_system);
         let reached: std::io::Result<usize> =
-            places.map(|place| init.signal_under(place, signal)).sum();
+            places.map(|place| init.signal_under(place, None, signal)).sum();
         reached.map_err(|source| self.process(doing, source))
     }
 
@@ -253,9 +253,10 @@ impl Program {
         &self,
         doing: &'static str,
         place: &Path,
+        except: Option<&Path>,
         signal: Signal,
     ) -> Result<usize, Error> {
-        let reached = self.init(doing)?.signal_under(place, signal);
+        let reached = self.init(doing)?.signal_under(place, except, signal);
         reached.map_err(|source| self.process(doing, source))
     }
 

@@ -134,7 +134,7 @@ impl Station {
                     .state("starting or stopping the server", "is not its own to start"));
             }
         };
-        self.program.signal_below(doing, data, signal)
+        self.program.signal_below(doing, data, None, signal)
     }
 
     fn launch(&mut self, index: usize) -> Result<(), Error> {
@@ -214,7 +214,8 @@ impl Station {
 
     fn signal_process(&self, index: usize, signal: Signal) -> Result<usize, Error> {
         let place = self.program.file(&self.processes[index].is.name);
-        self.program.signal_below("signalling a process of", &place, signal)
+        // The server may be a descendant of the process that started it, and is not part of it.
+        self.program.signal_below("signalling a process of", &place, self.data.as_deref(), signal)
     }
 
     fn process_runs(&self, index: usize) -> Result<bool, Error> {
@@ -379,11 +380,11 @@ impl Runs for Station {
     }
 
     fn pause(&mut self) -> Result<usize, Error> {
-        self.program.signal_below("pausing", &self.program.directory, Signal::STOP)
+        self.program.signal_below("pausing", &self.program.directory, None, Signal::STOP)
     }
 
     fn resume(&mut self) -> Result<usize, Error> {
-        self.program.signal_below("resuming", &self.program.directory, Signal::CONT)
+        self.program.signal_below("resuming", &self.program.directory, None, Signal::CONT)
     }
 
     fn is_running(&self) -> Result<bool, Error> {

@@ -25,8 +25,9 @@ pub(crate) enum Request {
     /// Send a signal to one process.
     Signal { pid: i32, signal: i32 },
     /// Send a signal to every process that works in or below a directory, or is descended from
-    /// one that does, until it has taken effect on all of them.
-    SignalUnder { directory: PathBuf, signal: i32 },
+    /// one that does, until it has taken effect on all of them; not to those below `except`, for
+    /// which the same is true.
+    SignalUnder { directory: PathBuf, except: Option<PathBuf>, signal: i32 },
     /// Mount a device, or whatever the file system's type has in its place, on a directory.
     Mount { device: PathBuf, directory: PathBuf, kind: String, options: String },
     /// Unmount a directory; `detach` it at once if a process still uses it.
@@ -114,7 +115,7 @@ mod tests {
             Request::MakeNetwork,
             Request::DropNetwork { network: 7 },
             Request::Signal { pid: 12, signal: 9 },
-            Request::SignalUnder { directory: "/d".into(), signal: 19 },
+            Request::SignalUnder { directory: "/d".into(), except: Some("/d/e".into()), signal: 19 },
             Request::Mount {
                 device: "/dev/loop0".into(),
                 directory: "/d e".into(),

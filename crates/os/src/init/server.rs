@@ -212,8 +212,8 @@ impl Server<'_> {
                 ("letting go of a network namespace", Ok(0))
             }
             Request::Signal { pid, signal } => ("sending a signal", self.signal(pid, signal)),
-            Request::SignalUnder { directory, signal } => {
-                ("sending signals", self.signal_under(&directory, signal))
+            Request::SignalUnder { directory, except, signal } => {
+                ("sending signals", self.signal_under(&directory, except.as_deref(), signal))
             }
             Request::Mount { device, directory, kind, options } => {
                 ("mounting", namespaces::mount_device(&device, &directory, &kind, &options))
@@ -260,7 +260,12 @@ impl Server<'_> {
         }
     }
 
-    fn signal_under(&mut self, directory: &Path, signal: i32) -> io::Result<i32> {
+    fn signal_under(
+        &mut self,
+        directory: &Path,
+        except: Option<&Path>,
+        signal: i32,
+    ) -> io::Result<i32> {
         let deadline = Instant::now() + EFFECT_TIMEOUT;
         let mut reached = HashSet::new();
         loop {
@@ -271,7 +276,7 @@ impl Server<'_> {
                 was_told && is_in_vfork(process, &processes)
             };
             let affected: Vec<i32> = self
-                .under(directory, &processes)
+                .under(directory, except, &processes)
                 .filter(|process| !has_effect(process, signal) && !will_stop(process))
                 .map(|process| process.pid)
                 .collect();
@@ -295,10 +300,12 @@ impl Server<'_> {
     }
 
     /// The descendants that were started in `directory` or below, or work there, and all that
-    /// descend from those; parents before children, so that a stopped parent forks no more.
+    /// descend from those, but for those that work in `except` and theirs; parents before children,
+    /// so that a stopped parent forks no more.
     fn under<'p>(
         &self,
         directory: &Path,
+        except: Option<&Path>,
         processes: &'p [Process],
     ) -> impl Iterator<Item = &'p Process> {
         let by_pid: HashMap<i32, &Process> = processes.iter().map(|row| (row.pid, row)).collect();
@@ -306,9 +313,14 @@ impl Server<'_> {
             let started_in = self.spawned.get(&pid).and_then(Option::as_ref);
             started_in.is_some_and(|path| path.starts_with(directory))
         };
-        let mut under = HashSet::new();
+        let (mut under, mut left_alone) = (HashSet::new(), HashSet::new());
         processes::tree(processes, own_pid()).into_iter().skip(1).filter_map(move |pid| {
             let process = *by_pid.get(&pid)?;
+            let is_left = except.is_some_and(|except| process.is_under(except));
+            if is_left || left_alone.contains(&process.parent) {
+                left_alone.insert(pid);
+                return None;
+            }
             let is_under = under.contains(&process.parent)
                 || was_started_under(pid)
                 || process.is_under(directory);
