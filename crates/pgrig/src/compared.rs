@@ -1,6 +1,6 @@
 //! A comparison, as it is printed.
 
-use record::comparison::{Figure, Shown, Verdict};
+use record::comparison::{Figure, Ratio, Shown, Verdict};
 use record::{Comparison, Paired};
 
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
@@ -30,11 +30,8 @@ pub(crate) fn print(comparison: &Comparison, paired: &Paired) {
     terminal::result(styled(STRONG, head.trim_end()));
     for figure in &shown.figures {
         let [a, b] = [figure.a, figure.b].map(terms::figure);
-        let ratio = match (&figure.b_over_a, figure.is_of_nothing()) {
-            (Some(ratio), _) => ratio.words(),
-            (None, true) => "next to nothing".to_owned(),
-            (None, false) => "too few samples".to_owned(),
-        };
+        let ratio =
+            figure.b_over_a.as_ref().map_or_else(|| figure.lacking().to_owned(), Ratio::words);
         let name = figure.title();
         let said = said(figure);
         terminal::result(format_args!("  {name:<40}{a:>12}{b:>12}   {ratio}   {said}"));

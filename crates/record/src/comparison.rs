@@ -215,6 +215,15 @@ impl Figure {
         self.a.max(self.b) < self.metric.negligible()
     }
 
+    /// The reason why it has no quotient, in two or three words.
+    #[must_use]
+    pub fn lacking(&self) -> &'static str {
+        match self.is_of_nothing() {
+            true => "next to nothing",
+            false => "too few samples",
+        }
+    }
+
     /// True if B is worse by more than this share: not only by more than chance.
     #[must_use]
     pub fn is_worse_beyond(&self, threshold: f64) -> bool {

@@ -70,7 +70,7 @@ pub(crate) fn figures(figures: &[Figure], [a, b]: [&str; 2], note: &str) -> Tabl
         let Figure { a, b, b_over_a, verdict, .. } = figure;
         let mark = Some(outcome(*verdict));
         let (ratio, interval, n) = b_over_a.as_ref().map_or_else(
-            || ("–".to_owned(), "too few samples".to_owned(), String::new()),
+            || ("–".to_owned(), figure.lacking().to_owned(), String::new()),
             |ratio| {
                 (
                     format!("{:.3}", ratio.value),

@@ -12,10 +12,14 @@ use crate::view::{FactGroup, Log, Table};
 /// A group of facts longer than this is folded away.
 const FACTS_SHOWN_MAX: usize = 12;
 
-/// Profile, day, and the first facts of machine and server: what a reader wants before anything.
+/// Study, profile, day, and the first facts of machine and server: what a reader wants before anything.
 pub(crate) fn subtitle(header: &Header) -> String {
     let day = header.started_at.split('T').next().unwrap_or_default();
-    let mut parts = vec![format!("profile {}", header.profile), day.to_owned()];
+    let mut parts = match &header.comparison {
+        Some(comparison) => vec![comparison.title()],
+        None => vec![format!("study {}", header.study), format!("profile {}", header.profile)],
+    };
+    parts.push(day.to_owned());
     for group in ["PostgreSQL", "machine"] {
         let fact = header.facts.iter().find(|fact| fact.group.eq_ignore_ascii_case(group));
         parts.extend(fact.map(|fact| match group {
@@ -33,10 +37,12 @@ pub(crate) fn subtitle(header: &Header) -> String {
 /// Facts of the record, in its order.
 pub(crate) fn facts(header: &Header) -> Vec<FactGroup> {
     let mut run = vec![
-        ("profile".to_owned(), header.profile.clone()),
         ("seed".to_owned(), header.seed.to_string()),
         ("began".to_owned(), header.started_at.clone()),
     ];
+    if header.comparison.is_none() {
+        run.insert(0, ("profile".to_owned(), header.profile.clone()));
+    }
     if let Some(ended_at) = &header.ended_at {
         run.push(("ended".to_owned(), ended_at.clone()));
     }

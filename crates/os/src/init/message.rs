@@ -115,7 +115,11 @@ mod tests {
             Request::MakeNetwork,
             Request::DropNetwork { network: 7 },
             Request::Signal { pid: 12, signal: 9 },
-            Request::SignalUnder { directory: "/d".into(), except: Some("/d/e".into()), signal: 19 },
+            Request::SignalUnder {
+                directory: "/d".into(),
+                except: Some("/d/e".into()),
+                signal: 19,
+            },
             Request::Mount {
                 device: "/dev/loop0".into(),
                 directory: "/d e".into(),
