@@ -42,7 +42,7 @@ like($node->safe_psql('postgres', "SELECT reason FROM pg_governor_advice() WHERE
 # what meets no gate is sampled too, and never called idle
 my $queries = $node->basedir . '/queries.sql';
 append_to_file($queries, "SELECT count(*) FROM generate_series(1, 20000);\n");
-my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 8, '-T', 60, '-f', $queries, $node->connstr('postgres') ],
+my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 8, '-T', 600, '-f', $queries, $node->connstr('postgres') ],
 	'>', \my $out, '2>', \my $err);
 ok($node->poll_query_until('postgres', "SELECT sessions_max >= 4 AND sessions_avg > 1 AND seconds >= 10
 	FROM pg_governor_advice() WHERE class IS NULL"), 'sessions that meet no gate are sampled');

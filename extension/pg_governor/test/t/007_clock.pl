@@ -61,7 +61,7 @@ for my $offset ('-3600', '+3600')
 	cmp_ok(abs($moved), '>', 1000, sprintf('the server sees a step of %.0f s', $moved));
 	$impatient->ask("SELECT 1;\nROLLBACK");
 	like($impatient->errors, qr/ERROR:  canceling statement due to queue timeout/, "$offset: the timeout of one second comes");
-	cmp_ok($took, '<', 20, sprintf('%s: after %.1f s', $offset, $took));
+	cmp_ok($took, '<', 60, sprintf('%s: after %.1f s', $offset, $took));
 	cmp_ok($took, '>=', 0.9, "$offset: not before");
 	is(gate_counts($node, 'taken, queued'), '1|1', "$offset: the timeout of a minute does not");
 	$holder->ask('COMMIT');
@@ -76,7 +76,7 @@ set_all($node, stall_time => '100ms');
 step('-3600');
 my $began = time;
 $patient->ask('BEGIN');
-cmp_ok(time - $began, '<', 20, 'the stall rule goes on');
+cmp_ok(time - $began, '<', 60, 'the stall rule goes on');
 $_->ask('COMMIT') for ($patient, $holder);
 nothing_left($node, 'clock');
 

@@ -44,9 +44,9 @@ nothing_left($node, 'codel');
 set_all($node, refuse_early => 'on');
 my $script = $node->basedir . '/slow.sql';
 append_to_file($script, "BEGIN;\nSELECT pg_sleep(0.1);\nCOMMIT;\n");
-my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 8, '-T', 60, '-f', $script, $node->connstr('postgres') ],
+my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 8, '-T', 600, '-f', $script, $node->connstr('postgres') ],
 	'>', \my $out, '2>', \my $err);
-$node->poll_query_until('postgres', "SELECT estimated_wait_ms BETWEEN 400 AND 4000 FROM pg_governor_pools
+$node->poll_query_until('postgres', "SELECT estimated_wait_ms BETWEEN 400 AND 20000 FROM pg_governor_pools
 	WHERE pool = 'default' AND class = 'transaction'") or die;
 my $hasty = session($node);
 $hasty->ask("\\set VERBOSITY verbose\nSET pg_governor.user_queue_timeout = '200ms'");
@@ -65,7 +65,7 @@ $holder->ask('BEGIN');
 my $told = session($node);
 $told->ask("SET pg_governor.notice_queue_waits = '100ms'");
 $told->tell('BEGIN');
-for (1 .. 200)
+for (1 .. 2000)
 {
 	last if $told->{err} =~ /NOTICE/;
 	$told->{run}->pump_nb;

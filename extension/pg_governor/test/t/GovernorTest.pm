@@ -14,6 +14,9 @@ use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(governed_node wait_for_monitor session holder set_all reload_all wait_for_queue gate_counts nothing_left);
 
+# pg_ctl gives a server that starts a minute, and all tests end when one does not.
+$ENV{PGCTLTIMEOUT} = $PostgreSQL::Test::Utils::timeout_default;
+
 # The options of sessions that only look, and must not queue.
 our $LOOK = '-c pg_governor.gate_begin=off -c pg_governor.gate_autocommit=off';
 
