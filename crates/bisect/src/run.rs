@@ -332,6 +332,7 @@ impl Course<'_, '_> {
             bin: built.bin.clone(),
             settings: self.request.settings.clone(),
             sql: self.request.sql.as_deref().map(|path| in_tree(path, built)),
+            initdb: Vec::new(),
         }
     }
 

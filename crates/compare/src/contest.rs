@@ -33,6 +33,9 @@ pub trait Ground: Sync {
     /// The postmasters of its servers that run on this machine.
     fn pids(&self) -> Vec<u32>;
 
+    /// Options with which initdb made the files of the server that has the data.
+    fn initdb(&self) -> Vec<String>;
+
     /// The logs of its servers, as far as they are the rig's.
     fn logs(&self) -> String;
 

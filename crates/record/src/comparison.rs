@@ -77,6 +77,9 @@ pub struct Side {
     pub server: Option<String>,
     /// Settings of its own.
     pub settings: Vec<(String, String)>,
+    /// The options with which initdb made its data directory, in the place of the server's defaults.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub initdb: Vec<String>,
     /// The script that was run on it alone.
     pub sql: Option<String>,
 }

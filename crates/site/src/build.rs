@@ -67,9 +67,7 @@ impl Site {
             config.wal_disk = power::wal_disk(node.disk, place.program);
             config.is_archived = node.is_archived;
             config.swallow_fsync = node.swallow_fsync;
-            if node.has_checksums {
-                config.initdb.push("--data-checksums".to_owned());
-            }
+            config.initdb = node.initdb.iter().map(ToString::to_string).collect();
             let made = lab.node(&name, config)?;
             let conninfo = server::keyword_form(&made.endpoint().to_string())?;
             let server = Server::Node(Box::new(made));

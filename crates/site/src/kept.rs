@@ -22,7 +22,10 @@ pub(crate) fn key(
     }
     let Some(topology_node) = plan.topology.node(&node.name) else { return Ok(None) };
     let mut key = Key::new(server.installation());
-    key.add(if topology_node.has_checksums { "checksums" } else { "plain" });
+    for option in &topology_node.initdb {
+        key.add(option.word());
+    }
+    key.add("extensions");
     for name in build::data_extensions(plan, study, topology_node, server.installation()) {
         key.add(&name);
     }

@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use spec::{
-    Data, Disk, Link, LinkKind, Node, NodeKind, Plproxy, Point, Reset, Settings, Study, Swallowed,
-    Topology,
+    Data, Disk, InitdbOption, Link, LinkKind, Node, NodeKind, Plproxy, Point, Reset, Settings,
+    Study, Swallowed, Topology,
 };
 
 use crate::connections::connections;
@@ -39,7 +39,7 @@ struct Shape<'s> {
     proxy: Option<&'s Plproxy>,
     disk: Disk,
     by_tcp: bool,
-    has_checksums: bool,
+    initdb: &'s [InitdbOption],
     is_archived: bool,
     swallow_fsync: Option<Swallowed>,
     has_own_network: bool,
@@ -85,7 +85,7 @@ impl SitePlan {
         };
         let holder = |plan: &SitePlan| {
             let node = plan.topology.node(&plan.data.node)?;
-            Some((node.extensions.clone(), node.disk, node.has_checksums))
+            Some((node.extensions.clone(), node.disk, node.initdb.clone()))
         };
         holder(self) == holder(other) && content(&self.data) == content(&other.data)
     }
@@ -142,7 +142,7 @@ fn key(point: &Point) -> Key<'_> {
         },
         disk: node.disk,
         by_tcp: node.by_tcp,
-        has_checksums: node.has_checksums,
+        initdb: &node.initdb,
         is_archived: node.is_archived,
         swallow_fsync: node.swallow_fsync,
         has_own_network: has_own_network(&point.topology, &node.name),

@@ -2,6 +2,7 @@
 
 use crate::data::Data;
 use crate::fields::{self, Fields, Settings};
+use crate::initdb::InitdbOption;
 use crate::node::Node;
 use crate::problem::Problems;
 use crate::tables::Tables;
@@ -33,6 +34,7 @@ impl Built {
         });
         let study = study.unwrap_or_default();
         let own = fields.settings("settings");
+        let initdb = InitdbOption::list(&fields);
         lay_over_machines(fields.value("variables"), topology.as_mut(), problems);
         lay_over_disks(fields.named("disks"), topology.as_mut(), problems);
         let override_ = match fields.value("override").map(|value| &value.is) {
@@ -56,6 +58,7 @@ impl Built {
                 settings.entry(SYNC_NAMES.to_owned()).or_insert(names);
             }
             node.settings = settings;
+            node.initdb.extend(initdb.iter().cloned());
         }
         Some(Built { topology, data, override_ })
     }

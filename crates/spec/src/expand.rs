@@ -291,7 +291,7 @@ fn check_nodes_of_checks(point: &Point, fields: &Fields<'_>) {
         let (node, is_there, lack): (_, fn(&Node) -> bool, _) = match check {
             Check::Checksums { node: Some(Whom::PrimaryNow) } => continue,
             Check::Checksums { node } => {
-                (node.as_ref().and_then(Whom::name), |node| node.has_checksums, "checksums")
+                (node.as_ref().and_then(Whom::name), Node::has_checksums, "checksums")
             }
             Check::Restore { node } => (node.as_deref(), |node| node.is_archived, "archive"),
             _ => continue,

@@ -24,6 +24,7 @@ mod workload;
 
 mod action;
 mod disk;
+mod initdb;
 mod link;
 mod machine;
 mod node;
@@ -83,6 +84,7 @@ pub use fields::Settings;
 pub use folder::Folder;
 pub use glossary::{Word, WordKind, words};
 pub use headline::Rank;
+pub use initdb::InitdbOption;
 pub use judgeable::never_judged;
 pub use link::{Link, LinkKind};
 pub use machine::{Machine, ManagedServer, Process, Ready, ReadyWhen, dotted};

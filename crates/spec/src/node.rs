@@ -5,6 +5,7 @@ use terms::Swallowed;
 use crate::disk::Disk;
 use crate::fields::{Fields, Settings, choice};
 use crate::folder::Folder;
+use crate::initdb::InitdbOption;
 use crate::machine::Machine;
 use crate::problem::Problems;
 use crate::throttle::Throttle;
@@ -41,9 +42,8 @@ pub struct Node {
     pub throttle: Option<Throttle>,
     /// True if clients reach it by TCP on loopback and not by a Unix socket.
     pub by_tcp: bool,
-    /// True if its data have page checksums (initdb --data-checksums); without it, the default of
-    /// that PostgreSQL applies.
-    pub has_checksums: bool,
+    /// Options of initdb, which makes its data directory, or the one that a standby's is a copy of.
+    pub initdb: Vec<InitdbOption>,
     /// True if its WAL is archived: on the lab's own disk, which no power cut reaches.
     pub is_archived: bool,
     /// The flushes that do nothing, if some do: a fault that a check is to find.
@@ -93,6 +93,11 @@ impl Node {
             NodeKind::Machine(machine) => Some(machine),
             _ => None,
         }
+    }
+
+    /// True if its data have page checksums because the study asks for them.
+    pub(crate) fn has_checksums(&self) -> bool {
+        self.initdb.iter().any(InitdbOption::asks_for_checksums)
     }
 
     /// True if SQL can be run on it: a PostgreSQL server, or a machine whose manager starts one.
@@ -185,7 +190,7 @@ impl Node {
             disk: Disk::Plain,
             throttle: None,
             by_tcp: false,
-            has_checksums: false,
+            initdb: Vec::new(),
             is_archived: false,
             swallow_fsync: None,
         }
@@ -218,7 +223,10 @@ impl Node {
             node.extensions =
                 fields.texts("extensions").into_iter().map(|(name, _)| name).collect();
             node.throttle = fields.value("throttle").and_then(|t| Throttle::parse(t, problems));
-            node.has_checksums = fields.boolean("checksums").unwrap_or(false);
+            node.initdb = InitdbOption::list(&fields);
+            if fields.boolean("checksums") == Some(true) {
+                node.initdb.push(InitdbOption::checksums());
+            }
             node.is_archived = fields.boolean("archive").unwrap_or(false);
             node.swallow_fsync = fields.choice("swallow_fsync", SWALLOWED);
         }
@@ -233,11 +241,13 @@ impl Node {
             let message = "a disk whose power can be cut has no throttle";
             problems.add(&entry.key_span, message);
         }
-        if let Some(of) = node.follows()
-            && let Some(entry) = fields.entry("extensions")
-        {
-            let message = format!("standby \"{name}\" has the extensions of {of}");
-            problems.hinted(&entry.key_span, message, format!("name them at {of}"));
+        if let Some(of) = node.follows() {
+            for (key, what) in [("extensions", "extensions"), ("initdb", "options of initdb")] {
+                if let Some(entry) = fields.entry(key) {
+                    let message = format!("standby \"{name}\" has the {what} of {of}");
+                    problems.hinted(&entry.key_span, message, format!("name them at {of}"));
+                }
+            }
         }
         if is_listening {
             node.by_tcp = fields.choice("listen", LISTEN).unwrap_or(false);

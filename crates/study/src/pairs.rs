@@ -2,6 +2,7 @@
 //! by block.
 
 mod both;
+mod initdb;
 pub(crate) mod options;
 mod settings;
 pub(crate) mod side;

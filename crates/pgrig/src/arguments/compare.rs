@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use record::comparison::Metric;
+use spec::InitdbOption;
 
 use crate::arguments::ProfileName;
 use crate::exchange::ExchangeArguments;
@@ -37,6 +38,12 @@ pub(crate) struct CompareArguments {
     /// A setting of both sides; can be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) both_set: Vec<(String, String)>,
+    /// An option with which initdb makes A's data directory, as in --a-initdb=--data-checksums; can be repeated
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, value_parser = InitdbOption::parse)]
+    pub(crate) a_initdb: Vec<InitdbOption>,
+    /// The same for B
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, value_parser = InitdbOption::parse)]
+    pub(crate) b_initdb: Vec<InitdbOption>,
     /// A script or dump that psql or pg_restore loads once on A after the data are there: an index, an
     /// extension
     #[arg(long, value_name = "FILE")]

@@ -136,12 +136,14 @@ fn sides(arguments: &CompareArguments) -> [SideOptions; 2] {
         conninfo: arguments.a_conninfo.clone(),
         bin: arguments.a_bin.clone(),
         settings: settings(&arguments.a_set),
+        initdb: arguments.a_initdb.clone(),
         sql: arguments.a_sql.clone(),
     };
     let b = SideOptions {
         conninfo: arguments.b_conninfo.clone(),
         bin: arguments.b_bin.clone(),
         settings: settings(&arguments.b_set),
+        initdb: arguments.b_initdb.clone(),
         sql: arguments.b_sql.clone(),
     };
     let nothing = SideOptions { settings: settings(&[]), ..SideOptions::default() };

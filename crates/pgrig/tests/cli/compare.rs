@@ -161,6 +161,12 @@ fn what_a_comparison_cannot_follow_is_refused() {
         "invalid value for parameter \"work_mem\"",
         "correct it",
     );
+    check(&["-S", "--b-initdb=--pgdata=/x"], "--pgdata cannot be given", "where the files lie");
+    check(&["-S", "--b-initdb", "-D/x"], "the long form of an option of initdb", "");
+    let alike = ["-S", "--a-initdb", "-k", "--b-initdb=--data-checksums"];
+    check(&alike, "both sides are the same", "--b-initdb");
+    let wrong = ["-S", "--b-initdb=--wal-segsize=65"];
+    check(&wrong, "initialising node B: initdb", "power of 2");
     check(&["-S", "--b-set", "jit=off", "--gate", "-s", "0"], "-s", "");
     check(&["-S", "--b-set", "jit=off", "--gate=tsp"], "tsp is no figure", "throughput, p50");
     check(&["-S", "--b-set", "jit=off", "--name", "a\nb"], "--name", "one line");
@@ -168,6 +174,8 @@ fn what_a_comparison_cannot_follow_is_refused() {
     let both = ["-S", "--a-conninfo", "host=/nowhere", "--b-conninfo", "host=/elsewhere"];
     check(&both, "side A: connecting", "start that server");
     check(&[&both[..], &["--b-bin", "x"]].concat(), "option --a-bin, --b-bin", "run already");
+    let initialised = [&both[..], &["--a-initdb=-k"]].concat();
+    check(&initialised, "option --a-initdb, --b-initdb", "initialised already");
     check(&[&both[..], &["--profile"]].concat(), "option --profile", "can be sampled");
     let unknown = ["-S", "--a-conninfo", "hots=x", "--b-conninfo", "host=x"];
     check(&unknown, "reading the address of side A", "hots");
@@ -182,6 +190,8 @@ fn sides_with_a_rate_are_told_apart_by_their_latency() {
     desk.write("slowest.sql", &work(10));
     let mut arguments = vec!["compare", "--b-sql", "slowest.sql", "--data", "data.sql"];
     arguments.extend(["-f", "work.sql", "-M", "prepared", "-c", "4", "-R", "200"]);
+    // Sides that are initialised differently are loaded each by itself.
+    arguments.push("--b-initdb=--wal-segsize=4");
     // It ends as soon as the median latency is decided.
     arguments.extend(["--threshold", "30%", "--gate", "p50", "--max-time", "3min"]);
     arguments.extend(["--json", "found.json"]);
@@ -191,10 +201,16 @@ fn sides_with_a_rate_are_told_apart_by_their_latency() {
         said = desk.pgrig(&arguments);
     }
     let said = said.ended(4);
+    let sides = "A: as it is. B: initdb --wal-segsize=4, slowest.sql.\n";
+    assert!(said.out.starts_with(sides), "{}", said.out);
     assert!(said.out.contains("\nB is slower at 200 transactions a second: "), "{}", said.out);
+    assert!(!said.out.contains("wal_segment_size"), "it was asked for: {}", said.out);
     let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["comparison"]["rate"], 200.0);
+    assert_eq!(json["comparison"]["data"], "loaded_twice");
+    let initdb = &json["comparison"]["b"]["initdb"];
+    assert_eq!(*initdb, serde_json::json!(["--wal-segsize=4"]));
     for side in ["a", "b"] {
         let tps = json["pairs"][0]["figures"][0][side].as_f64().expect("throughput");
         assert!((170.0..230.0).contains(&tps), "side {side} did {tps} transactions a second");
@@ -293,6 +309,28 @@ fn a_script_that_fails_on_one_side_only_names_the_side() {
     let said = desk.pgrig(&arguments).ended(1);
     assert!(said.err.contains("no transaction of side B ended well"), "{}", said.err);
     assert!(said.err.contains("\"a\" does not exist"), "{}", said.err);
+}
+
+#[test]
+fn a_side_is_initialised_with_its_own_options() {
+    let desk = Desk::new();
+    write_work(&desk);
+    // It fails where there are checksums, and nothing has to be measured.
+    let fails = "DO $$ BEGIN ASSERT current_setting('data_checksums') = 'off', 'there are checksums'; \
+                 END $$;\n";
+    desk.write("off.sql", fails);
+    let installation = testing::servers::installation();
+    let option = match installation.version().major >= 18 {
+        true => "--a-initdb=--no-data-checksums",
+        false => "--b-initdb=--data-checksums",
+    };
+    let mut arguments = vec!["compare", "--data", "data.sql", "-f", "work.sql", "-c", "1"];
+    arguments.extend([option, "--a-sql", "off.sql", "--b-sql", "off.sql", "--keep-data"]);
+    // Data of one side that are kept are not taken for the other.
+    let said = desk.command(&arguments).env("XDG_CACHE_HOME", desk.path("cache")).output();
+    let said = crate::Said::of(&said.expect("pgrig runs")).ended(1);
+    assert!(said.err.contains("filling side B: off.sql:1"), "{}", said.err);
+    assert!(said.err.contains("there are checksums"), "{}", said.err);
 }
 
 /// Two servers of the user's, with something of theirs in each.

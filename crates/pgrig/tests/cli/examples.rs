@@ -29,7 +29,12 @@ fn placed(desk: &Desk) -> impl Fn(&str) -> String {
     let copy = desk.path("patched").display().to_string();
     let copied = std::process::Command::new("cp").args(["-r", &bin, &copy]).status();
     assert!(copied.expect("cp runs").success());
+    // initdb of PostgreSQL 18 turns checksums on by itself.
+    let has_checksums = testing::servers::installation().version().major >= 18;
     move |word| match word {
+        "--b-initdb=--data-checksums" if has_checksums => {
+            "--b-initdb=--no-data-checksums".to_owned()
+        }
         "/opt/pg18/bin" => bin.clone(),
         "/opt/pg19/bin" | "/opt/patched/bin" => copy.clone(),
         "shop.dump" => "shop.sql".to_owned(),

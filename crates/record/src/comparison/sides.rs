@@ -39,6 +39,9 @@ fn described(side: &Side, a: &Side, b: &Side) -> Vec<String> {
     let is_own = |one: &&(String, String)| !(a.settings.contains(one) && b.settings.contains(one));
     let settings = side.settings.iter().filter(is_own);
     words.extend(settings.map(|(name, value)| format!("{name} {value}")));
+    if a.initdb != b.initdb && !side.initdb.is_empty() {
+        words.push(format!("initdb {}", side.initdb.join(" ")));
+    }
     if a.sql != b.sql {
         words.extend(side.sql.clone());
     }
@@ -61,5 +64,15 @@ mod tests {
         let (a, b) = (side(&[both, ("jit", "off")], None), side(&[both], Some("index.sql")));
         assert_eq!(described(&a, &a, &b), ["jit off"]);
         assert_eq!(described(&b, &a, &b), ["index.sql"]);
+        let initdb = |words: &[&str]| Side {
+            initdb: words.iter().map(|word| (*word).to_owned()).collect(),
+            ..side(&[], None)
+        };
+        let (a, b) = (initdb(&["--data-checksums"]), initdb(&["--data-checksums", "--no-locale"]));
+        assert_eq!(described(&a, &a, &b), ["initdb --data-checksums"]);
+        assert_eq!(described(&b, &a, &b), ["initdb --data-checksums --no-locale"]);
+        assert_eq!(described(&b, &b, &b), [""; 0]);
+        let plain = initdb(&[]);
+        assert_eq!(described(&plain, &plain, &b), [""; 0]);
     }
 }

@@ -141,11 +141,41 @@ fn the_first_of_the_synchronous_standbys_is_waited_for_unless_the_study_says_oth
 }
 
 #[test]
+fn a_variant_adds_options_of_initdb_to_those_of_its_servers() {
+    let study = SYNC.replace(
+        "nodes.shard = { ",
+        "nodes.shard = { initdb = \"--no-locale\", checksums = true, ",
+    );
+    let study = parse(&format!("{study}\n[variants.wide]\ninitdb = [\"--wal-segsize=64\"]\n"));
+    let topology = &study.points[0].topology;
+    let options = |name: &str| {
+        let words = topology.node(name).unwrap().initdb.iter().map(|option| option.word());
+        words.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(options("shard2"), "--no-locale --data-checksums --wal-segsize=64");
+    assert_eq!((options("primary"), options("front")), ("--wal-segsize=64".into(), String::new()));
+}
+
+#[test]
 fn a_topology_is_wrong_at_the_place_where_it_is_wrong() {
     let check = |from: &str, to: &str, expected: &str| {
         assert!(SYNC.contains(from), "{from}");
         assert_eq!(problems(&SYNC.replacen(from, to, 1)).trim_end(), expected);
     };
+    check(
+        "nodes.distant = { of = \"standby1\" }",
+        "nodes.distant = { of = \"standby1\", initdb = [\"--wal-segsize=64\"] }",
+        "`initdb` standby \"distant\" has the options of initdb of standby1 \
+         (name them at standby1)",
+    );
+    check(
+        "nodes.shard = { ",
+        "nodes.shard = { initdb = [\"--no-locale\", \"--waldir=/wal\", \"64\"], ",
+        "`\"--waldir=/wal\"` initdb: \"--waldir=/wal\": --waldir cannot be given: pgrig decides \
+         where the files lie\n\
+         `\"64\"` initdb: \"64\": expected the long form of an option of initdb, with its value \
+         after =, as in --data-checksums or --wal-segsize=64",
+    );
     check(
         "partitions = 5",
         "partitions = 1",

@@ -17,6 +17,10 @@ pub enum SidesError {
         /// Its value on both sides, in the server's form.
         value: String,
     },
+    #[error(
+        "the options of initdb have no effect: initdb makes the same data directory for A and B"
+    )]
+    SameInitdb,
     #[error("filling side {side}: {source}")]
     Data {
         side: &'static str,
@@ -51,6 +55,10 @@ impl SidesError {
             SidesError::SameSetting { .. } => {
                 "give the sides different values, or leave the setting out"
             }
+            SidesError::SameInitdb => {
+                "give the sides different options, or leave them out; what initdb does by itself \
+                 depends on the version: from 18 on it turns page checksums on"
+            }
             SidesError::SameDatabase => {
                 "give two databases, or compare on the tables that are there (--no-init), \
                  which may be reached in two ways"
@@ -62,8 +70,8 @@ impl SidesError {
                 "use a smaller scale (-s), or put the servers on another disk (TMPDIR)"
             }
             SidesError::SameSides => {
-                "give a side something of its own (--b-bin, --b-set, --b-sql, --b-conninfo), or \
-                 measure what identical servers differ by with --self"
+                "give a side something of its own (--b-bin, --b-set, --b-initdb, --b-sql, \
+                 --b-conninfo), or measure what identical servers differ by with --self"
             }
             SidesError::NotSelf { .. } => "leave out --self, or the option",
             SidesError::Option { .. } | SidesError::Unready { .. } => return None,

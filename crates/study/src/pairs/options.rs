@@ -59,6 +59,9 @@ impl Options {
             () if outside().any(|side| side.bin.is_some()) => {
                 unfit("--a-bin, --b-bin", "the servers of a conninfo run already")
             }
+            () if outside().any(|side| !side.initdb.is_empty()) => {
+                unfit("--a-initdb, --b-initdb", "the servers of a conninfo are initialised already")
+            }
             () if request.common.has_profile && outside().next().is_some() => {
                 unfit("--profile", "only servers that pgrig makes can be sampled")
             }
@@ -93,6 +96,7 @@ impl Options {
                 let settings = self.settings().into_iter().chain(side.settings.clone());
                 let settings = settings.map(|(name, value)| (name.to_ascii_lowercase(), value));
                 node.settings.extend(settings);
+                node.initdb.extend(side.initdb.iter().cloned());
             }
             for workload in &mut point.workloads {
                 workload.clients = self.workload.clients;

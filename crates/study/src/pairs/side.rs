@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use spec::InitdbOption;
+
 /// The user's options for one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SideOptions {
@@ -12,6 +14,8 @@ pub struct SideOptions {
     /// Settings of its own, in the order of the command line. On a server that runs already they
     /// are those of the clients' sessions.
     pub settings: Vec<(String, String)>,
+    /// Options of initdb, which makes its data directory.
+    pub initdb: Vec<InitdbOption>,
     /// A script that is run once after the data are there.
     pub sql: Option<PathBuf>,
 }
@@ -21,6 +25,8 @@ impl SideOptions {
     pub fn difference(&self, other: &SideOptions) -> Option<&'static str> {
         if self.bin != other.bin && self.programs() != other.programs() {
             Some("a bin directory")
+        } else if self.initdb != other.initdb {
+            Some("an option of initdb")
         } else if self.sql != other.sql {
             Some("a script")
         } else if self.settings != other.settings {

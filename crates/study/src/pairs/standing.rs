@@ -125,6 +125,12 @@ impl Ground for Standing<'_> {
         self.site.processes().map(|(_, pid)| pid).collect()
     }
 
+    fn initdb(&self) -> Vec<String> {
+        let node = self.point.topology.node(&self.point.data.node);
+        let options = node.into_iter().flat_map(|node| &node.initdb);
+        options.map(ToString::to_string).collect()
+    }
+
     fn logs(&self) -> String {
         let nodes = self.site.nodes.iter().filter_map(|node| match &node.server {
             lab::Server::Node(server) => Some(server.log_text()),

@@ -21,6 +21,7 @@ use crate::fit::estimate;
 use crate::fit::has::Has;
 use crate::fit::preflight::Preflight;
 use crate::pairs::both::Grounds;
+use crate::pairs::initdb;
 use crate::pairs::options::{self, Options};
 use crate::pairs::side::SideOptions;
 use crate::pairs::standing::{Stand, Standing};
@@ -211,6 +212,7 @@ impl Versus {
         };
         let installations = [find(a)?, find(b)?];
         self.check_files(&installations)?;
+        initdb::check(&self.sides, &installations)?;
         fit(&study, &installations)?;
         Ok(Two { study, point, folder, installations })
     }
@@ -265,6 +267,7 @@ impl Versus {
         for (point, side) in study.points.iter_mut().zip(&self.sides) {
             for node in point.topology.nodes.iter_mut().filter(|node| node.is_postgres()) {
                 node.settings.extend(side.settings.iter().cloned());
+                node.initdb.extend(side.initdb.iter().cloned());
             }
         }
         (study, (variants, facts))

@@ -56,6 +56,7 @@ impl Versus {
             bin: two.installations[side].as_ref().map(|one| one.bin().display().to_string()),
             server: servers[side].1.clone(),
             settings: self.sides[side].settings.clone(),
+            initdb: self.sides[side].initdb.iter().map(ToString::to_string).collect(),
             sql: self.sides[side].sql.as_ref().map(|path| path.display().to_string()),
         };
         let (workload, set) = match &self.asked {
