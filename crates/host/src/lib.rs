@@ -44,7 +44,7 @@ pub use inventory::{HostEntry, Inventory, InventoryError};
 pub use launcher::{Program, launch};
 pub use loss::Loss;
 pub use message::Role;
-pub use monotonic::monotonic_ns;
+pub use monotonic::{monotonic_ns, monotonic_ns_at, read_together};
 pub use process::{Output, Process};
 pub use reach::reach;
 pub use serve::{Stop, serve};

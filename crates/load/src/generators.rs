@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use host::{Output, Process, Role, monotonic_ns};
+use host::{Output, Process, Role, monotonic_ns, monotonic_ns_at, read_together};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -81,7 +81,7 @@ pub(crate) fn run(
     // What is wrong with the plan is found here, once, and not in every process.
     Lanes::prepare(plan, &part)?;
     let (sender, reports) = sync_channel(REPORTS_MAX);
-    let origin_ns = monotonic_ns() - origin.elapsed().as_nanos() as u64;
+    let origin_ns = monotonic_ns_at(origin);
     let mut crew = Crew::new(part.lanes(plan));
     for _ in 0..processes {
         let (process, output) = Process::here(program, Role::Generator).map_err(|source| {
@@ -102,7 +102,7 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
     let order = lines.next().transpose().map_err(pipe)?.unwrap_or_default();
     let order: Order = serde_json::from_str(&order).map_err(|error| pipe(error.into()))?;
     let followed = order.is_elsewhere.then(|| Arc::new(Followed::new(order.course)));
-    let (now, now_ns) = (Instant::now(), monotonic_ns());
+    let (now, now_ns) = read_together(monotonic_ns);
     let time = match &followed {
         Some(followed) => {
             Time::There { zero: now, zero_ns: now_ns, followed: Arc::clone(followed) }

@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use host::{Host, Output, Process, Role, clock, monotonic_ns};
+use host::{Host, Output, Process, Role, clock, monotonic_ns, monotonic_ns_at};
 use record::Moment;
 
 use crate::{
@@ -62,7 +62,7 @@ pub(crate) fn run(
         crew.add(plan, process, output, &sender, Carried::new(log, ledger, history));
     }
     drop(sender);
-    let origin_ns = monotonic_ns() - origin.elapsed().as_nanos() as u64;
+    let origin_ns = monotonic_ns_at(origin);
     let follows = hosts.iter().map(|host| Mutex::new(Follow::new(host))).collect();
     let losses = Mutex::new(vec![None; hosts.len()]);
     let fleet = OnHosts { crew, hosts, origin_ns, follows, losses, on_loss };

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use host::clock::ClockModel;
-use host::{Host, Output, Process, Role, monotonic_ns};
+use host::{Host, Output, Process, Role, monotonic_ns, read_together};
 use record::{Moment, Sample};
 use serde::{Deserialize, Serialize};
 
@@ -112,8 +112,8 @@ const SAMPLES_A_LINE: usize = 10_000;
 
 /// The instant at which this host's monotonic clock showed that.
 fn instant_of(ns: u64) -> Instant {
-    let now = Instant::now();
-    now.checked_sub(Duration::from_nanos(monotonic_ns().saturating_sub(ns))).unwrap_or(now)
+    let (now, now_ns) = read_together(monotonic_ns);
+    now.checked_sub(Duration::from_nanos(now_ns.saturating_sub(ns))).unwrap_or(now)
 }
 
 fn parse<'l, T: Deserialize<'l>>(line: &'l str) -> Result<T, String> {

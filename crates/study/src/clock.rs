@@ -16,7 +16,8 @@ pub(crate) fn instant(origin: Instant, moment: Moment) -> Instant {
 
 /// Time of the wall clock at `origin`.
 pub(crate) fn wall_at(origin: Instant) -> jiff::Timestamp {
-    jiff::Timestamp::now() - origin.elapsed()
+    let (now, wall) = host::read_together(jiff::Timestamp::now);
+    wall - now.saturating_duration_since(origin)
 }
 
 /// The time of another wall clock, which shows `now_us` microseconds since 1970 now, at the run's

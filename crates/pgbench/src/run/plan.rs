@@ -24,7 +24,8 @@ pub(super) struct Clock {
 
 impl Clock {
     pub(super) fn start() -> Self {
-        Clock { origin: Instant::now(), wall: SystemTime::now() }
+        let (origin, wall) = host::read_together(SystemTime::now);
+        Clock { origin, wall }
     }
 
     pub(super) fn unix_us(&self) -> u64 {

@@ -47,8 +47,14 @@ fn a_run_that_is_left_alone_passes() {
         return testing::skip::no_root();
     }
     let target = targets::all().into_iter().find(|one| one.is("pgbench", "published/function"));
-    let attacked = run::attack(1, Act::Nothing, &target.unwrap());
-    assert_eq!(attacked.first, Some(0), "{attacked:?}");
+    let target = target.unwrap();
+    // A gate is not green either where the hypervisor gave the CPU to others, which nobody here decides.
+    let mut runs = (1..=3).map(|seed| run::attack(seed, Act::Nothing, &target));
+    let passed = |attacked: &Attacked| attacked.first == Some(0);
+    let was_stolen = |attacked: &Attacked| attacked.said.contains("the hypervisor gave");
+    let last =
+        runs.find(|attacked| passed(attacked) || !was_stolen(attacked)).expect("a quiet run");
+    assert!(passed(&last), "{last:?}");
 }
 
 #[test]

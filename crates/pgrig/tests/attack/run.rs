@@ -24,7 +24,8 @@ pub(crate) struct Attacked {
     pub(crate) first: Option<i32>,
     /// The exit code when it went on; none where it could not.
     pub(crate) resumed: Option<i32>,
-    said: String,
+    /// The end of what it printed.
+    pub(crate) said: String,
 }
 
 impl Attacked {

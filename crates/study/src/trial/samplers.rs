@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use host::monotonic_ns;
+use host::monotonic_ns_at;
 use probe::{Config, Pooler, ProbeError, Probes, Readings, RemoteProbe, Running};
 use record::Moment;
 use site::{Service, Site, SiteLink, SiteNode};
@@ -38,7 +38,7 @@ impl Samplers {
             generator_pids: vec![std::process::id()],
             ..config(point, site, |name| !hosts.contains_key(name))
         };
-        let (mut there, origin_ns) = (Vec::new(), origin_ns(origin));
+        let (mut there, origin_ns) = (Vec::new(), monotonic_ns_at(origin));
         for host in fleet.iter().flat_map(|fleet| fleet.hosts()) {
             let name = host.entry().name.as_str();
             let of_host = |node: &str| hosts.get(node).is_some_and(|on| on == name);
@@ -83,7 +83,7 @@ impl Samplers {
 
     /// Ends them; everything that they have read, on the run's clock.
     pub(crate) fn stop(self, fleet: Option<&Fleet>) -> (Readings, Option<Sampled>) {
-        let origin_ns = origin_ns(self.origin);
+        let origin_ns = monotonic_ns_at(self.origin);
         let (sampled, stopped) = self.tail.map(TailSampler::stop).unzip();
         let mut all = self.here.stop();
         if let Some(stopped) = stopped {
@@ -101,11 +101,6 @@ impl Samplers {
         let host = self.hosts.get(name)?;
         self.there.iter().find(|sampler| sampler.host() == host)
     }
-}
-
-/// A run's beginning on this machine's monotonic clock.
-fn origin_ns(origin: Instant) -> u64 {
-    monotonic_ns().saturating_sub(origin.elapsed().as_nanos() as u64)
 }
 
 /// The configuration of the sampler beside some nodes and services.
