@@ -56,7 +56,7 @@ pub struct Look {
     pub at: u64,
     /// CPU time that the hypervisor took, in 255ths of all that was wanted.
     pub(crate) steal: u8,
-    /// Share of the time since the look before in which the load's threads waited for a CPU.
+    /// Share of the time until the next look in which the load's threads waited for a CPU.
     pub(crate) load_delay: u8,
     autovacuum: bool,
     /// The number of the checkpointer's event.
@@ -170,6 +170,11 @@ impl Activity {
         let Background { checkpointer, autovacuum, steal, load_delay } = background;
         let checkpointer = checkpointer.map(|event| self.number(event));
         let count = self.entries.len() - first;
+        // The kernel accounts a wait for a CPU when it ends: one that was under way at a look is in what
+        // the next look reads.
+        if let Some(before) = self.looks.last_mut().filter(|_| !self.is_paused) {
+            before.load_delay = load_delay;
+        }
         self.looks.push(Look {
             at,
             steal,

@@ -107,13 +107,15 @@ fn answer(comparison: &Comparison, paired: &Paired) -> String {
                 format!("Cannot tell whether B is faster or slower{rate}, for {doubt}: {seen}.")
             }
             None => format!(
-                "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} %.",
-                ratio.half_width() * 100.0
+                "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} %{}.",
+                ratio.half_width() * 100.0,
+                would_tell(ratio, comparison.threshold, shown.seconds),
             ),
         },
     };
     let others = comparison.decides.iter().skip(1);
-    first + &others.filter_map(|metric| further(paired, *metric)).collect::<String>()
+    let further = |metric: &Metric| further(paired, *metric, comparison.threshold);
+    first + &others.filter_map(further).collect::<String>()
 }
 
 fn with_ratio(paired: &Paired, metric: Metric) -> Option<(&Figure, &Ratio)> {
@@ -121,8 +123,22 @@ fn with_ratio(paired: &Paired, metric: Metric) -> Option<(&Figure, &Ratio)> {
     Some((figure, figure.b_over_a.as_ref()?))
 }
 
+/// The time that would decide, if the quotient is what it seems: either 1 or the threshold is then outside
+/// of the interval, whichever is farther away. The width falls with the square root of the time. Empty
+/// where the interval is narrow enough already, and something else stands in the way.
+fn would_tell(ratio: &Ratio, threshold: f64, seconds: f64) -> String {
+    let difference = ratio.value.ln().abs();
+    let room = difference.max(threshold.ln_1p() - difference);
+    let times = (ratio.half_width() / room).powi(2);
+    if times <= 1.0 || !times.is_finite() {
+        return String::new();
+    }
+    let minutes = (times * seconds / 60.0).ceil();
+    format!(", and about {} would tell", terms::duration(minutes * 60.0))
+}
+
 /// The sentence about a further figure that decides; none where it is equal.
-fn further(paired: &Paired, metric: Metric) -> Option<String> {
+fn further(paired: &Paired, metric: Metric, threshold: f64) -> Option<String> {
     let words = metric.words();
     let Some((figure, ratio)) = with_ratio(paired, metric) else {
         let failed = paired.shown.conditions.failed_share_max;
@@ -132,13 +148,38 @@ fn further(paired: &Paired, metric: Metric) -> Option<String> {
             false => format!(" Too few transactions for the {words}."),
         });
     };
-    let ratio = ratio.words();
+    let (interval, ratio) = (ratio, ratio.words());
     let is_lower = match figure.verdict {
         Seen::Better => !metric.higher_is_better(),
         Seen::Worse => metric.higher_is_better(),
         Seen::Equal => return None,
-        Seen::CannotTell => return Some(format!(" The {words} cannot be told: {ratio}.")),
+        Seen::CannotTell => {
+            let time = would_tell(interval, threshold, paired.shown.seconds);
+            return Some(format!(" The {words} cannot be told: {ratio}{time}."));
+        }
     };
     let which = if is_lower { "lower" } else { "higher" };
     Some(format!(" The {words} is {which} on B: {ratio}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_that_would_tell_is_that_of_an_interval_which_leaves_1_or_the_threshold_out() {
+        let check = |[value, low, high]: [f64; 3], expected: &str| {
+            let method = "sequence".to_owned();
+            let ratio = Ratio { value, low, high, confidence: 0.975, n: 20, method };
+            assert_eq!(would_tell(&ratio, 0.03, 120.0), expected, "{value} [{low}, {high}]");
+        };
+        // Twice as wide as the threshold is away.
+        check([1.0, 1.0 / 1.06, 1.06], ", and about 8 min would tell");
+        // As far from 1 as a half of the half-width.
+        check([1.1, 1.1 / 1.2, 1.1 * 1.2], ", and about 8 min would tell");
+        // In the middle between both it takes longest.
+        check([1.015, 1.015 / 1.03, 1.015 * 1.03], ", and about 8 min would tell");
+        // Doubts may stand in the way of a narrow one.
+        check([1.0, 0.99, 1.01], "");
+    }
 }

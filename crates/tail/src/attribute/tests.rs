@@ -230,6 +230,20 @@ fn a_client_without_a_cpu_is_no_network() {
     check(51, [0.18, 0.72]);
 }
 
+/// Of a client that waits for a CPU the kernel's account says so when the wait is over.
+#[test]
+fn a_wait_for_a_cpu_is_that_of_the_look_before_it_was_accounted() {
+    let mut activity = Activity::default();
+    let accounted = [0, 255, 40];
+    for (at, load_delay) in (1..).zip(accounted) {
+        activity.add(at * MS, Background { load_delay, ..Background::default() }, []);
+    }
+    activity.pause();
+    activity.add(90 * MS, Background { load_delay: 7, ..Background::default() }, []);
+    let found: Vec<u8> = activity.looks().iter().map(|look| look.load_delay).collect();
+    assert_eq!(found, [255, 40, 40, 7]);
+}
+
 #[test]
 fn a_lock_whose_holder_waits_for_a_slow_flush_is_the_checkpoints() {
     let is_on = |at: u64| (at / (1_000 * MS)).is_multiple_of(3);
