@@ -20,11 +20,12 @@ pub(crate) struct Agreement {
 }
 
 impl Agreement {
-    /// True if what is read may be believed: an event that came and went between two readings is one
-    /// in many.
+    /// True if what is read may be believed. An event that came and went between two readings differs
+    /// from the view's as well: of clients that do 20,000 transactions a second up to one in ten did.
+    /// What is no wait event agrees with hardly any.
     pub(crate) fn is_good(self) -> bool {
         let all = self.same + self.other;
-        all >= 20 && f64::from(self.other) <= 0.05 * f64::from(all)
+        all >= 20 && f64::from(self.other) <= OTHER_MAX * f64::from(all)
     }
 
     /// The comparisons in half a sentence.
@@ -33,6 +34,9 @@ impl Agreement {
         format!("of {all} wait events in it, {} were others than the view's", self.other)
     }
 }
+
+/// Share of events that may differ from the view's.
+const OTHER_MAX: f64 = 0.2;
 
 /// The name that most looks saw for an event that is known by its number.
 pub(crate) fn own_name(event: &str, names: &Names) -> Option<String> {
