@@ -24,8 +24,8 @@ const NAMES: [&str; 6] = [
 const OPTIONS: [(&str, &str); 2] =
     [("data_checksums", "data-checksums"), ("wal_segment_size", "wal-segsize")];
 
-/// Sentences about those that differ without being asked for, and about a server that checks assertions. Nothing where a
-/// side cannot be asked.
+/// Sentences about those that differ without being asked for, and about a server that checks
+/// assertions. Nothing where a side cannot be asked.
 pub(crate) fn doubts(grounds: [&dyn Ground; 2]) -> Vec<String> {
     let initdb = grounds.map(Ground::initdb).concat();
     match grounds.map(read) {
