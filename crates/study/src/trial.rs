@@ -42,7 +42,7 @@ use crate::trial::meter::{Agenda, Metered};
 use crate::trial::order::Order;
 use crate::trial::progress::LoadProgress;
 use crate::trial::ready::Ready;
-use crate::trial::result::{Loaded, blank, fill, log_tails};
+use crate::trial::result::{Loaded, blank, fill, log_tails, needs_its_ledger};
 use crate::trial::samplers::Samplers;
 use crate::trial::stage::Stage;
 use crate::trial::watch::Watch;
@@ -121,7 +121,7 @@ pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(St
         Err(Broke::Record(error)) => return Ran::Unrecorded(error),
     }
     note_crashes(&seen, &mut finished);
-    if finished.trial.ending != Ending::Done {
+    if finished.trial.ending != Ending::Done || needs_its_ledger(&finished.trial) {
         finished.logs = log_tails(site);
     }
     finished.trial.ended = clock::now(order.origin);

@@ -45,7 +45,7 @@ pub(crate) fn skipped(order: &Order<'_>, why: String) -> Finished {
     finished
 }
 
-/// True if a reader will want to look into the ledger or the history itself: something is wrong, or could not
+/// True if a reader will want to look into the ledger, the history and the logs themselves: something is wrong, or could not
 /// be found out.
 pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
     let wrong = [
@@ -142,8 +142,9 @@ pub(crate) fn log_tails(site: &Site) -> BTreeMap<String, String> {
     logs.map(|(name, text)| (name, last(&text))).collect()
 }
 
-/// Lines of a server's log that are kept of a trial that is not done.
-const LOG_LINES: usize = 200;
+/// Lines of a log that are kept of a trial that is not done, or whose ledger is kept: a manager of a cluster
+/// writes some ten lines a second around a failover.
+const LOG_LINES: usize = 1_000;
 
 /// A trial of which nothing is known yet.
 pub(crate) fn blank(order: &Order<'_>) -> Finished {

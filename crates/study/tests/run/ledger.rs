@@ -169,6 +169,9 @@ fn a_crash_without_waiting_for_the_disk_loses_the_end_and_is_not_called_corrupt(
     let kept = Ledger::read(&ran.ledger(trial).expect("a ledger")).unwrap();
     let intended: usize = kept.clients().map(|(_, history)| history.len()).sum();
     assert_eq!(intended as f64, of("ledger_intended"), "the ledger lies beside the trial");
+    let log = ran.ledger(trial).expect("a ledger").with_file_name("primary.log");
+    let log = std::fs::read_to_string(log).expect("the server's log lies beside it");
+    assert!(log.contains("immediate shutdown request"), "{log}");
     assert_eq!(ran.claim().verdict, verdict::Verdict::DoesNotHold);
 }
 
