@@ -55,6 +55,7 @@ fn a_slower_side_fails_the_gate_and_its_record_is_told_to_other_programs() {
     assert_eq!(json["comparison"]["data"], "copied");
     let transactions = said.out.lines().find(|line| line.contains("throughput, 1/s"));
     assert!(transactions.is_some_and(|line| line.ends_with("worse")), "{}", said.out);
+    crate::examples::is_as_in_the_readme(&said.out);
     is_told(&desk);
 }
 

@@ -176,3 +176,28 @@ fn every_question_can_be_asked() {
         assert_eq!(said.code, Some(0), "{words:?}: {}", said.err);
     }
 }
+
+/// The README shows the head of the table and the names of its rows as they are printed.
+pub(crate) fn is_as_in_the_readme(said: &str) {
+    let page = include_str!("../../../../README.md");
+    let shown = page.split("$ cd docs/questions && pgrig compare").nth(1).expect("an example");
+    let shown = shown.split("```").next().unwrap_or_default();
+    let is_cell = |cell: &&str| !cell.is_empty() && !cell.starts_with(|c: char| c.is_ascii_digit());
+    let names = |line: &str| -> Vec<String> {
+        line.split("  ").map(str::trim).filter(is_cell).map(str::to_owned).collect()
+    };
+    let printed: Vec<Vec<String>> = said.lines().map(names).collect();
+    let rows: Vec<&str> = shown
+        .lines()
+        .filter(|line| {
+            line.contains("B ÷ A") || line.ends_with("better") || line.ends_with("worse")
+        })
+        .collect();
+    assert_eq!(rows.len(), 3, "{rows:?}");
+    for row in rows {
+        // The verdict is that of another comparison.
+        let name = &names(row)[0];
+        assert!(printed.iter().any(|names| names.first() == Some(name)), "{name} is not in {said}");
+    }
+    assert!(shown.contains("A: as it is. B: index.sql.\n") && shown.contains("\nB is faster: "));
+}
