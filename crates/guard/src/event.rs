@@ -11,7 +11,7 @@ use serde::Serialize;
 #[allow(missing_docs)] // Each field is what its name says.
 pub enum Event {
     /// It has begun to guard a primary.
-    Guarding { place: String, version: String, asked: String, in_force: String, dry_run: bool },
+    Guarding { place: String, version: String, asked: String, in_force: String, is_dry_run: bool },
     /// There is nothing to guard: commits are asked to wait for no standby.
     NothingAsked,
     /// Commits do not wait, whatever the setting says.
@@ -86,8 +86,8 @@ impl Event {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Guarding { place, version, asked, in_force, dry_run } => {
-                let verb = if *dry_run { "watching (dry run)" } else { "guarding" };
+            Event::Guarding { place, version, asked, in_force, is_dry_run } => {
+                let verb = if *is_dry_run { "watching (dry run)" } else { "guarding" };
                 write!(
                     f,
                     "{verb} PostgreSQL {version} at {place}: {} is asked for",

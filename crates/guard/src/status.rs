@@ -48,7 +48,7 @@ pub struct Seen {
     /// Its address.
     pub place: String,
     /// True if it is a standby: the rest is of a primary.
-    pub in_recovery: bool,
+    pub is_in_recovery: bool,
     /// Holder of the guard's lock; none if no guard is connected.
     pub guard: Option<String>,
     /// The setting that the operator asks for.
@@ -70,7 +70,7 @@ pub struct SeenStandby {
     pub application_name: String,
     /// True if the operator's setting names it.
     pub is_asked_for: bool,
-    pub streams: bool,
+    pub is_streaming: bool,
     pub flush_lsn: Option<String>,
     /// WAL that the primary has flushed and it has not.
     pub behind_bytes: Option<u64>,
@@ -112,7 +112,7 @@ async fn look(server: &server::Conninfo) -> Result<Seen, Error> {
     let marked = Asked::from_mark(&facts.mark);
     let mut seen = Seen {
         place: server.place(),
-        in_recovery: facts.in_recovery,
+        is_in_recovery: facts.in_recovery,
         guard: session.holder().await?,
         asked: marked.map_or_else(|| facts.setting.clone(), |asked| asked.text),
         in_force: facts.setting,
@@ -132,7 +132,7 @@ async fn look(server: &server::Conninfo) -> Result<Seen, Error> {
         let standbys = look.standbys.into_iter().map(|one| SeenStandby {
             is_asked_for: is_asked_for(&one.name),
             application_name: one.name,
-            streams: one.streams,
+            is_streaming: one.streams,
             flush_lsn: one.flush.map(|lsn| lsn.to_string()),
             behind_bytes: one.flush.map(|lsn| u64::from(look.wal).saturating_sub(lsn.into())),
         });

@@ -24,7 +24,7 @@ pub(crate) use compare::{CompareArguments, Sampled, StudyArguments};
 pub(crate) use guard::{GuardArguments, GuardCommand, GuardRunArguments, GuardStatusArguments};
 pub(crate) use history::{HistoryArguments, HistoryCommand};
 pub(crate) use isolation::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};
-pub(crate) use shard::{MoveArguments, ShardArguments, ShardCommand};
+pub(crate) use shard::{ClusterArguments, MoveArguments, ShardArguments, ShardCommand};
 
 /// A test rig for PostgreSQL: builds the servers that a question needs, loads them, breaks them, and
 /// answers with intervals and verdicts.
@@ -178,6 +178,9 @@ pub(crate) struct RunArguments {
     /// Publish the latest measurements as OpenMetrics: an address to serve them at, or a file
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) metrics: Option<openmetrics::Destination>,
+    /// Write the verdicts into this file, as `pgrig show --json` prints them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["state", "dry_run"])]
+    pub(crate) json: Option<PathBuf>,
     /// Exit with 4 if an invariant does not hold, and with 5 if its verdict is "cannot tell"
     #[arg(long)]
     pub(crate) gate: bool,

@@ -83,7 +83,7 @@ impl Guard<'_> {
             version: facts.version,
             asked: charge.asked.text.clone(),
             in_force: if is_lowered { in_force.to_string() } else { charge.asked.text.clone() },
-            dry_run: self.options.dry_run,
+            is_dry_run: self.options.dry_run,
         });
         if charge.asked.setting == Setting::Off {
             self.tell(Event::NothingAsked);

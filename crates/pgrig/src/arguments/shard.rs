@@ -16,9 +16,8 @@ pub(crate) struct ShardArguments {
 pub(crate) enum ShardCommand {
     /// Create a cluster from existing servers: schemas and functions, no rows
     Create {
-        /// Connection string of the proxy's database
-        #[arg(long, value_name = "CONNINFO")]
-        proxy: String,
+        #[command(flatten)]
+        of: ClusterArguments,
         /// Connection string of a data node's database; repeat it for each node
         #[arg(long = "node", value_name = "CONNINFO", required = true)]
         nodes: Vec<String>,
@@ -38,9 +37,8 @@ pub(crate) enum ShardCommand {
         /// The SQL of the tables and their functions, with {reference} for their schema
         #[arg(value_name = "FILE")]
         sql: PathBuf,
-        /// Connection string of the proxy's database, by which the nodes can reach it as well
-        #[arg(long, value_name = "CONNINFO")]
-        proxy: String,
+        #[command(flatten)]
+        of: ClusterArguments,
     },
     /// Add a node, and move its share of the buckets to it
     Add {
@@ -68,15 +66,13 @@ pub(crate) enum ShardCommand {
     },
     /// Make moves with --hold final: the sources are no longer kept up to date
     Confirm {
-        /// Connection string of the proxy's database
-        #[arg(long, value_name = "CONNINFO")]
-        proxy: String,
+        #[command(flatten)]
+        of: ClusterArguments,
     },
     /// Undo moves with --hold: their buckets return to the sources with everything written since
     Rollback {
-        /// Connection string of the proxy's database
-        #[arg(long, value_name = "CONNINFO")]
-        proxy: String,
+        #[command(flatten)]
+        of: ClusterArguments,
         /// Seconds for which the node that is left keeps the rows
         #[arg(long, value_name = "S", default_value_t = 10)]
         grace: u64,
@@ -86,33 +82,35 @@ pub(crate) enum ShardCommand {
     },
     /// Give up interrupted moves: their buckets stay on the nodes that have them
     Abandon {
-        /// Connection string of the proxy's database
-        #[arg(long, value_name = "CONNINFO")]
-        proxy: String,
+        #[command(flatten)]
+        of: ClusterArguments,
     },
     /// Show the nodes, their buckets and moves in progress
     Status {
-        /// Connection string of the proxy's database
-        #[arg(long, value_name = "CONNINFO")]
-        proxy: String,
-        /// Print the cluster as JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        of: ClusterArguments,
     },
+}
+
+/// The cluster, and the form of what is printed about it.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterArguments {
+    /// Connection string of the proxy's database; the nodes of reference tables use it as well
+    #[arg(long, value_name = "CONNINFO")]
+    pub(crate) proxy: String,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// How buckets are moved.
 #[derive(Debug, Args)]
 pub(crate) struct MoveArguments {
-    /// Connection string of the proxy's database
-    #[arg(long, value_name = "CONNINFO")]
-    pub(crate) proxy: String,
+    #[command(flatten)]
+    pub(crate) of: ClusterArguments,
     /// Print the plan and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// With --dry-run: print the plan as JSON
-    #[arg(long, requires = "dry_run")]
-    pub(crate) json: bool,
     /// Number of buckets that move together; fewer make shorter fences
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
     pub(crate) batch: usize,

@@ -151,7 +151,7 @@ fn json(
         "seconds": preflight.estimate.seconds(),
         "disk_bytes": preflight.estimate.disk_bytes,
         "memory_bytes": preflight.estimate.memory_bytes,
-        "fits": !preflight.refused,
+        "is_fit": !preflight.refused,
         "points": points.collect::<Vec<_>>(),
         "pairs": pairs.collect::<Vec<_>>(),
         "needs": needs.collect::<Vec<_>>(),

@@ -14,7 +14,6 @@ use terms::duration;
 use crate::arguments::{CompareArguments, Sampled, StudyArguments};
 use crate::command::show;
 use crate::complaint::Complaint;
-use crate::exchange::put;
 use crate::exit::{self, Exit};
 use crate::live::Live;
 use crate::scraped::{OfComparison, Scraped};
@@ -69,7 +68,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     let written = records::write_report(&opened)?;
     show::print(&opened, &judgement);
     if let Some(path) = &arguments.json {
-        put(path, &terms::escaped(&format!("{:#}\n", show::json(&opened, &judgement))))?;
+        show::write_json(path, &opened, &judgement)?;
     }
     arguments.exchange.write(&opened)?;
     terminal::narrate(format_args!("  report          {}", written.display()));

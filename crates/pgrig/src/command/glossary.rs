@@ -52,7 +52,7 @@ pub(crate) fn words(arguments: &WordArguments) -> Result<Exit, Complaint> {
     if arguments.json {
         let row = |word: &Word| {
             let (kind, form) = (word.kind.name(), word.form);
-            json!({ "kind": kind, "word": word.word, "form": form, "says": word.says })
+            json!({ "kind": kind, "name": word.word, "form": form, "says": word.says })
         };
         terminal::json(&json!(found.iter().map(row).collect::<Vec<_>>()));
         return Ok(Exit::Done);

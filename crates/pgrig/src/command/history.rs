@@ -82,7 +82,7 @@ fn of(series: &Series) -> Value {
         "benchmark": series.benchmark,
         "name": series.name,
         "unit": series.unit,
-        "more_is_better": series.more_is_better,
+        "better": if series.more_is_better { "higher" } else { "lower" },
         "points": points.collect::<Vec<_>>(),
     })
 }

@@ -13,7 +13,7 @@ use terms::grouped;
 use verdict::Judgement;
 
 use crate::arguments::{HostLossName, RunArguments};
-use crate::command::{check, hosts};
+use crate::command::{check, hosts, show};
 use crate::complaint::Complaint;
 use crate::exit::{self, Exit};
 use crate::progress::Progress;
@@ -29,6 +29,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     if arguments.dry_run {
         terminal::verbatim(study::dry_run(&request, &signals::control())?.trim_end());
         return Ok(Exit::Done);
+    }
+    if let Some(path) = &arguments.json {
+        record::check_file(path)?;
     }
     check::tell_commands(&study::commands(&request.study));
     let control = signals::control();
@@ -60,6 +63,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     }
     let written = records::write_report(&opened)?;
     summary::print(&judgement);
+    if let Some(path) = &arguments.json {
+        show::write_json(path, &opened, &judgement)?;
+    }
     summary::print_missed_rates(&opened.study, opened.reader.trials());
     summary::print_explored(opened.reader.trials());
     summary::print_ways_on(&written, &opened.reader.header().again);

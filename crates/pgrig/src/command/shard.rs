@@ -1,5 +1,6 @@
 //! `pgrig shard`: a PL/Proxy cluster's nodes come and go under load.
 
+mod moved;
 mod status;
 
 use std::fs;
@@ -10,44 +11,34 @@ use load::Urgency;
 use serde_json::json;
 use shard::{Batch, Change, Cluster, Error, Event, Moves, NodeConfig, Options};
 
-use crate::arguments::{MoveArguments, ShardArguments, ShardCommand};
+use self::moved::Moved;
+use crate::arguments::{ClusterArguments, MoveArguments, ShardArguments, ShardCommand};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::signals;
-use crate::terminal::{self, FAINT, GOOD, styled};
+use crate::terminal::{self, FAINT, styled};
 
 /// Does what was asked of a cluster.
 pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
     match &arguments.command {
-        ShardCommand::Create { proxy, nodes, routes, template, buckets } => {
+        ShardCommand::Create { of, nodes, routes, template, buckets } => {
             let template = read(
                 template,
                 "template",
                 "it is the SQL of one bucket, with {bucket} for its schema",
             )?;
-            create(proxy, nodes, routes, &template, *buckets)
+            create(of, nodes, routes, &template, *buckets)
         }
-        ShardCommand::Reference { sql, proxy } => {
-            let hint = "it is the SQL of the tables, with {reference} for their schema";
-            let sql = read(sql, "SQL of the reference tables", hint)?;
-            let control = signals::control();
-            let is_stopped = || control.urgency() != Urgency::None;
-            let names = Cluster::open(proxy)?.refer(&sql, &is_stopped)?;
-            terminal::result(format_args!(
-                "every node has the tables; the proxy offers {}",
-                if names.is_empty() { "no function of them".to_owned() } else { names.join(", ") }
-            ));
-            Ok(Exit::Done)
-        }
+        ShardCommand::Reference { sql, of } => reference(of, sql),
         ShardCommand::Add { node, route, moves } => {
             let node = NodeConfig { conninfo: node.clone(), route: route.clone() };
             if moves.dry_run {
-                let mut cluster = Cluster::look(&moves.proxy)?;
+                let mut cluster = Cluster::look(&moves.of.proxy)?;
                 cluster.check_new(&node)?;
                 check_room(&mut cluster, moves, Change::Add, Some(&node))?;
                 return dry_run(&mut cluster, moves, Change::Add);
             }
-            let mut cluster = Cluster::open(&moves.proxy)?;
+            let mut cluster = Cluster::open(&moves.of.proxy)?;
             if !cluster.nodes().iter().any(|known| known.conninfo == node.conninfo) {
                 cluster.check_new(&node)?;
                 check_room(&mut cluster, moves, Change::Add, Some(&node))?;
@@ -60,12 +51,12 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
         }
         ShardCommand::Remove { number, moves } => {
             if moves.dry_run {
-                let mut cluster = Cluster::look(&moves.proxy)?;
+                let mut cluster = Cluster::look(&moves.of.proxy)?;
                 cluster.check_removable(*number)?;
                 check_room(&mut cluster, moves, Change::Remove(*number), None)?;
                 return dry_run(&mut cluster, moves, Change::Remove(*number));
             }
-            let mut cluster = Cluster::open(&moves.proxy)?;
+            let mut cluster = Cluster::open(&moves.of.proxy)?;
             cluster.check_removable(*number)?;
             check_room(&mut cluster, moves, Change::Remove(*number), None)?;
             cluster.remove(*number)?;
@@ -73,19 +64,19 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
         }
         ShardCommand::Rebalance { moves } => {
             if moves.dry_run {
-                return dry_run(&mut Cluster::look(&moves.proxy)?, moves, Change::None);
+                return dry_run(&mut Cluster::look(&moves.of.proxy)?, moves, Change::None);
             }
-            let mut cluster = Cluster::open(&moves.proxy)?;
+            let mut cluster = Cluster::open(&moves.of.proxy)?;
             check_room(&mut cluster, moves, Change::None, None)?;
             run(&mut cluster, moves)
         }
-        ShardCommand::Confirm { proxy } => confirm(&mut Cluster::open(proxy)?),
-        ShardCommand::Rollback { proxy, grace, fence_max } => {
+        ShardCommand::Confirm { of } => confirm(of),
+        ShardCommand::Rollback { of, grace, fence_max } => {
             let [grace, fence_max] = [grace, fence_max].map(|s| Duration::from_secs(*s));
-            rollback(&mut Cluster::open(proxy)?, Options { grace, fence_max, ..Options::default() })
+            rollback(of, &Options { grace, fence_max, ..Options::default() })
         }
-        ShardCommand::Abandon { proxy } => abandon(&mut Cluster::open(proxy)?),
-        ShardCommand::Status { proxy, json } => status::status(proxy, *json),
+        ShardCommand::Abandon { of } => abandon(of),
+        ShardCommand::Status { of } => status::status(of),
     }
 }
 
@@ -96,7 +87,7 @@ fn read(file: &Path, what: &str, hint: &str) -> Result<String, Complaint> {
 }
 
 fn create(
-    proxy: &str,
+    of: &ClusterArguments,
     nodes: &[String],
     routes: &[String],
     template: &str,
@@ -111,14 +102,15 @@ fn create(
         .iter()
         .map(|node| NodeConfig { conninfo: node.clone(), route: routes.next().cloned() })
         .collect();
-    let cluster = Cluster::create(proxy, &nodes, buckets, template)?;
-    let names = cluster.functions().iter().map(|function| function.name.as_str());
-    terminal::result(format_args!(
-        "{} buckets on {} nodes; the proxy offers {}",
-        cluster.owners().len(),
-        cluster.nodes().len(),
-        names.collect::<Vec<_>>().join(", ")
-    ));
+    let cluster = Cluster::create(&of.proxy, &nodes, buckets, template)?;
+    let names: Vec<&str> = cluster.functions().iter().map(|one| one.name.as_str()).collect();
+    let (buckets, nodes) = (cluster.owners().len(), cluster.nodes().len());
+    if of.json {
+        terminal::json(&json!({ "buckets": buckets, "nodes": nodes, "functions": names }));
+        return Ok(Exit::Done);
+    }
+    let names = names.join(", ");
+    terminal::result(format_args!("{buckets} buckets on {nodes} nodes; the proxy offers {names}"));
     terminal::narrate(styled(
         FAINT,
         "  made: schema pgrig_shard on all of them, one schema for each bucket and the functions \
@@ -128,62 +120,92 @@ fn create(
     Ok(Exit::Done)
 }
 
-/// Closes the way back of the moves that are held.
-fn confirm(cluster: &mut Cluster) -> Result<Exit, Complaint> {
+/// Gives every node the small tables that it holds whole.
+fn reference(of: &ClusterArguments, sql: &Path) -> Result<Exit, Complaint> {
+    let hint = "it is the SQL of the tables, with {reference} for their schema";
+    let sql = read(sql, "SQL of the reference tables", hint)?;
+    let control = signals::control();
+    let is_stopped = || control.urgency() != Urgency::None;
+    let names = Cluster::open(&of.proxy)?.refer(&sql, &is_stopped)?;
+    if of.json {
+        terminal::json(&json!({ "functions": names }));
+        return Ok(Exit::Done);
+    }
+    terminal::result(format_args!(
+        "every node has the tables; the proxy offers {}",
+        if names.is_empty() { "no function of them".to_owned() } else { names.join(", ") }
+    ));
+    Ok(Exit::Done)
+}
+
+/// Has moves done, told and added up.
+fn moved(
+    cluster: &mut Cluster,
+    options: &Options,
+    act: impl FnOnce(&mut Moves<'_>) -> Result<(), Error>,
+) -> Result<Moved, Complaint> {
     let control = signals::control();
     let is_stopped = || control.urgency() != Urgency::None;
     let mut moved = Moved::default();
     let mut tell = |event: &Event<'_>| moved.hear(event);
-    Moves::new(cluster, Options::default(), &mut tell, &is_stopped).confirm()?;
-    match moved.confirmed {
+    act(&mut Moves::new(cluster, options.clone(), &mut tell, &is_stopped))?;
+    Ok(moved)
+}
+
+/// Prints the totals for programs, or has them told to people.
+fn conclude(as_json: bool, moved: &Moved, version: i64, tell: impl FnOnce()) {
+    match as_json {
+        true => terminal::json(&moved.json(version)),
+        false => tell(),
+    }
+}
+
+/// Closes the way back of the moves that are held.
+fn confirm(of: &ClusterArguments) -> Result<Exit, Complaint> {
+    let mut cluster = Cluster::open(&of.proxy)?;
+    let moved = moved(&mut cluster, &Options::default(), |moves| moves.confirm())?;
+    conclude(of.json, &moved, cluster.version(), || match moved.confirmed {
         0 => terminal::result("no move was held"),
         count => terminal::result(format_args!("{} confirmed", batches(count))),
-    }
+    });
     Ok(Exit::Done)
 }
 
 /// Returns the buckets of the moves that are held.
-fn rollback(cluster: &mut Cluster, options: Options) -> Result<Exit, Complaint> {
-    let control = signals::control();
-    let is_stopped = || control.urgency() != Urgency::None;
-    let mut moved = Moved::default();
-    let mut tell = |event: &Event<'_>| moved.hear(event);
-    Moves::new(cluster, options, &mut tell, &is_stopped).rollback()?;
-    match (moved.batches, moved.abandoned) {
-        (0, 0) => terminal::result("no move was held"),
-        (returned, abandoned) => terminal::result(format_args!(
-            "{} returned, {abandoned} abandoned; longest fence {:.0} ms; mapping version {}",
-            batches(returned),
-            moved.fence_ms_max,
-            cluster.version()
-        )),
-    }
-    if moved.kept > 0 {
-        terminal::result(format_args!("{} cannot return: confirmed before", batches(moved.kept)));
-        return Ok(Exit::Incomplete);
-    }
-    Ok(Exit::Done)
+fn rollback(of: &ClusterArguments, options: &Options) -> Result<Exit, Complaint> {
+    let mut cluster = Cluster::open(&of.proxy)?;
+    let moved = moved(&mut cluster, options, |moves| moves.rollback())?;
+    let version = cluster.version();
+    conclude(of.json, &moved, version, || {
+        match (moved.batches, moved.abandoned) {
+            (0, 0) => terminal::result("no move was held"),
+            (returned, abandoned) => terminal::result(format_args!(
+                "{} returned, {abandoned} abandoned; longest fence {:.0} ms; mapping version {version}",
+                batches(returned),
+                moved.longest_fence_ms,
+            )),
+        }
+        if moved.kept > 0 {
+            let kept = batches(moved.kept);
+            terminal::result(format_args!("{kept} cannot return: confirmed before"));
+        }
+    });
+    Ok(if moved.kept > 0 { Exit::Incomplete } else { Exit::Done })
 }
 
 /// Leaves the buckets of interrupted moves where they are.
-fn abandon(cluster: &mut Cluster) -> Result<Exit, Complaint> {
-    let control = signals::control();
-    let is_stopped = || control.urgency() != Urgency::None;
-    let mut moved = Moved::default();
-    let mut tell = |event: &Event<'_>| moved.hear(event);
-    Moves::new(cluster, Options::default(), &mut tell, &is_stopped).abandon()?;
-    match (moved.abandoned, moved.kept) {
+fn abandon(of: &ClusterArguments) -> Result<Exit, Complaint> {
+    let mut cluster = Cluster::open(&of.proxy)?;
+    let moved = moved(&mut cluster, &Options::default(), |moves| moves.abandon())?;
+    conclude(of.json, &moved, cluster.version(), || match (moved.abandoned, moved.kept) {
         (0, 0) => terminal::result("no move was under way"),
         (abandoned, 0) => terminal::result(format_args!("{} abandoned", batches(abandoned))),
-        (abandoned, kept) => {
-            terminal::result(format_args!(
-                "{} abandoned; {kept} can only be completed: `pgrig shard rebalance`",
-                batches(abandoned)
-            ));
-            return Ok(Exit::Incomplete);
-        }
-    }
-    Ok(Exit::Done)
+        (abandoned, kept) => terminal::result(format_args!(
+            "{} abandoned; {kept} can only be completed: `pgrig shard rebalance`",
+            batches(abandoned)
+        )),
+    });
+    Ok(if moved.kept > 0 { Exit::Incomplete } else { Exit::Done })
 }
 
 fn dry_run(
@@ -193,7 +215,7 @@ fn dry_run(
 ) -> Result<Exit, Complaint> {
     let (begun, new) = cluster.planned(&options(moves), change)?;
     let total = cluster.owners().len();
-    if moves.json {
+    if moves.of.json {
         let rows = |batches: &[Batch]| {
             let row =
                 |one: &Batch| json!({ "from": one.from, "to": one.to, "buckets": one.buckets });
@@ -264,110 +286,35 @@ fn list(batches: &[Batch]) {
 }
 
 fn run(cluster: &mut Cluster, moves: &MoveArguments) -> Result<Exit, Complaint> {
-    let control = signals::control();
-    let is_stopped = || control.urgency() != Urgency::None;
-    let (begun, new) = cluster.planned(&options(moves), Change::None)?;
+    let options = options(moves);
+    let (begun, new) = cluster.planned(&options, Change::None)?;
     if !begun.is_empty() || !new.is_empty() {
         terminal::narrate(styled(FAINT, NOT_CARRIED));
     }
-    let mut moved = Moved::default();
-    let mut tell = |event: &Event<'_>| moved.hear(event);
-    Moves::new(cluster, options(moves), &mut tell, &is_stopped).run()?;
+    let moved = moved(cluster, &options, |moves| moves.run())?;
     let version = cluster.version();
-    match moved.batches {
-        0 => terminal::result(format_args!("nothing had to move; mapping version {version}")),
-        batches => terminal::result(format_args!(
-            "{} buckets, {} rows, {} moved in {batches} batches; longest fence {:.0} ms; \
-             mapping version {version}",
-            moved.buckets,
-            moved.rows,
-            size(moved.bytes),
-            moved.fence_ms_max,
-        )),
-    }
-    if moved.held > 0 {
-        terminal::result(format_args!(
-            "{} held: `pgrig shard confirm` makes the move final, `pgrig shard rollback` undoes it",
-            batches(moved.held)
-        ));
-    }
-    Ok(Exit::Done)
-}
-
-/// Totals of the moves so far.
-#[derive(Default)]
-struct Moved {
-    batches: usize,
-    buckets: usize,
-    rows: i64,
-    bytes: i64,
-    fence_ms_max: f64,
-    abandoned: usize,
-    kept: usize,
-    held: usize,
-    confirmed: usize,
-    /// Of the batch that moves now.
-    batch: String,
-    batch_buckets: usize,
-    is_waiting: bool,
-}
-
-impl Moved {
-    fn hear(&mut self, event: &Event<'_>) {
-        match event {
-            Event::Batch { number, batch } => {
-                self.batch_buckets = batch.buckets.len();
-                self.batch = format!(
-                    "batch {number}: {} buckets, node {} → node {}",
-                    batch.buckets.len(),
-                    batch.from,
-                    batch.to
-                );
-                terminal::narrate(format_args!("  ▸ {}", self.batch));
+    conclude(moves.of.json, &moved, version, || {
+        match moved.batches {
+            0 => {
+                terminal::result(format_args!("nothing had to move; mapping version {version}"));
             }
-            Event::Did { .. } => self.is_waiting = false,
-            Event::Held { .. } => self.held += 1,
-            Event::Confirmed { .. } => self.confirmed += 1,
-            Event::Lasting { what, .. } => terminal::narrate(format_args!("  … {what}")),
-            Event::Anew { number, why } => {
-                terminal::narrate(format_args!("  … batch {number} begins anew: {why}"));
-            }
-            Event::Abandoned { number, batch } => {
-                self.abandoned += 1;
-                terminal::narrate(format_args!(
-                    "  batch {number} is abandoned: {} buckets stay on node {}",
-                    batch.buckets.len(),
-                    batch.from
-                ));
-            }
-            Event::Kept { number } => {
-                self.kept += 1;
-                terminal::narrate(format_args!(
-                    "  batch {number} has gone too far: its target may serve it already"
-                ));
-            }
-            Event::Switched { rows, bytes, fence_ms, .. } => {
-                self.batches += 1;
-                self.buckets += self.batch_buckets;
-                (self.rows, self.bytes) = (self.rows + rows, self.bytes + bytes);
-                self.fence_ms_max = self.fence_ms_max.max(*fence_ms);
-                let tick = styled(GOOD, "✓");
-                terminal::narrate(format_args!(
-                    "  {tick} {}: {rows} rows, {}, fenced for {fence_ms:.0} ms",
-                    self.batch,
-                    size(*bytes)
-                ));
-            }
-            Event::Waiting { why } if !self.is_waiting => {
-                self.is_waiting = true;
-                terminal::narrate(format_args!("  … {why}; trying again"));
-            }
-            Event::Waiting { .. } => {}
-            Event::Left { number } => {
-                terminal::narrate(format_args!("  node {number} has left the cluster"));
-            }
+            batches => terminal::result(format_args!(
+                "{} buckets, {} rows, {} moved in {batches} batches; longest fence {:.0} ms; \
+                 mapping version {version}",
+                moved.buckets,
+                moved.rows,
+                size(moved.bytes),
+                moved.longest_fence_ms,
+            )),
         }
-    }
+        if moved.held > 0 {
+            terminal::result(format_args!(
+                "{} held: `pgrig shard confirm` makes the move final, `pgrig shard rollback` undoes it",
+                batches(moved.held)
+            ));
+        }
+    });
+    Ok(Exit::Done)
 }
 
 fn options(moves: &MoveArguments) -> Options {

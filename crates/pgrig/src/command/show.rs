@@ -9,6 +9,7 @@ use verdict::{ClaimVerdict, Figures, Judgement, Noise, Source};
 
 use crate::arguments::ShowArguments;
 use crate::complaint::Complaint;
+use crate::exchange::put;
 use crate::exit::Exit;
 use crate::records::Opened;
 use crate::{compared, records, summary, terminal};
@@ -18,7 +19,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let directory = &arguments.directory;
     arguments.exchange.check()?;
     if !record::is_record(directory) {
-        return list(directory);
+        return list(directory, arguments.json);
     }
     let opened = records::open(directory)?;
     let judgement = opened.judge();
@@ -57,7 +58,7 @@ pub(crate) fn print(opened: &Opened, judgement: &Judgement) {
 }
 
 /// The records in a folder; of a file, what to name instead.
-fn list(directory: &Path) -> Result<Exit, Complaint> {
+fn list(directory: &Path, as_json: bool) -> Result<Exit, Complaint> {
     if directory.is_file() {
         let parent = directory.parent().unwrap_or(Path::new("."));
         let what = format!("{} is a file, not a record's folder", directory.display());
@@ -74,26 +75,57 @@ fn list(directory: &Path) -> Result<Exit, Complaint> {
         // Says what is wrong with it.
         records::open(directory)?;
     }
+    let mut rows = Vec::new();
     for path in &paths {
-        if record::Header::read(path)?.comparison.is_some() {
-            let answer = records::open(path)?.judge().answer;
-            terminal::result(format_args!("{}  {answer}", path.display()));
-            continue;
-        }
         let reader = record::Reader::open(path)?;
         let header = reader.header();
-        terminal::result(format_args!(
-            "{}  {}, profile {}, {} of {} trials, {}",
-            path.display(),
-            header.study,
-            header.profile,
-            reader.trials().len(),
-            header.plan.len(),
-            header.started_at
-        ));
+        let answer = match header.comparison {
+            Some(_) => Some(records::open(path)?.judge().answer),
+            None => None,
+        };
+        let (ran, planned) = (reader.trials().len(), header.plan.len());
+        if as_json {
+            rows.push(json!({
+                "record": path.display().to_string(),
+                "study": header.study,
+                "profile": header.profile,
+                "state": state(&header.state),
+                "started_at": header.started_at,
+                "trials": ran,
+                "planned": planned,
+                "answer": answer,
+            }));
+            continue;
+        }
+        let what = answer.unwrap_or_else(|| {
+            let (study, profile, started_at) = (&header.study, &header.profile, &header.started_at);
+            format!("{study}, profile {profile}, {ran} of {planned} trials, {started_at}")
+        });
+        terminal::result(format_args!("{}  {what}", path.display()));
     }
-    terminal::narrate("show one of them: pgrig show DIR");
+    match as_json {
+        true => terminal::json(&json!(rows)),
+        false => terminal::narrate("show one of them: pgrig show DIR"),
+    }
     Ok(Exit::Done)
+}
+
+/// Writes [`json`] into a file that the user has named.
+pub(crate) fn write_json(
+    path: &Path,
+    opened: &Opened,
+    judgement: &Judgement,
+) -> Result<(), Complaint> {
+    put(path, &terms::escaped(&format!("{:#}\n", json(opened, judgement))))
+}
+
+fn state(state: &RunState) -> &'static str {
+    match state {
+        RunState::Running => "running",
+        RunState::Done => "done",
+        RunState::Interrupted => "interrupted",
+        RunState::Broken(_) => "broken",
+    }
 }
 
 /// The same for programs.
@@ -119,12 +151,6 @@ pub(crate) fn json(opened: &Opened, judgement: &Judgement) -> Value {
             "why": trial.why,
         })
     });
-    let state = match &header.state {
-        RunState::Running => "running",
-        RunState::Done => "done",
-        RunState::Interrupted => "interrupted",
-        RunState::Broken(_) => "broken",
-    };
     let plan = header.plan.iter().map(|planned| {
         let own = opened.reader.trials().iter().filter(|trial| trial.number == planned.number);
         json!({
@@ -139,7 +165,7 @@ pub(crate) fn json(opened: &Opened, judgement: &Judgement) -> Value {
     json!({
         "study": header.study,
         "profile": header.profile,
-        "state": state,
+        "state": state(&header.state),
         "rounds": opened.study.points.iter().map(|point| point.rounds).max(),
         "plan": plan.collect::<Vec<_>>(),
         "answer": judgement.answer,
@@ -158,7 +184,7 @@ fn noise(noise: &Noise) -> Value {
         "one_percent": noise.one_percent,
         "means_percent": noise.means_percent,
         "rounds": noise.rounds,
-        "measured_twice": matches!(noise.source, Source::Twin { .. }),
+        "is_measured_twice": matches!(noise.source, Source::Twin { .. }),
     })
 }
 

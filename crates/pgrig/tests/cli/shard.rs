@@ -69,6 +69,12 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
     assert!(said.out.contains(" moved in 2 batches; longest fence "), "{}", said.out);
     let said = shard(&["rebalance"]).ended(0);
     assert_eq!(said.out, "nothing had to move; mapping version 3\n");
+    let totals = |arguments: &[&str], code: i32| -> Value {
+        let said = shard(&[arguments, &["--json"]].concat()).ended(code);
+        serde_json::from_str(&said.out).unwrap()
+    };
+    let nothing = totals(&["rebalance"], 0);
+    assert_eq!((&nothing["version"], &nothing["buckets"]), (&json!(3), &json!(0)), "{nothing}");
 
     let said = shard(&["abandon"]).ended(0);
     assert_eq!(said.out, "no move was under way\n");
@@ -77,8 +83,10 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
     nodes[0].connect().unwrap().batch_execute(begun).unwrap();
     let said = shard(&["status"]).ended(0);
     assert!(said.err.contains("`pgrig shard abandon` gives it up"), "{}", said.err);
+    let given_up = totals(&["abandon"], 2);
+    assert_eq!((&given_up["abandoned"], &given_up["kept"]), (&json!(1), &json!(1)), "{given_up}");
     let said = shard(&["abandon"]).ended(2);
-    let expected = "1 batch abandoned; 1 can only be completed: `pgrig shard rebalance`\n";
+    let expected = "0 batches abandoned; 1 can only be completed: `pgrig shard rebalance`\n";
     assert_eq!(said.out, expected);
     nodes[0].connect().unwrap().batch_execute("DELETE FROM pgrig_shard.batch").unwrap();
 
@@ -91,6 +99,7 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
     let said = shard(&["rollback", "--grace", "0"]).ended(0);
     assert!(said.out.contains(" returned, 0 abandoned; longest fence "), "{}", said.out);
     assert_eq!(shard(&["confirm"]).ended(0).out, "no move was held\n");
+    assert_eq!(totals(&["confirm"], 0)["confirmed"], json!(0));
 
     desk.write(
         "reference.sql",
@@ -100,12 +109,15 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
     );
     let said = shard(&["reference", "reference.sql"]).ended(0);
     assert_eq!(said.out, "every node has the tables; the proxy offers units\n");
+    assert_eq!(totals(&["reference", "reference.sql"], 0)["functions"], json!(["units"]));
     assert_eq!(nodes[0].value("SELECT units()").unwrap().as_deref(), Some("0"));
     check_json(&shard(&["status", "--json"]).ended(0), |status| {
         assert!(status["nodes"][0]["reference_lag_bytes"].is_u64(), "{status}");
     });
 
-    shard(&["remove", "0", "--grace", "0"]).ended(0);
+    let moved = totals(&["remove", "0", "--grace", "0"], 0);
+    assert!(moved["rows"].as_u64() > Some(0), "{moved}");
+    assert!(moved["longest_fence_ms"].as_f64() > Some(0.0), "{moved}");
     let said = shard(&["status"]).ended(0);
     assert!(said.out.contains(" 16 buckets on 2 nodes\n"), "{}", said.out);
     let all = "SELECT count(find(key)) FROM generate_series(1, 100) key";

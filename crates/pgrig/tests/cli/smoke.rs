@@ -61,7 +61,8 @@ fn a_new_study_runs_as_it_is() {
     let desk = Desk::new();
     desk.pgrig(&["new", "orders"]).ended(0);
     let run = ["run", "orders", "--profile", "smoke", "--out", "record", "--gate"];
-    let said = desk.pgrig(&[&run[..], &["--metrics", "run.prom"]].concat()).ended(0);
+    let files = ["--metrics", "run.prom", "--json", "run.json"];
+    let said = desk.pgrig(&[&run[..], &files].concat()).ended(0);
     assert!(said.out.contains("in all 4 trials"), "{}", said.out);
     let figures = fs::read_to_string(desk.path("run.prom")).unwrap();
     assert!(figures.contains("\npgrig_run_trials_total{ending=\"done\"} 4\n"), "{figures}");
@@ -69,6 +70,12 @@ fn a_new_study_runs_as_it_is() {
     assert!(record.contains("data directories, without the WAL"), "{record}");
     reads(&desk, "record", &said);
     tells(&desk, "record");
+    let shown = desk.pgrig(&["show", "record", "--json"]).ended(0).out;
+    assert_eq!(fs::read_to_string(desk.path("run.json")).unwrap(), shown);
+    let listed = desk.pgrig(&["show", ".", "--json"]).ended(0).out;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let (row, record) = (&listed[0], "./record".into());
+    assert_eq!((&row["record"], &row["trials"], &row["planned"]), (&record, &4.into(), &4.into()));
 }
 
 /// What other programs are told of a study.

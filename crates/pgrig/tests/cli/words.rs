@@ -2,6 +2,8 @@
 
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::Desk;
 
 #[test]
@@ -133,6 +135,54 @@ fn what_a_study_can_ask_for_is_listed_and_looked_for() {
     check(&["words", "SIGSTOP"], 0, "pause  (action)");
     check(&["words", "amcheck", "--json"], 0, "\"kind\": \"check\"");
     check(&["words", "promte"], 1, "did you mean \"promote\"?");
+}
+
+/// Names of keys are lower case with underscores, and those of truths say so.
+fn check_names(what: &str, value: &Value) {
+    let is_lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                assert!(name.chars().all(is_lower), "{what}: {name}");
+                let is_truth = value.is_boolean();
+                assert_eq!(name.starts_with("is_"), is_truth, "{what}: {name} is {value}");
+                check_names(what, value);
+            }
+        }
+        Value::Array(all) => all.iter().for_each(|value| check_names(what, value)),
+        _ => {}
+    }
+}
+
+/// The same of the keys that a schema describes.
+fn check_schema(what: &str, schema: &Value) {
+    let Value::Object(members) = schema else {
+        return schema.as_array().into_iter().flatten().for_each(|one| check_schema(what, one));
+    };
+    for (name, described) in
+        members.get("properties").and_then(Value::as_object).into_iter().flatten()
+    {
+        let is_truth = described["type"] == "boolean";
+        assert_eq!(name.starts_with("is_"), is_truth, "{what}: {name} is {described}");
+    }
+    members.values().for_each(|one| check_schema(what, one));
+}
+
+#[test]
+fn json_has_one_naming() {
+    let desk = Desk::new();
+    for command in ["studies", "metrics", "words", "check", "check pgbench"] {
+        let words: Vec<&str> = command.split(' ').chain(["--json"]).collect();
+        let said = desk.pgrig(&words).ended(0);
+        check_names(command, &serde_json::from_str(&said.out).unwrap());
+    }
+    for (name, schema) in [
+        ("guard-status", include_str!("../../../../docs/guard-status.schema.json")),
+        ("shard-status", include_str!("../../../../docs/shard-status.schema.json")),
+        ("show", include_str!("../../../../docs/show.schema.json")),
+    ] {
+        check_schema(name, &serde_json::from_str(schema).unwrap());
+    }
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn print_server(seen: &Seen) {
         Some(who) => line("guard", &styled(GOOD, format_args!("runs: {who}"))),
         None => line("guard", &styled(UNSURE, "none runs")),
     }
-    if seen.in_recovery {
+    if seen.is_in_recovery {
         line("role", "standby: there is nothing to guard until it is promoted");
         return;
     }
@@ -78,7 +78,7 @@ fn print_server(seen: &Seen) {
             Some(bytes) => format!("{} behind", terms::size(bytes)),
             None => "does not say what it has".to_owned(),
         };
-        let state = if one.streams { "streams" } else { "does not stream" };
+        let state = if one.is_streaming { "streams" } else { "does not stream" };
         let note = if one.is_asked_for { "" } else { ", no commit waits for it" };
         format!("{}, {state}, {behind}{note}", one.application_name)
     });

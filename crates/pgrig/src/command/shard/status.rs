@@ -4,15 +4,16 @@ use serde_json::{Value, json};
 use shard::{BatchStatus, NodeStatus, Status};
 
 use super::size;
+use crate::arguments::ClusterArguments;
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::terminal::{self, BAD, FAINT, STRONG, styled};
 
 /// Shows a cluster; the exit code says if all of its nodes answer.
-pub(super) fn status(proxy: &str, as_json: bool) -> Result<Exit, Complaint> {
-    let status = Status::of(proxy)?;
-    match as_json {
-        true => terminal::json(&of(&status)),
+pub(super) fn status(of: &ClusterArguments) -> Result<Exit, Complaint> {
+    let status = Status::of(&of.proxy)?;
+    match of.json {
+        true => terminal::json(&json(&status)),
         false => print(&status),
     }
     match status.nodes.iter().all(|node| node.says.is_ok()) {
@@ -21,7 +22,8 @@ pub(super) fn status(proxy: &str, as_json: bool) -> Result<Exit, Complaint> {
     }
 }
 
-fn of(status: &Status) -> Value {
+/// The same for programs.
+fn json(status: &Status) -> Value {
     let nodes = status.nodes.iter().map(|node| {
         let says = node.says.as_ref().ok();
         json!({

@@ -1,0 +1,101 @@
+//! Totals of the moves of a command, told while they go on and printed at the end.
+
+use serde_json::{Value, json};
+use shard::Event;
+
+use super::size;
+use crate::terminal::{self, GOOD, styled};
+
+/// Totals of the moves so far.
+#[derive(Default)]
+pub(super) struct Moved {
+    pub(super) batches: usize,
+    pub(super) buckets: usize,
+    pub(super) rows: i64,
+    pub(super) bytes: i64,
+    pub(super) longest_fence_ms: f64,
+    pub(super) abandoned: usize,
+    pub(super) kept: usize,
+    pub(super) held: usize,
+    pub(super) confirmed: usize,
+    /// Of the batch that moves now.
+    batch: String,
+    batch_buckets: usize,
+    is_waiting: bool,
+}
+
+impl Moved {
+    /// The same for programs, with the version that the mapping has now.
+    pub(super) fn json(&self, version: i64) -> Value {
+        let Self { batches, buckets, rows, bytes, longest_fence_ms, .. } = self;
+        json!({
+            "version": version,
+            "batches": batches,
+            "buckets": buckets,
+            "rows": rows,
+            "bytes": bytes,
+            "longest_fence_ms": longest_fence_ms,
+            "held": self.held,
+            "confirmed": self.confirmed,
+            "abandoned": self.abandoned,
+            "kept": self.kept,
+        })
+    }
+
+    /// Adds an event up, and tells it.
+    pub(super) fn hear(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Batch { number, batch } => {
+                self.batch_buckets = batch.buckets.len();
+                self.batch = format!(
+                    "batch {number}: {} buckets, node {} → node {}",
+                    batch.buckets.len(),
+                    batch.from,
+                    batch.to
+                );
+                terminal::narrate(format_args!("  ▸ {}", self.batch));
+            }
+            Event::Did { .. } => self.is_waiting = false,
+            Event::Held { .. } => self.held += 1,
+            Event::Confirmed { .. } => self.confirmed += 1,
+            Event::Lasting { what, .. } => terminal::narrate(format_args!("  … {what}")),
+            Event::Anew { number, why } => {
+                terminal::narrate(format_args!("  … batch {number} begins anew: {why}"));
+            }
+            Event::Abandoned { number, batch } => {
+                self.abandoned += 1;
+                terminal::narrate(format_args!(
+                    "  batch {number} is abandoned: {} buckets stay on node {}",
+                    batch.buckets.len(),
+                    batch.from
+                ));
+            }
+            Event::Kept { number } => {
+                self.kept += 1;
+                terminal::narrate(format_args!(
+                    "  batch {number} has gone too far: its target may serve it already"
+                ));
+            }
+            Event::Switched { rows, bytes, fence_ms, .. } => {
+                self.batches += 1;
+                self.buckets += self.batch_buckets;
+                (self.rows, self.bytes) = (self.rows + rows, self.bytes + bytes);
+                self.longest_fence_ms = self.longest_fence_ms.max(*fence_ms);
+                let tick = styled(GOOD, "✓");
+                terminal::narrate(format_args!(
+                    "  {tick} {}: {rows} rows, {}, fenced for {fence_ms:.0} ms",
+                    self.batch,
+                    size(*bytes)
+                ));
+            }
+            Event::Waiting { why } if !self.is_waiting => {
+                self.is_waiting = true;
+                terminal::narrate(format_args!("  … {why}; trying again"));
+            }
+            Event::Waiting { .. } => {}
+            Event::Left { number } => {
+                terminal::narrate(format_args!("  node {number} has left the cluster"));
+            }
+        }
+    }
+}
