@@ -84,6 +84,28 @@ impl Prometheus {
         }
     }
 
+    /// Waits until the newest value of a panel's query is this one, of each of its series.
+    ///
+    /// # Panics
+    /// If it is another one after three minutes.
+    #[track_caller]
+    pub fn shows(&self, board: &str, panel: &str, value: &str) {
+        let board: Value = serde_json::from_str(board).expect("JSON");
+        let mut panels = board["panels"].as_array().expect("panels").iter();
+        let panel = panels.find(|one| one["title"] == panel).expect("the panel");
+        let query = panel["targets"][0]["expr"].as_str().expect("a query");
+        let deadline = Instant::now() + LONG;
+        loop {
+            let found = self.get(&format!("query?query={}", encoded(query))).unwrap_or_default();
+            let series = found["result"].as_array().map_or(&[][..], Vec::as_slice);
+            if !series.is_empty() && series.iter().all(|one| one["value"][1] == value) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{query} is not {value}: {found}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// The values of the variable as a regular expression in a query; none before the first scrape.
     fn instances(&self, selector: &str) -> Option<String> {
         let found =

@@ -268,7 +268,7 @@ fn those_who_watch_a_guard_see_what_is_exposed() {
         await_figure(metrics, figure);
     }
     let board = include_str!("../../../../docs/grafana/pgrig-guard.json");
-    match prometheus {
+    match &prometheus {
         // Only a standby that streams is behind by so many bytes.
         Some(prometheus) => prometheus.answers(board, &["pgrig_guard_standby_behind_bytes"]),
         None => testing::skip::because("there is no prometheus"),
@@ -279,6 +279,10 @@ fn those_who_watch_a_guard_see_what_is_exposed() {
     await_figure(metrics, "pgrig_guard_exposed 0");
     let (exit, said) = guard.end();
     assert_eq!(exit, Some(0), "{said}");
+    if let Some(prometheus) = prometheus {
+        // The port is closed.
+        prometheus.shows(board, "Endpoint", "0");
+    }
     systemd.hears("STOPPING=1");
     let log = std::fs::read_to_string(log).unwrap();
     let kinds: Vec<&str> = log.lines().step_by(2).collect();
