@@ -189,23 +189,31 @@ fn table(rows: &[[String; 4]], claims: &[&ClaimVerdict]) {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([title.len()]).max().unwrap_or(0)
     };
-    let (published, here) = (width(1, "published"), width(2, "here"));
-    let verdict = width(3, "verdict");
-    let rest = columns().saturating_sub(published + here + verdict + 11);
+    // With its margin; a comparison has nothing to put there.
+    let published = match claims.iter().any(|claim| claim.published.is_some()) {
+        true => width(1, "published") + 3,
+        false => 0,
+    };
+    let published_cell = |text: &str| match published {
+        0 => String::new(),
+        columns => format!("{text:>columns$}"),
+    };
+    let (here, verdict) = (width(2, "here"), width(3, "verdict"));
+    let rest = columns().saturating_sub(published + here + verdict + 8);
     if rest < CLAIM_COLUMNS_MIN {
         return list(rows, claims);
     }
     let claim = width(0, "claim").min(rest.max(CLAIM_COLUMNS_MIN));
     let head =
-        format!("  {:claim$}   {:>published$}   {:here$}   verdict", "claim", "published", "here");
+        format!("  {:claim$}{}   {:here$}   verdict", "claim", published_cell("published"), "here");
     terminal::result(styled(FAINT, head));
     for (row, judged) in rows.iter().zip(claims) {
         let style = style(judged);
         let lines = wrapped(&row[0], claim);
         let (first, more) = lines.split_first().map_or(("", &[][..]), |(f, m)| (f, m));
         terminal::result(format_args!(
-            "  {first:claim$}   {:>published$}   {:here$}   {}",
-            row[1],
+            "  {first:claim$}{}   {:here$}   {}",
+            published_cell(&row[1]),
             row[2],
             styled(style, &row[3])
         ));
