@@ -31,7 +31,7 @@ use crate::error::ProbeError;
 use agreement::{own_name, trusted};
 use asker::{Asker, Viewed};
 use load_threads::LoadThreads;
-use memory::Backends;
+use memory::{Backends, Seen, Slots};
 use processes::Processes;
 use reader::{Reader, Remembered};
 use view::{Kind, Process, View};
@@ -78,6 +78,8 @@ struct Shared {
     spans: OnceLock<Vec<(u64, u64)>>,
     /// Processes that are no clients of the sampled database.
     others: Mutex<HashSet<i32>>,
+    /// The slots of shared memory that are worth reading; all, until they are known.
+    slots: Mutex<Option<Slots>>,
 }
 
 impl ActivitySampler {
@@ -210,6 +212,13 @@ impl Shared {
         let mut known = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         known.clear();
         known.extend(others.map(|process| process.backend).chain([own]));
+    }
+
+    /// Tells the other thread which slots of shared memory have clients and the checkpointer.
+    fn watch(&self, all: &[Seen], checkpointer: i32) {
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = Slots::of(all, |pid| !others.contains(&pid), checkpointer);
+        *self.slots.lock().unwrap_or_else(PoisonError::into_inner) = Some(slots);
     }
 }
 

@@ -1,11 +1,14 @@
 //! Samples of a server's activity, as small as they can be: thousands of looks a minute, each with all
 //! backends.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
-use crate::background::{Beside, Checkpoint};
+use crate::{
+    Spent,
+    background::{Beside, Checkpoint},
+};
 
 /// The way in which a server was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,8 +59,8 @@ pub struct Look {
     pub at: u64,
     /// CPU time that the hypervisor took, in 255ths of all that was wanted.
     pub(crate) steal: u8,
-    /// Share of the time until the next look in which the load's threads waited for a CPU.
-    pub(crate) load_delay: u8,
+    /// Time that the load's threads have waited for a CPU so far.
+    pub(crate) load_waited_ns: u64,
     autovacuum: bool,
     /// The number of the checkpointer's event.
     checkpointer: Option<u16>,
@@ -76,27 +79,19 @@ pub struct Background<'a> {
     pub autovacuum: bool,
     /// CPU time that the hypervisor took, in 255ths of all that was wanted.
     pub steal: u8,
-    /// Share of the time since the look before in which the threads of the load were ready to run and
-    /// had no CPU, in 255ths: clients whose answers have arrived wait for that long.
-    pub load_delay: u8,
-}
-
-/// The kernel's account of a backend between the look before and this one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OffCpu {
-    /// Share of the time in which it was ready to run and had no CPU, in 255ths.
-    pub run_delay: u8,
-    /// Share of the time in which it was neither on a CPU nor ready, in 255ths.
-    pub blocked: u8,
-    /// True if the kernel's account was read: without it the shares are 0 and mean nothing.
-    pub is_known: bool,
+    /// Time that a thread of the load has been ready to run without a CPU so far: clients whose answers
+    /// have arrived wait for that long.
+    pub load_waited_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     backend: i32,
     event: u16,
-    off_cpu: OffCpu,
+    has_account: bool,
+    /// Microseconds on a CPU and without one so far. They begin again at 0 after an hour of them.
+    cpu_us: u32,
+    run_delay_us: u32,
 }
 
 /// A backend at a look.
@@ -106,15 +101,8 @@ pub struct Lookup<'a> {
     pub backend: i32,
     /// Its wait event as `type:event`; empty if it waited for nothing.
     pub event: &'a str,
-    /// Its time without a wait event.
-    pub off_cpu: OffCpu,
-}
-
-impl Lookup<'_> {
-    /// True if it does not wait for its client's next command.
-    pub(crate) fn is_at_work(&self) -> bool {
-        self.event != "Client:ClientRead"
-    }
+    /// The kernel's account of it; none if it was not read.
+    pub spent: Option<Spent>,
 }
 
 /// A lock that a backend waited for, and its holder.
@@ -162,23 +150,18 @@ impl Activity {
         backends: impl IntoIterator<Item = Lookup<'a>>,
     ) -> bool {
         let first = self.entries.len();
-        for Lookup { backend, event, off_cpu } in backends {
+        for Lookup { backend, event, spent } in backends {
             let event = self.number(event);
-            self.entries.push(Entry { backend, event, off_cpu });
+            self.entries.push(Entry::new(backend, event, spent));
         }
         self.entries[first..].sort_unstable_by_key(|entry| entry.backend);
-        let Background { checkpointer, autovacuum, steal, load_delay } = background;
+        let Background { checkpointer, autovacuum, steal, load_waited_ns } = background;
         let checkpointer = checkpointer.map(|event| self.number(event));
         let count = self.entries.len() - first;
-        // The kernel accounts a wait for a CPU when it ends: one that was under way at a look is in what
-        // the next look reads.
-        if let Some(before) = self.looks.last_mut().filter(|_| !self.is_paused) {
-            before.load_delay = load_delay;
-        }
         self.looks.push(Look {
             at,
             steal,
-            load_delay,
+            load_waited_ns,
             autovacuum,
             checkpointer,
             follows_pause: std::mem::take(&mut self.is_paused),
@@ -216,16 +199,34 @@ impl Activity {
 
     /// All backends of a look.
     pub fn backends(&self, look: &Look) -> impl Iterator<Item = Lookup<'_>> {
-        let entries = self.entries.get(look.first..look.first + look.count).unwrap_or_default();
-        entries.iter().map(|entry| self.lookup(entry))
+        self.places(look).map(|place| self.at_place(place))
     }
 
     /// A backend at a look; none if it was not there.
     #[must_use]
     pub fn backend(&self, look: &Look, backend: i32) -> Option<Lookup<'_>> {
-        let entries = self.entries.get(look.first..look.first + look.count)?;
+        Some(self.at_place(self.place(look, backend)?))
+    }
+
+    /// Backends of all looks together.
+    pub(crate) fn entries(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The places of a look's backends among those of all looks.
+    pub(crate) fn places(&self, look: &Look) -> Range<usize> {
+        look.first..look.first + look.count
+    }
+
+    pub(crate) fn place(&self, look: &Look, backend: i32) -> Option<usize> {
+        let entries = &self.entries[self.places(look)];
         let index = entries.binary_search_by_key(&backend, |entry| entry.backend).ok()?;
-        Some(self.lookup(&entries[index]))
+        Some(look.first + index)
+    }
+
+    pub(crate) fn at_place(&self, place: usize) -> Lookup<'_> {
+        let entry = &self.entries[place];
+        Lookup { backend: entry.backend, event: self.event(entry.event), spent: entry.spent() }
     }
 
     /// Notes who held what `waiter` waited for: the process `backend`.
@@ -261,11 +262,6 @@ impl Activity {
         self.numbers.clear();
     }
 
-    fn lookup(&self, entry: &Entry) -> Lookup<'_> {
-        let event = self.event(entry.event);
-        Lookup { backend: entry.backend, event, off_cpu: entry.off_cpu }
-    }
-
     fn event(&self, number: u16) -> &str {
         self.events.get(usize::from(number)).map_or("", String::as_str)
     }
@@ -296,6 +292,20 @@ impl Activity {
             looks.push(Look { first, follows_pause, ..look });
         }
         (self.entries, self.looks) = (entries, looks);
+    }
+}
+
+impl Entry {
+    fn new(backend: i32, event: u16, spent: Option<Spent>) -> Entry {
+        let us = |of: fn(Spent) -> u64| spent.map_or(0, |spent| (of(spent) / 1_000) as u32);
+        let (cpu_us, run_delay_us) = (us(|spent| spent.cpu_ns), us(|spent| spent.run_delay_ns));
+        Entry { backend, event, has_account: spent.is_some(), cpu_us, run_delay_us }
+    }
+
+    fn spent(&self) -> Option<Spent> {
+        let ns = |us: u32| u64::from(us) * 1_000;
+        let spent = Spent { cpu_ns: ns(self.cpu_us), run_delay_ns: ns(self.run_delay_us) };
+        self.has_account.then_some(spent)
     }
 }
 
@@ -390,7 +400,7 @@ mod tests {
             let backends = (0..100).map(|backend| Lookup {
                 backend,
                 event: if at % 2 == 0 { "IO:WALSync" } else { "" },
-                off_cpu: OffCpu::default(),
+                spent: None,
             });
             was_full += u32::from(!activity.add(at, Background::default(), backends));
         }

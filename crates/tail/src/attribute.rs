@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Activity, Cause, Look, Lookup, Slow, Slowest, Tail, TailShare,
+    Activity, Cause, Look, Slow, Slowest, Tail, TailShare,
+    accounts::{OffCpu, Seen, Settled},
     background::{Checkpoint, Due, Seconds, due},
     overlap,
     report::{WaitShare, rank},
@@ -50,7 +51,8 @@ pub fn attribute(load: &Load<'_>, activity: &Activity) -> Option<Tail> {
     let slow = slower(above_ns);
     let (from, to) = (slow.iter().map(|s| s.began).min()?, slow.iter().map(|s| s.ended).max()?);
     let weights = overlap::weights(activity);
-    let mut sums = Sums::new(activity, &weights);
+    let settled = Settled::new(activity);
+    let mut sums = Sums::new(&settled, &weights);
     if is_pooled(&slow, activity) {
         sums.pooled = Some(at_work(activity));
     }
@@ -101,13 +103,19 @@ fn is_pooled(slow: &[Slow], activity: &Activity) -> bool {
 /// Backends that ever worked for a client: a pooler's sessions, but not those of onlookers.
 fn at_work(activity: &Activity) -> BTreeSet<i32> {
     let all = activity.looks().iter().flat_map(|look| activity.backends(look));
-    all.filter(Lookup::is_at_work).map(|seen| seen.backend).collect()
+    all.filter(|seen| is_at_work(seen.event)).map(|seen| seen.backend).collect()
+}
+
+/// True if a backend does not wait for its client's next command.
+fn is_at_work(event: &str) -> bool {
+    event != "Client:ClientRead"
 }
 
 /// A cause, its detail, and true if it can be longer for work in the background.
 type Kind = (Cause, String, bool);
 
 struct Sums<'a> {
+    settled: &'a Settled<'a>,
     activity: &'a Activity,
     weights: &'a [f64],
     /// Behind a pooler, the server sessions that it uses.
@@ -120,9 +128,10 @@ struct Sums<'a> {
 }
 
 impl<'a> Sums<'a> {
-    fn new(activity: &'a Activity, weights: &'a [f64]) -> Sums<'a> {
+    fn new(settled: &'a Settled<'a>, weights: &'a [f64]) -> Sums<'a> {
         Sums {
-            activity,
+            settled,
+            activity: settled.activity,
             weights,
             pooled: None,
             samples: 0,
@@ -142,18 +151,18 @@ impl<'a> Sums<'a> {
             self.samples += 1;
             self.checkpoint += weight * f64::from(u8::from(beside.checkpoint != Checkpoint::None));
             self.autovacuum += weight * f64::from(u8::from(beside.autovacuum));
+            let client_waits = self.settled.load_delay(index);
             if self.pooled.is_some() {
-                self.add_any(look, weight, under_way(look.at));
+                self.add_any(look, weight, client_waits, under_way(look.at));
                 continue;
             }
-            match activity.backend(look, slow.backend) {
+            match self.settled.backend(look, slow.backend) {
                 Some(mut seen) => {
-                    // What was blocked since the look before belongs to the transaction only if that
-                    // look did.
-                    if index == span.start {
-                        seen.off_cpu.blocked = 0;
+                    // What is between the last look and the one after it may be another transaction.
+                    if index + 1 == span.end {
+                        seen.off_cpu = seen.off_cpu.map(OffCpu::without_blocked);
                     }
-                    self.add(look, &seen, weight);
+                    self.add(look, &seen, client_waits, weight);
                 }
                 None => self.cause(look, Cause::Unexplained, "", weight),
             }
@@ -161,14 +170,14 @@ impl<'a> Sums<'a> {
     }
 
     /// Adds a look at a backend.
-    fn add(&mut self, look: &Look, seen: &Lookup<'_>, weight: f64) {
+    fn add(&mut self, look: &Look, seen: &Seen<'_>, client_waits: f64, weight: f64) {
         *self.waits.entry(seen.event.to_owned()).or_default() += weight;
         if seen.event.is_empty() {
             self.add_without_event(look, seen, weight);
             return;
         }
         // A backend that is woken has its wait event until it gets a CPU.
-        let run_delay = weight * f64::from(seen.off_cpu.run_delay) / 255.0;
+        let run_delay = weight * seen.off_cpu.map_or(0.0, |state| f64::from(state.run_delay));
         self.cause(look, Cause::RunDelay, "", run_delay);
         let weight = weight - run_delay;
         match Cause::of_event(seen.event) {
@@ -185,7 +194,7 @@ impl<'a> Sums<'a> {
                 }
             }
             Cause::Wait => self.cause(look, Cause::Wait, seen.event, weight),
-            Cause::Client => self.add_client(look, weight),
+            Cause::Client => self.add_client(look, client_waits, weight),
             cause => self.cause(look, cause, "", weight),
         }
     }
@@ -200,18 +209,13 @@ impl<'a> Sums<'a> {
     }
 
     /// Adds a look at a backend that waits for nothing that PostgreSQL knows. Time that the hypervisor
-    /// takes from a running process is in neither of the kernel's accounts.
-    fn add_without_event(&mut self, look: &Look, seen: &Lookup<'_>, weight: f64) {
-        let share = |of_255: u8| f64::from(of_255) / 255.0;
-        let steal = share(look.steal);
-        let (run_delay, stolen, blocked) = match seen.off_cpu.is_known {
-            true => {
-                let blocked = share(seen.off_cpu.blocked);
-                let stolen = blocked.min(steal);
-                (share(seen.off_cpu.run_delay), stolen, blocked - stolen)
-            }
-            false => (0.0, steal, 0.0),
-        };
+    /// takes from a running process is in neither of the kernel's accounts: all that is known of it is its
+    /// share of the machine's time.
+    fn add_without_event(&mut self, look: &Look, seen: &Seen<'_>, weight: f64) {
+        let OffCpu { run_delay, blocked } = seen.off_cpu.unwrap_or_default();
+        let (run_delay, blocked) = (f64::from(run_delay), f64::from(blocked));
+        let stolen = (f64::from(look.steal) / 255.0).min(1.0 - run_delay);
+        let blocked = (blocked - stolen).max(0.0);
         self.cause(look, Cause::RunDelay, "", weight * run_delay);
         self.cause(look, Cause::Steal, "", weight * stolen);
         self.cause(look, Cause::Unexplained, "", weight * blocked);
@@ -220,21 +224,20 @@ impl<'a> Sums<'a> {
 
     /// Adds a look at which the server waited for its client. A client of the load that waits for a CPU
     /// itself is late for no other reason.
-    fn add_client(&mut self, look: &Look, weight: f64) {
-        let run_delay = weight * f64::from(look.load_delay) / 255.0;
-        self.cause(look, Cause::RunDelay, "", run_delay);
-        self.cause(look, Cause::Client, "", weight - run_delay);
+    fn add_client(&mut self, look: &Look, client_waits: f64, weight: f64) {
+        self.cause(look, Cause::RunDelay, "", weight * client_waits);
+        self.cause(look, Cause::Client, "", weight * (1.0 - client_waits));
     }
 
     /// Adds a look at which any of the pooler's sessions may have worked for a client. Clients beyond
     /// these sessions are in the queue. A session with nothing to do waits for its client, or for the
     /// pooler.
-    fn add_any(&mut self, look: &Look, weight: f64, under_way: f64) {
-        let activity = self.activity;
+    fn add_any(&mut self, look: &Look, weight: f64, client_waits: f64, under_way: f64) {
+        let settled = self.settled;
         let Some(pooled) = &self.pooled else { return };
-        let sessions = activity.backends(look).filter(|seen| pooled.contains(&seen.backend));
-        let (busy, idle): (Vec<Lookup<'_>>, Vec<Lookup<'_>>) =
-            sessions.partition(Lookup::is_at_work);
+        let sessions = settled.backends(look).filter(|seen| pooled.contains(&seen.backend));
+        let (busy, idle): (Vec<Seen<'_>>, Vec<Seen<'_>>) =
+            sessions.partition(|seen| is_at_work(seen.event));
         let under_way = under_way.max(busy.len() as f64);
         if under_way <= 0.0 {
             self.cause(look, Cause::Unexplained, "", weight);
@@ -243,9 +246,10 @@ impl<'a> Sums<'a> {
         let each = weight / under_way;
         let queued = (under_way - (busy.len() + idle.len()) as f64).max(0.0);
         self.cause(look, Cause::PoolerQueue, "", each * queued);
-        self.add_client(look, each * (under_way - queued - busy.len() as f64));
+        let waits_for_client = under_way - queued - busy.len() as f64;
+        self.add_client(look, client_waits, each * waits_for_client);
         for seen in &busy {
-            self.add(look, seen, each);
+            self.add(look, seen, client_waits, each);
         }
     }
 

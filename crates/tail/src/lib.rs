@@ -7,6 +7,7 @@
 //!
 //! No I/O and no clock: times are nanoseconds since the start of the run.
 
+mod accounts;
 mod activity;
 mod attribute;
 mod background;
@@ -15,7 +16,8 @@ mod overlap;
 mod report;
 mod slowest;
 
-pub use activity::{Activity, Background, Held, Holder, Look, Lookup, OffCpu, Source};
+pub use accounts::Spent;
+pub use activity::{Activity, Background, Held, Holder, Look, Lookup, Source};
 pub use attribute::{Load, attribute};
 pub use cause::Cause;
 pub use report::{Tail, TailShare, WaitShare};

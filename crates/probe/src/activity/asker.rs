@@ -6,14 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tail::{Activity, Background, Lookup, OffCpu, Source};
+use tail::{Activity, Background, Lookup, Source, Spent};
 
 use super::{
     Shared,
-    agreement::{Agreement, Names, Waits, compare},
+    agreement::{Agreement, Names, compare},
     beat::Beat,
     load_threads::LoadThreads,
-    memory::Backends,
+    memory::{Backends, Seen},
     processes::Processes,
     view::{Kind, Process, View},
 };
@@ -23,7 +23,12 @@ use crate::error::ProbeError;
 const VIEW_EACH: Duration = Duration::from_millis(20);
 
 /// Mean time between two looks at the view beside shared memory: names of events, other processes.
-const VIEW_BESIDE_EACH: Duration = Duration::from_millis(100);
+const VIEW_BESIDE_EACH: Duration = Duration::from_millis(200);
+
+/// Looks at the view beside which shared memory is always compared with it, and after which one of so
+/// many is: whole shared memory is large.
+const COMPARED_LOOKS: u64 = 20;
+const LOOKS_BETWEEN_COMPARED: u64 = 3;
 
 /// Time between two questions who holds locks, while somebody waits for one.
 const HOLDERS_EACH: Duration = Duration::from_millis(20);
@@ -91,7 +96,6 @@ impl Asker {
             }
             if let Some(pause) = self.shared.pause(self.origin.elapsed().as_nanos() as u64) {
                 self.viewed.activity.pause();
-                self.looks += 1;
                 next = now + pause;
                 self.shared.sees_locks.store(false, Ordering::Relaxed);
                 continue;
@@ -115,48 +119,44 @@ impl Asker {
 
     fn look(&mut self) -> Result<(), ProbeError> {
         let began = Instant::now();
-        let read = |pair: &mut Option<Backends>| -> Option<Waits> {
-            let seen = pair.as_mut()?.read_all().ok()?;
-            Some(seen.iter().map(|seen| (seen.pid, seen.wait)).collect())
-        };
-        let before = read(&mut self.pair);
-        let processes = self.view.look()?;
-        if let (Some(before), Some(after)) = (before, read(&mut self.pair)) {
-            let Viewed { agreement, names, .. } = &mut self.viewed;
-            compare(&before, &processes, &after, agreement, names);
-        }
-        self.shared.note(&processes, self.view.own.backend);
+        let read = |pair: &mut Option<Backends>| pair.as_mut()?.read_all().ok();
+        let compares =
+            self.looks < COMPARED_LOOKS || self.looks.is_multiple_of(LOOKS_BETWEEN_COMPARED);
         self.looks += 1;
+        let before = if compares { read(&mut self.pair) } else { None };
+        let processes = self.view.look()?;
+        let checkpointer = processes.iter().find(|one| one.kind == Kind::Checkpointer);
+        self.shared.note(&processes, self.view.own.backend);
+        if let Some(before) = before
+            && let Some(after) = read(&mut self.pair)
+        {
+            let waits = |seen: &[Seen]| seen.iter().map(|seen| (seen.pid, seen.wait)).collect();
+            let Viewed { agreement, names, .. } = &mut self.viewed;
+            compare(&waits(&before), &processes, &waits(&after), agreement, names);
+            self.shared.watch(&after, checkpointer.map_or(0, |one| one.backend));
+        }
         let ended = Instant::now();
         let at = (began + (ended - began) / 2).duration_since(self.origin).as_nanos() as u64;
-        let clients: Vec<(&Process, OffCpu)> = processes
+        let accounts = &mut self.processes;
+        let mut spent_by = |backend| accounts.as_mut()?.spent(backend, ended);
+        let clients: Vec<(&Process, Option<Spent>)> = processes
             .iter()
             .filter(|process| process.kind == Kind::Client)
-            .map(|process| {
-                let has_event = !process.event.is_empty();
-                let off_cpu = match &mut self.processes {
-                    Some(processes) => {
-                        processes.off_cpu(process.backend, has_event, self.looks, ended)
-                    }
-                    None => OffCpu::default(),
-                };
-                (process, off_cpu)
-            })
+            .map(|process| (process, spent_by(process.backend)))
             .collect();
         if clients.iter().any(|(process, _)| process.event.starts_with("Lock:")) {
             self.shared.sees_locks.store(true, Ordering::Relaxed);
         }
-        let checkpointer = processes.iter().find(|one| one.kind == Kind::Checkpointer);
         let background = Background {
             checkpointer: checkpointer.map(|one| one.event.as_str()),
             autovacuum: self.shared.autovacuum.load(Ordering::Relaxed),
             steal: self.processes.as_mut().map_or(0, |processes| processes.steal(ended)),
-            load_delay: self.load.delay(ended),
+            load_waited_ns: self.load.waited_ns(ended),
         };
-        let seen = clients.iter().map(|(process, off_cpu)| Lookup {
+        let seen = clients.iter().map(|(process, spent)| Lookup {
             backend: process.backend,
             event: &process.event,
-            off_cpu: *off_cpu,
+            spent: *spent,
         });
         if !self.viewed.activity.add(at, background, seen) {
             self.beat.halve();

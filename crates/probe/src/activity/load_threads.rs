@@ -9,18 +9,17 @@ use os::account::{self, Account, Spent};
 pub(crate) struct LoadThreads {
     accounts: Vec<(u32, Account, Option<Spent>)>,
     listed: Option<Instant>,
-    read: Option<Instant>,
+    waited_ns: u64,
 }
 
 /// Time between two listings of the threads: they begin after the sampler.
 const LIST_EACH: Duration = Duration::from_millis(250);
 
 impl LoadThreads {
-    /// Share of the time since the last call in which they were ready to run and had no CPU, in 255ths.
-    pub(crate) fn delay(&mut self, now: Instant) -> u8 {
+    /// Time that one of them has been ready to run without a CPU so far, on average.
+    pub(crate) fn waited_ns(&mut self, now: Instant) -> u64 {
         self.list(now);
-        let since = self.read.replace(now).map_or(0, |then| (now - then).as_nanos());
-        let (mut waited, mut count) = (0, 0_u32);
+        let (mut waited, mut count) = (0, 0_u64);
         self.accounts.retain_mut(|(_, account, last)| {
             let Some(spent) = account.read() else { return false };
             if let Some(before) = last.replace(spent) {
@@ -29,8 +28,8 @@ impl LoadThreads {
             }
             true
         });
-        let all = since as f64 * f64::from(count);
-        if all > 0.0 { (waited as f64 / all * 255.0).min(255.0) as u8 } else { 0 }
+        self.waited_ns += waited / count.max(1);
+        self.waited_ns
     }
 
     fn list(&mut self, now: Instant) {
@@ -65,13 +64,13 @@ mod tests {
         told.recv().unwrap();
         let mut threads = LoadThreads::default();
         let began = Instant::now();
-        threads.delay(began);
+        threads.waited_ns(began);
         assert_eq!(threads.accounts.len(), 1);
         // It waits for a message, and for no CPU.
-        assert!(threads.delay(began + Duration::from_secs(10)) < 128);
+        assert!(threads.waited_ns(began + Duration::from_secs(10)) < 1_000_000_000);
         drop(ends);
         lane.join().unwrap().unwrap_err();
-        threads.delay(began + Duration::from_secs(20));
+        threads.waited_ns(began + Duration::from_secs(20));
         assert_eq!(threads.accounts.len(), 0);
     }
 }

@@ -21,11 +21,26 @@ pub(crate) struct Backends {
     memory: ProcessMemory,
     postmaster: u32,
     layout: Layout,
-    /// Slots that are read mostly: those of clients come first.
-    first: usize,
-    /// One more slot that is read.
-    watched: Option<usize>,
     bytes: Vec<u8>,
+}
+
+/// The slots of clients and of one more process. The array has many others, and each look at all of them
+/// costs more than everything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slots {
+    /// So many from the beginning on: those of clients come first.
+    first: usize,
+    watched: Option<usize>,
+}
+
+impl Slots {
+    /// Those up to the last client's and some more, since the next session takes the next slot; and that
+    /// of the watched process.
+    pub(crate) fn of(all: &[Seen], is_client: impl Fn(i32) -> bool, watched: i32) -> Slots {
+        let last = all.iter().filter(|seen| is_client(seen.pid)).map(|seen| seen.slot).max();
+        let watched = all.iter().find(|seen| seen.pid == watched).map(|seen| seen.slot);
+        Slots { first: last.map_or(SPARE, |last| last + SPARE), watched }
+    }
 }
 
 /// The places of what is read.
@@ -93,14 +108,7 @@ impl Backends {
             let count = known.len();
             io::Error::other(format!("the places of {count} known processes were not found in it"))
         })?;
-        Ok(Backends {
-            memory,
-            postmaster,
-            layout,
-            first: layout.slots,
-            watched: None,
-            bytes: Vec::new(),
-        })
+        Ok(Backends { memory, postmaster, layout, bytes: Vec::new() })
     }
 
     /// The same places, for another thread.
@@ -109,8 +117,8 @@ impl Backends {
     /// That the memory may not be read any more.
     pub(crate) fn again(&self) -> io::Result<Backends> {
         let memory = ProcessMemory::open(self.postmaster)?;
-        let Backends { postmaster, layout, first, watched, .. } = *self;
-        Ok(Backends { memory, postmaster, layout, first, watched, bytes: Vec::new() })
+        let Backends { postmaster, layout, .. } = *self;
+        Ok(Backends { memory, postmaster, layout, bytes: Vec::new() })
     }
 
     /// Reads all backends now.
@@ -118,27 +126,23 @@ impl Backends {
         self.slots(0, self.layout.slots)
     }
 
-    /// Reads the slots of clients, and the watched one.
-    pub(crate) fn read(&mut self) -> io::Result<Vec<Seen>> {
-        let mut seen = self.slots(0, self.first)?;
-        if let Some(slot) = self.watched.filter(|slot| *slot >= self.first) {
+    /// Reads some of them.
+    pub(crate) fn read(&mut self, slots: Slots) -> io::Result<Vec<Seen>> {
+        let first = slots.first.min(self.layout.slots);
+        let mut seen = self.slots(0, first)?;
+        if let Some(slot) = slots.watched.filter(|slot| *slot >= first) {
             seen.extend(self.slots(slot, 1)?);
         }
         Ok(seen)
     }
 
-    /// Decides by all backends which slots are read from now on: those up to the last client's and some
-    /// more, since the next session takes the next slot; and that of the watched process.
-    pub(crate) fn narrow(&mut self, all: &[Seen], is_client: impl Fn(i32) -> bool, watched: i32) {
-        let last = all.iter().filter(|seen| is_client(seen.pid)).map(|seen| seen.slot).max();
-        self.first = last.map_or(SPARE, |last| last + SPARE).min(self.layout.slots);
-        self.watched = all.iter().find(|seen| seen.pid == watched).map(|seen| seen.slot);
-    }
-
     fn slots(&mut self, from: usize, count: usize) -> io::Result<Vec<Seen>> {
         let Layout { first, stride, pid, wait, .. } = self.layout;
-        self.bytes.resize(count * stride, 0);
-        let read = self.memory.read(first + (from * stride) as u64, &mut self.bytes)?;
+        let wanted = count * stride;
+        if self.bytes.len() < wanted {
+            self.bytes.resize(wanted, 0);
+        }
+        let read = self.memory.read(first + (from * stride) as u64, &mut self.bytes[..wanted])?;
         let slots = self.bytes[..read].chunks_exact(stride).zip(from..);
         let seen = slots.map(|(bytes, slot)| Seen {
             slot,

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tail::{Activity, Background, Lookup, OffCpu, Source};
+use tail::{Activity, Background, Lookup, Source, Spent};
 
 use super::{
     Shared,
@@ -22,7 +22,7 @@ use super::{
 const MEMORY_EACH: Duration = Duration::from_millis(1);
 
 /// Looks at shared memory may take one part in so many of the time of all CPUs.
-const MEMORY_SHARE: u32 = 125;
+const MEMORY_SHARE: u32 = 250;
 
 /// Results of the thread that reads shared memory.
 #[derive(Debug)]
@@ -52,21 +52,20 @@ impl Reader {
         let mut activity = Activity::from(Source::SharedMemory);
         let mut notes = Vec::new();
         let mut names: HashMap<u32, String> = HashMap::from([(0, String::new())]);
-        let mut seen: Vec<(Seen, OffCpu)> = Vec::new();
+        let mut seen: Vec<(Seen, Option<Spent>)> = Vec::new();
+        let mut waits: HashMap<i32, u32> = HashMap::new();
         let (mut looks, mut spent) = (0_u64, cpu_time());
         while !self.shared.stops() {
             thread::sleep(beat.gap());
             if let Some(pause) = self.shared.pause(self.origin.elapsed().as_nanos() as u64) {
                 activity.pause();
-                // The look after it has none right before it.
-                looks += 1;
                 thread::sleep(pause);
                 continue;
             }
             let began = Instant::now();
             seen.clear();
-            match self.read(looks) {
-                Ok(backends) => seen.extend(backends.iter().map(|one| (*one, OffCpu::default()))),
+            match self.read() {
+                Ok(backends) => seen.extend(backends.iter().map(|one| (*one, None))),
                 Err(error) => {
                     notes.push(format!("shared memory cannot be read any more: {error}"));
                     break;
@@ -81,23 +80,29 @@ impl Reader {
                 checkpointer: checkpointer.map(|(one, _)| names[&one.wait].as_str()),
                 autovacuum: self.shared.autovacuum.load(Ordering::Relaxed),
                 steal: self.processes.steal(began),
-                load_delay: self.load.delay(began),
+                load_waited_ns: self.load.waited_ns(began),
             };
             {
                 let others = self.shared.others.lock().unwrap_or_else(PoisonError::into_inner);
                 seen.retain(|(one, _)| !others.contains(&one.pid));
             }
-            let reads_all = seen.len() <= ACCOUNTS_MAX;
-            for (one, off_cpu) in &mut seen {
-                if one.wait == 0 || reads_all {
-                    *off_cpu = self.processes.off_cpu(one.pid, one.wait != 0, looks, began);
+            let between = seen.len().div_ceil(ACCOUNTS_MAX) as u64;
+            for (one, spent) in &mut seen {
+                // In turn: who waits for the same as before has mostly not done anything.
+                let is_due = (looks + u64::from(one.pid.unsigned_abs())).is_multiple_of(between);
+                let before = waits.insert(one.pid, one.wait);
+                if one.wait == 0 || before != Some(one.wait) || is_due {
+                    *spent = self.processes.spent(one.pid, began);
                 }
             }
+            if waits.len() > 2 * seen.len() {
+                waits.clear();
+            }
             let at = began.duration_since(self.origin).as_nanos() as u64;
-            let backends = seen.iter().map(|(one, off_cpu)| Lookup {
+            let backends = seen.iter().map(|(one, spent)| Lookup {
                 backend: one.pid,
                 event: &names[&one.wait],
-                off_cpu: *off_cpu,
+                spent: *spent,
             });
             if !activity.add(at, background, backends) {
                 beat.halve();
@@ -114,22 +119,18 @@ impl Reader {
         Remembered { activity, notes, cpu_ns: os::usage::this_thread_cpu_ns() }
     }
 
-    fn read(&mut self, looks: u64) -> io::Result<Vec<Seen>> {
-        if !looks.is_multiple_of(LOOKS_BETWEEN_ALL) {
-            return self.backends.read();
+    /// Reads what the other thread, which knows all processes, wants to be read.
+    fn read(&mut self) -> io::Result<Vec<Seen>> {
+        let slots = *self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        match slots {
+            Some(slots) => self.backends.read(slots),
+            None => self.backends.read_all(),
         }
-        let all = self.backends.read_all()?;
-        let others = self.shared.others.lock().unwrap_or_else(PoisonError::into_inner);
-        self.backends.narrow(&all, |pid| !others.contains(&pid), self.checkpointer);
-        Ok(all)
     }
 }
 
 /// Looks after which their cost is counted: to ask for it costs as well.
 const LOOKS_BETWEEN_COSTS: u64 = 8;
-
-/// Looks after which all slots are read again: sessions come and go.
-const LOOKS_BETWEEN_ALL: u64 = 16;
 
 /// CPU time of this thread.
 fn cpu_time() -> Duration {
@@ -137,5 +138,5 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-/// With more clients than this, the accounts of those without a wait event only are read.
-const ACCOUNTS_MAX: usize = 64;
+/// About so many accounts are read at a look, and those of clients that do something else than before.
+const ACCOUNTS_MAX: usize = 16;

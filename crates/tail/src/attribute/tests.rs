@@ -3,20 +3,72 @@
 use stats::Prng;
 
 use super::*;
-use crate::{Background, Holder, OffCpu, Source};
+use crate::{Background, Holder, Lookup, Source, Spent};
 
 const MS: u64 = 1_000_000;
 const BACKENDS: i32 = 8;
 
-/// A simulated load: each backend runs transactions one after another. One in a hundred is slow, and
-/// spends the time above a millisecond in phases.
+/// A simulated load: each backend runs transactions one after another. One in a hundred is slow: it has
+/// phases before its millisecond on a CPU.
 struct World {
-    /// Phases of a slow transaction: from when to when, and what the backend waits for.
-    truth: Vec<(i32, u64, u64, &'static str)>,
+    /// Phases of a slow transaction: from when to when, and what the backend waits for. Names in brackets
+    /// stand for no event: what the kernel's account knows then.
+    truth: Vec<Phase>,
     slowest: Slowest,
     count: u64,
     latencies: Vec<u64>,
     end: u64,
+}
+
+/// A phase: the backend, from when to when, and what it waits for.
+type Phase = (i32, u64, u64, &'static str);
+
+/// A backend as the kernel and shared memory show it.
+struct Kernel {
+    backend: i32,
+    /// Its next phase.
+    next: usize,
+    /// The end of the phase before.
+    since: u64,
+    spent: Spent,
+}
+
+/// A process that runs is brought to account this often.
+const TICK: u64 = 4 * MS;
+
+impl Kernel {
+    fn new(backend: i32) -> Kernel {
+        Kernel { backend, next: 0, since: 0, spent: Spent::default() }
+    }
+
+    /// A wait for a CPU is accounted when it is over, and time on a CPU at a tick or when it is over. A
+    /// backend that is woken has its event until it gets a CPU.
+    fn look(&mut self, truth: &[Phase], at: u64) -> Lookup<'static> {
+        while let Some((_, from, to, event)) = truth.get(self.next).filter(|phase| phase.2 <= at) {
+            self.spent.cpu_ns += from.saturating_sub(self.since);
+            if matches!(*event, "(ready)" | "(woken)") {
+                self.spent.run_delay_ns += to - from;
+            }
+            (self.since, self.next) = (*to, self.next + 1);
+        }
+        let mut spent = self.spent;
+        let phase = truth.get(self.next).filter(|phase| phase.1 <= at);
+        let event = match phase {
+            Some((_, from, _, event)) => {
+                spent.cpu_ns += from.saturating_sub(self.since);
+                match *event {
+                    "(ready)" | "(blocked)" => "",
+                    "(woken)" => "Client:ClientRead",
+                    event => event,
+                }
+            }
+            None => {
+                spent.cpu_ns += (at - self.since) / TICK * TICK;
+                ""
+            }
+        };
+        Lookup { backend: self.backend, event, spent: Some(spent) }
+    }
 }
 
 /// The phases of a slow transaction that begins at a moment: lengths and wait events.
@@ -37,13 +89,13 @@ impl World {
             while now < end {
                 let began = now;
                 let unit = prng.unit();
-                now += MS / 2 + prng.next_u64() % MS;
                 if is_slow(unit, began) {
                     for (length, event) in phases(&mut prng, began) {
                         truth.push((backend, now, now + length, event));
                         now += length;
                     }
                 }
+                now += MS / 2 + prng.next_u64() % MS;
                 let slow = Slow { backend, scheduled: began, began, ended: now };
                 latencies.push(slow.latency_ns());
                 slowest.take(slow);
@@ -61,13 +113,10 @@ impl World {
         background: &dyn Fn(u64) -> Background<'static>,
     ) -> Activity {
         let mut prng = Prng::new(seed);
-        let mut truth = self.truth.clone();
-        truth.sort_unstable();
-        let event_at = |backend: i32, at: u64| {
-            let from = truth.partition_point(|one| (one.0, one.1) <= (backend, at));
-            let before = from.checked_sub(1).map(|index| truth[index]);
-            before.filter(|one| one.0 == backend && at < one.2).map_or("", |one| one.3)
-        };
+        let mut kernels: Vec<Kernel> = (0..BACKENDS).map(Kernel::new).collect();
+        let truths: Vec<Vec<Phase>> = (0..BACKENDS)
+            .map(|backend| self.truth.iter().filter(|one| one.0 == backend).copied().collect())
+            .collect();
         let mut activity = Activity::from(Source::SharedMemory);
         let mut now = 0_u64;
         loop {
@@ -75,16 +124,8 @@ impl World {
             if now > self.end {
                 return activity;
             }
-            let seen = (0..BACKENDS).map(|backend| {
-                let event = event_at(backend, now);
-                // A name in brackets stands for the kernel's account of a time without an event.
-                let (event, off_cpu) = match event {
-                    "(ready)" => ("", OffCpu { run_delay: 255, blocked: 0, is_known: true }),
-                    "(blocked)" => ("", OffCpu { run_delay: 0, blocked: 255, is_known: true }),
-                    event => (event, OffCpu { is_known: true, ..OffCpu::default() }),
-                };
-                Lookup { backend, event, off_cpu }
-            });
+            let seen =
+                kernels.iter_mut().zip(&truths).map(|(kernel, truth)| kernel.look(truth, now));
             activity.add(now, background(now), seen);
         }
     }
@@ -114,7 +155,7 @@ const QUIET: fn(u64) -> Background<'static> = |_| Background {
     checkpointer: Some("Activity:CheckpointerMain"),
     autovacuum: false,
     steal: 0,
-    load_delay: 0,
+    load_waited_ns: 0,
 };
 
 #[test]
@@ -131,9 +172,9 @@ fn shares_are_those_of_the_time() {
     let tail = world.tail(&world.sample(2, 1_000.0, &QUIET));
     let close = |cause: Cause, expected: f64| {
         let found = share(&tail, cause);
-        assert!((found - expected).abs() < 0.02, "{cause:?}: {found}, not {expected}");
+        assert!((found - expected).abs() < 0.03, "{cause:?}: {found}, not {expected}");
     };
-    // Of 11 ms on average, one is on a CPU before the phases.
+    // Of 11 ms on average, one is on a CPU after the phases.
     close(Cause::WalFlush, 4.0 / 11.0);
     close(Cause::Wait, 2.0 / 11.0);
     close(Cause::RunDelay, 2.0 / 11.0);
@@ -215,9 +256,10 @@ fn a_checkpoint_that_is_always_under_way_is_named_for_its_flushes() {
 #[test]
 fn a_client_without_a_cpu_is_no_network() {
     let world = World::run(15, 30, &RARE, &mut |_, _| vec![(9 * MS, "Client:ClientRead")]);
-    let check = |load_delay: u8, expected: [f64; 2]| {
-        let tail =
-            world.tail(&world.sample(16, 500.0, &|at| Background { load_delay, ..QUIET(at) }));
+    let check = |delay: f64, expected: [f64; 2]| {
+        let background =
+            |at: u64| Background { load_waited_ns: (at as f64 * delay) as u64, ..QUIET(at) };
+        let tail = world.tail(&world.sample(16, 500.0, &background));
         let found = [Cause::RunDelay, Cause::Client].map(|cause| share(&tail, cause));
         assert!(
             found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 0.02),
@@ -225,23 +267,36 @@ fn a_client_without_a_cpu_is_no_network() {
         );
     };
     // One of ten milliseconds is on a CPU.
-    check(0, [0.0, 0.9]);
-    check(255, [0.9, 0.0]);
-    check(51, [0.18, 0.72]);
+    check(0.0, [0.0, 0.9]);
+    check(1.0, [0.9, 0.0]);
+    check(0.2, [0.18, 0.72]);
 }
 
-/// Of a client that waits for a CPU the kernel's account says so when the wait is over.
+/// The transaction is over a moment after its wait for a CPU is: no look into it has that in its account.
 #[test]
-fn a_wait_for_a_cpu_is_that_of_the_look_before_it_was_accounted() {
-    let mut activity = Activity::default();
-    let accounted = [0, 255, 40];
-    for (at, load_delay) in (1..).zip(accounted) {
-        activity.add(at * MS, Background { load_delay, ..Background::default() }, []);
+fn a_wait_for_a_cpu_is_found_by_the_readings_after_it() {
+    // Of 16 ms on average, 15 are a wait. Rare looks find less of it: the readings around it are those
+    // of other transactions as well.
+    for (rate, least) in [(1_000.0, 0.9), (200.0, 0.8), (50.0, 0.5)] {
+        for event in ["(woken)", "(ready)"] {
+            let world = World::run(19, 60, &RARE, &mut |_, _| vec![(15 * MS, event)]);
+            let found = share(&world.tail(&world.sample(20, rate, &QUIET)), Cause::RunDelay);
+            assert!((least..0.96).contains(&found), "{event} at {rate}/s: {found}");
+        }
     }
-    activity.pause();
-    activity.add(90 * MS, Background { load_delay: 7, ..Background::default() }, []);
-    let found: Vec<u8> = activity.looks().iter().map(|look| look.load_delay).collect();
-    assert_eq!(found, [255, 40, 40, 7]);
+}
+
+#[test]
+fn steal_is_found_by_few_looks_as_well() {
+    // A third of the time is stolen from whoever runs.
+    let background = |at: u64| Background { steal: 85, ..QUIET(at) };
+    for rate in [1_000.0, 50.0] {
+        let world = World::run(21, 30, &RARE, &mut |_, _| {
+            vec![(6 * MS, "IO:WALSync"), (3 * MS, "(blocked)")]
+        });
+        let found = share(&world.tail(&world.sample(22, rate, &background)), Cause::Steal);
+        assert!((0.1..0.2).contains(&found), "{found} at {rate}/s");
+    }
 }
 
 #[test]
@@ -255,8 +310,7 @@ fn a_lock_whose_holder_waits_for_a_slow_flush_is_the_checkpoints() {
         let waiting = world.sample(18, 500.0, &background);
         let mut activity = Activity::from(Source::SharedMemory);
         for look in waiting.looks() {
-            let off_cpu = OffCpu { is_known: true, ..OffCpu::default() };
-            let holder = Lookup { backend: 99, event: of_holder, off_cpu };
+            let holder = Lookup { backend: 99, event: of_holder, spent: None };
             activity.add(look.at, background(look.at), waiting.backends(look).chain([holder]));
             for waiter in 0..BACKENDS {
                 let holder = Holder::new("client backend", "", "active", "UPDATE t");
@@ -305,7 +359,7 @@ fn behind_a_pooler_clients_without_a_session_are_in_its_queue() {
                 } else {
                     "Client:ClientRead"
                 },
-                off_cpu: OffCpu::default(),
+                spent: None,
             });
             activity.add(at * MS, QUIET(at), seen);
         }
@@ -365,7 +419,7 @@ fn a_planted_cause_is_named_first_on_a_busy_machine() {
                 let event = match plant {
                     Lock | AutovacuumLock => "Lock:transactionid",
                     SlowFlush => "IO:WALSync",
-                    Neighbour => "(ready)",
+                    Neighbour => "(woken)",
                     _ if !is_on(began) => "(ready)",
                     Checkpoint => "LWLock:WALWrite",
                     SpreadCheckpoint => "IO:WALSync",
@@ -383,7 +437,7 @@ fn a_planted_cause_is_named_first_on_a_busy_machine() {
                 }),
                 autovacuum: plant == AutovacuumIo && is_on(at),
                 steal: 0,
-                load_delay: 100,
+                load_waited_ns: at / 5 * 2,
             };
             let mut activity = world.sample(seed + 100, rate, &background);
             let kind = if plant == AutovacuumLock { "autovacuum worker" } else { "client backend" };
