@@ -23,7 +23,7 @@ pub fn effective(
     settings: &Settings,
     names: &[&str],
 ) -> Result<BTreeMap<String, String>, Error> {
-    settings::check("the server", settings)?;
+    settings::check("server", settings)?;
     let mut values = BTreeMap::new();
     for name in names {
         // A setting of a module that is not loaded has no default.

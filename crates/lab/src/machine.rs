@@ -59,7 +59,7 @@ pub struct Memory {
 pub struct HugePages {
     /// Number of reserved pages.
     pub total: u64,
-    /// Number of those that are free.
+    /// Number of those that are free, and promised to nobody.
     pub free: u64,
     /// The size of each.
     pub size_bytes: u64,
@@ -242,7 +242,8 @@ impl HugePages {
         let chosen = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
         Self {
             total: kilobytes(&meminfo, "HugePages_Total"),
-            free: kilobytes(&meminfo, "HugePages_Free"),
+            free: kilobytes(&meminfo, "HugePages_Free")
+                .saturating_sub(kilobytes(&meminfo, "HugePages_Rsvd")),
             size_bytes: kilobytes(&meminfo, "Hugepagesize") * 1024,
             transparent: chosen.map_or("never", |(mode, _)| mode).to_owned(),
         }

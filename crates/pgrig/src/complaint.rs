@@ -173,7 +173,8 @@ impl From<study::Error> for Complaint {
             study::Error::Lab(error) => error.into(),
             study::Error::Record(error) => error.into(),
             study::Error::Compare(error) => error.into(),
-            error @ study::Error::Sides(SidesError::TooLittle { .. }) => {
+            error
+            @ study::Error::Sides(SidesError::TooLittle { .. } | SidesError::HugePages(_)) => {
                 Complaint::new(&error).hinted(error.hint()).exit(Exit::DoesNotFit)
             }
             study::Error::DoesNotFit(preflight) => fit::complaint(&preflight, None),

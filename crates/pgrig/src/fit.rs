@@ -13,7 +13,7 @@ pub(crate) fn complaint(preflight: &Preflight, smaller: Option<String>) -> Compl
 }
 
 fn refusal(preflight: &Preflight, smaller: Option<&str>) -> String {
-    let mut text = String::from("the study does not fit this machine");
+    let mut text = String::from("what is asked for does not fit this machine");
     let misfits = preflight.distinct_misfits();
     for line in needs(&misfits) {
         text.push_str(&format!("\n{line}"));

@@ -19,7 +19,7 @@ pub enum Error {
     NothingFits { pattern: String, points: Vec<String> },
     #[error("the plan has no trial {number}: it has {planned}")]
     NoTrial { number: usize, planned: usize },
-    #[error("the study does not fit this machine")]
+    #[error("what is asked for does not fit this machine")]
     DoesNotFit(Box<Preflight>),
     #[error(transparent)]
     Lab(#[from] lab::Error),

@@ -37,7 +37,11 @@ fn a_profile_that_does_not_fit_is_refused_with_needs_and_haves() {
     desk.write_study("big", "[variants.big]\nsettings = { shared_buffers = \"7TB\" }\n");
     for command in ["run", "check"] {
         let said = desk.pgrig(&[command, "big"]).ended(3);
-        assert!(said.err.contains("error: the study does not fit this machine"), "{}", said.err);
+        assert!(
+            said.err.contains("error: what is asked for does not fit this machine"),
+            "{}",
+            said.err
+        );
         let needs = said.err.lines().find(|line| line.starts_with("  needs")).unwrap();
         assert!(needs.contains("7 TiB shared_buffers"), "{needs}");
         assert!(needs.contains("   has  "), "{needs}");

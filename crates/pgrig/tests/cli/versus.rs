@@ -94,6 +94,9 @@ fn what_a_study_does_not_say_clearly_is_asked_for() {
     check(&slow, 1, "light/slow has a rate and a latency limit", "compare whole trials");
     let huge = ["--a-variant", "light", "--self", "--set", "shared_buffers=100TB"];
     check(&with(&huge), 3, "of memory, and", "shared_buffers");
+    let pages = ["--a-variant", "light", "--self", "--set", "huge_pages=on"];
+    let pages = [&pages[..], &["--set", "shared_buffers=512MB"]].concat();
+    check(&with(&pages), 3, "for huge_pages = on", " vm.nr_hugepages=");
     let broken = ["--a-variant", "light", "--b-sql", "broken.sql"];
     check(&with(&broken), 1, "reading broken.sql", "No such file");
     desk.write("broken.sql", "CREATE TABEL t ();\n");

@@ -1,5 +1,7 @@
 //! Errors of the two sides of a comparison.
 
+use crate::fit::misfit::Misfit;
+
 /// The reason why two sides cannot be compared.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -36,6 +38,8 @@ pub enum SidesError {
         "two servers need about {} MiB of {what}, and {} MiB are free", .needs >> 20, .has >> 20
     )]
     TooLittle { what: &'static str, needs: u64, has: u64 },
+    #[error("the servers cannot start: they need {}, and there are {}", .0.needs, .0.has)]
+    HugePages(Box<Misfit>),
     #[error("option {option} does not fit a comparison: {why}")]
     Option { option: String, why: &'static str },
     #[error("both sides are the same: nothing but their names would differ")]
@@ -63,6 +67,7 @@ impl SidesError {
                 "give two databases, or compare on the tables that are there (--no-init), \
                  which may be reached in two ways"
             }
+            SidesError::HugePages(misfit) => return misfit.hint.clone(),
             SidesError::TooLittle { what: "memory", .. } => {
                 "use smaller buffers (--set shared_buffers=256MB) or fewer clients (-c)"
             }

@@ -10,6 +10,7 @@ use terms::{grouped, size};
 use crate::fit::estimate::{self, Memory, open_files};
 use crate::fit::has::{Has, HasServers, HostHas};
 use crate::fit::hosts;
+use crate::fit::huge_pages;
 use crate::fit::misfit::Misfit;
 use crate::fit::outside_misfit;
 use crate::fit::packages;
@@ -36,6 +37,7 @@ pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
                     misfits.extend(power_misfits(point, has.disk_bytes));
                     misfits.extend(throttle_misfit(point));
                     misfits.extend(memory_limit_misfit(point));
+                    misfits.extend(huge_pages::misfit([point], &has.huge_pages));
                 }
             }
             misfits.extend(hosts::misfits(point, &has.hosts));
@@ -162,7 +164,9 @@ fn connection_misfits(point: &Point) -> Vec<Misfit> {
             amount: u64::from(needed),
             needs: format!("{} connections on node {}", grouped(u64::from(needed)), node.name),
             has: format!("max_connections = {limit}"),
-            hint: Some("raise max_connections in the study, or leave it to the rig".to_owned()),
+            hint: Some(
+                "raise max_connections, or leave it out: the rig chooses it then".to_owned(),
+            ),
         })
     });
     nodes.collect()

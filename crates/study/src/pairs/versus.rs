@@ -10,6 +10,7 @@ use std::time::Instant;
 use compare::{Common, SIDES};
 use import::{Cache, Source};
 use lab::Installation;
+use lab::machine::Machine;
 use load::Control;
 use record::comparison::{DataOrigin, Point as PointFacts, Renewal};
 use site::{DataError, Site, SitePlan};
@@ -19,6 +20,7 @@ use crate::error::{Error, SidesError};
 use crate::facts;
 use crate::fit::estimate;
 use crate::fit::has::Has;
+use crate::fit::huge_pages;
 use crate::fit::preflight::Preflight;
 use crate::pairs::both::Grounds;
 use crate::pairs::initdb;
@@ -293,6 +295,11 @@ fn fit(study: &Study, installations: &[Option<Installation>; 2]) -> Result<(), E
         if let Some((what, needs, has)) = both.into_iter().find(|(_, needs, has)| needs > has) {
             return Err(SidesError::TooLittle { what, needs, has }.into());
         }
+    }
+    let made = study.points.iter().zip(installations).filter(|(_, made)| made.is_some());
+    let pages = &Machine::here().huge_pages;
+    if let Some(misfit) = huge_pages::misfit(made.map(|(point, _)| point), pages) {
+        return Err(SidesError::HugePages(Box::new(misfit)).into());
     }
     for (side, installation) in installations.iter().enumerate() {
         let Some(installation) = installation else { continue };
