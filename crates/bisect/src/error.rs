@@ -8,6 +8,12 @@ use std::path::PathBuf;
 pub enum Error {
     #[error("running git: {0}")]
     NoGit(std::io::Error),
+    #[error("opening the repository {}: {source}", .directory.display())]
+    Directory {
+        directory: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("git {doing}: {why}")]
     Git { doing: String, why: String },
     #[error("{good} is not an ancestor of {bad}")]
@@ -58,7 +64,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Error::NoGit(_) => "install git".to_owned(),
-            Error::Git { .. } => {
+            Error::Directory { .. } | Error::Git { .. } => {
                 "name commits of this repository, or another one with --repository".to_owned()
             }
             Error::NotAncestor { .. } => {

@@ -61,6 +61,9 @@ pub struct Built {
 impl Repository {
     /// The repository that a directory is in.
     pub fn open(directory: &Path) -> Result<Repository, Error> {
+        // Of a directory that is not there, the system says what it says of a missing git.
+        fs::read_dir(directory)
+            .map_err(|source| Error::Directory { directory: directory.to_owned(), source })?;
         let top = git(directory, &["rev-parse", "--show-toplevel"])?;
         Ok(Repository { directory: PathBuf::from(top.trim_end_matches('\n')) })
     }
@@ -71,6 +74,13 @@ impl Repository {
             let commit = format!("{name}^{{commit}}");
             git(&self.directory, &["rev-parse", "--verify", "--end-of-options", &commit])
                 .map(|hash| hash.trim().to_owned())
+                .map_err(|error| match error {
+                    // git does not say which one.
+                    Error::Git { why, .. } => {
+                        Error::Git { doing: format!("rev-parse {name}"), why }
+                    }
+                    error => error,
+                })
         };
         let (from, to) = (resolve(good)?, resolve(bad)?);
         let names = || (good.to_owned(), bad.to_owned());
@@ -108,8 +118,11 @@ impl Repository {
             let bin = Some(text.trim()).filter(|bin| !bin.is_empty());
             Built { bin: bin.map(|bin| tree.join(bin)), tree: tree.clone() }
         };
-        if let Ok(text) = fs::read_to_string(&said) {
-            return Ok(built(&text));
+        let is_whole = |made: &Built| made.bin.as_deref().is_none_or(Path::is_dir);
+        if let Some(made) = fs::read_to_string(&said).ok().map(|text| built(&text))
+            && is_whole(&made)
+        {
+            return Ok(made);
         }
         let failed = |doing: &'static str| {
             let path = directory.clone();
@@ -127,8 +140,13 @@ impl Repository {
         git(&self.directory, &["clone", "--quiet", "--shared", "--no-checkout", &from, &to])?;
         git(&tree, &["checkout", "--quiet", "--detach", &commit.hash])?;
         let line = run(&build.words, &tree, &directory.join("log"), commit, is_interrupted)?;
+        let made = built(&line);
+        if let Some(bin) = made.bin.as_deref().filter(|bin| !bin.is_dir()) {
+            let why = format!("its last line names {}, which is no folder", bin.display());
+            return Err(Error::Build { commit: commit.words(), why });
+        }
         fs::write(&said, &line).map_err(failed("writing"))?;
-        Ok(built(&line))
+        Ok(made)
     }
 
     fn key(&self, commit: &Commit, build: &Build) -> String {
@@ -189,7 +207,11 @@ fn run(
         false => {
             let log = fs::read_to_string(log).unwrap_or_default();
             let why = last(if log.trim().is_empty() { &said } else { &log });
-            Err(failed(format!("{status}: {why}")))
+            Err(failed(if why.is_empty() {
+                status.to_string()
+            } else {
+                format!("{status}: {why}")
+            }))
         }
     }
 }

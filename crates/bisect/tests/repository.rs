@@ -178,6 +178,8 @@ fn commits_that_do_not_fit_are_refused_before_anything_is_built() {
     check("v1", "no-such", |error| matches!(error, Error::Git { .. }));
     check("--help", "v1", |error| matches!(error, Error::Git { .. }));
     assert!(Repository::open(Path::new("/")).is_err());
+    let missing = Repository::open(&at("missing"));
+    assert!(matches!(missing, Err(Error::Directory { .. })), "{missing:?}");
 
     // A bad commit that is as fast as the good one.
     let request = request(&at("repository"), &at("builds"), &at("counted"));
