@@ -17,6 +17,7 @@ mod isolation;
 mod options;
 #[cfg(test)]
 mod pages;
+pub(crate) mod set;
 mod shard;
 
 pub(crate) use bisect::BisectArguments;
@@ -143,9 +144,10 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Value to use instead of the study's: its path in study.toml and the new value, as in
-    /// `workloads.login.clients=8` or `data.rows=1000000`; can be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = assigned)]
-    pub(crate) set: Vec<(String, String)>,
+    /// `workloads.login.clients=8` or `data.rows=1000000`, or a file FILE.toml with a line for each;
+    /// can be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = set::set)]
+    pub(crate) set: Vec<set::Set>,
     /// Keep the data that this run builds, and use those that an earlier run has kept
     #[arg(long)]
     pub(crate) keep_data: bool,
@@ -235,8 +237,8 @@ pub(crate) struct CheckArguments {
     #[arg(long, value_name = "PATTERN", requires = "study")]
     pub(crate) only: Option<String>,
     /// Value to use instead of the study's, as with `pgrig run --set`; can be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = assigned, requires = "study")]
-    pub(crate) set: Vec<(String, String)>,
+    #[arg(long, value_name = "NAME=VALUE", value_parser = set::set, requires = "study")]
+    pub(crate) set: Vec<set::Set>,
     /// Directory of the PostgreSQL programs to use
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
@@ -322,15 +324,6 @@ pub(crate) struct DiffArguments {
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-fn assigned(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
-            Ok((name.trim().to_owned(), value.trim().to_owned()))
-        }
-        _ => Err("write NAME=VALUE, as in workloads.login.clients=8".to_owned()),
-    }
 }
 
 fn named(text: &str) -> Result<(String, String), String> {

@@ -72,11 +72,27 @@ pub(crate) fn parse(found: &NamedStudy, profile: Profile) -> Result<Study, Compl
         return Ok(study);
     }
     Study::parse(folder, profile).map_err(|problems| {
-        let (message, hint) = problems
-            .first()
-            .map_or(("", None), |problem| (problem.message.as_str(), problem.hint.as_ref()));
-        Complaint::new(format!("setting values of {place}: {message}")).hinted(hint)
+        let first = problems.first();
+        let (message, hint) =
+            first.map_or(("", None), |problem| (problem.message.as_str(), problem.hint.as_ref()));
+        let blamed = blamed(folder, profile, message);
+        let what = blamed.map_or("values".to_owned(), |line| line.replace('"', ""));
+        Complaint::new(format!("setting {what} in {place}: {message}")).hinted(hint)
     })
+}
+
+/// The line of set.toml without which a study would not have this mistake.
+fn blamed<'f>(folder: &'f Folder, profile: Profile, message: &str) -> Option<&'f str> {
+    let lines: Vec<&str> = folder.files[Folder::SET].lines().collect();
+    let is_to_blame = |without: &usize| {
+        let mut others = folder.clone();
+        let text = lines.iter().enumerate().filter(|(at, _)| at != without);
+        let text = text.map(|(_, line)| format!("{line}\n")).collect();
+        others.files.insert(Folder::SET.to_owned(), text);
+        let problems = Study::parse(&others, profile).err();
+        problems.is_none_or(|found| found.iter().all(|problem| problem.message != message))
+    };
+    (0..lines.len()).find(is_to_blame).map(|at| lines[at])
 }
 
 /// Name → file name → text.

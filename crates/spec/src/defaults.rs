@@ -64,20 +64,21 @@ impl Defaults {
     }
 
     /// Reads `points = [{ at = { AXIS = [VALUE] }, … }]` of a scenario: what `point`, a value for
-    /// each axis, has other than the rest.
+    /// each axis, has other than the rest. A run that sets values may have left out some of an axis
+    /// (`is_set`); what the study says of those is about nothing then.
     pub(crate) fn at(
         self,
         point: &[(String, String)],
         fields: &Fields<'_>,
         axes: &Axes<'_>,
-        profile: Profile,
+        (profile, is_set): (Profile, bool),
     ) -> Defaults {
         fields.list("points").iter().fold(self, |plan, value| {
             let Some(own) = Fields::of("an entry of points", value, fields.problems) else {
                 return plan;
             };
             let is_made = made_in(&own, profile);
-            let is_meant = is_at(&own, point, axes, is_made);
+            let is_meant = is_at(&own, point, axes, is_made && !is_set);
             let changed = plan.or(&own);
             own.finish();
             if is_made && is_meant { changed } else { plan }
@@ -85,9 +86,8 @@ impl Defaults {
     }
 }
 
-/// True if `at` means the point. The values that it names must exist, in the profiles it is made
-/// for.
-fn is_at(own: &Fields<'_>, point: &[(String, String)], axes: &Axes<'_>, is_made: bool) -> bool {
+/// True if `at` means the point. The values that it names must exist where `must_exist` says so.
+fn is_at(own: &Fields<'_>, point: &[(String, String)], axes: &Axes<'_>, must_exist: bool) -> bool {
     own.required("at");
     own.named("at").iter().fold(true, |is_at, wanted| {
         let Some((_, values)) = axes.iter().find(|(axis, _)| *axis == wanted.key) else {
@@ -102,7 +102,7 @@ fn is_at(own: &Fields<'_>, point: &[(String, String)], axes: &Axes<'_>, is_made:
         let known: Vec<String> = values.iter().filter_map(Value::scalar_text).collect();
         for value in listed {
             let text = value.scalar_text().unwrap_or_default();
-            if is_made && !known.contains(&text) {
+            if must_exist && !known.contains(&text) {
                 let message = format!("axis \"{}\" has no {text}", wanted.key);
                 own.problems.hinted(&value.span, message, format!("it has {}", known.join(", ")));
             }

@@ -8,6 +8,7 @@ use crate::built::Built;
 use crate::check::{self, Check};
 use crate::claim::made_in;
 use crate::fields::{self, Fields};
+use crate::folder::Folder;
 use crate::named::Named;
 use crate::node::{Node, NodeKind};
 use crate::point::{Point, PointName, Requirement, Unfit};
@@ -212,7 +213,8 @@ fn point(
     let table = substitute_table(&table, &bindings, problems);
     let fields = Fields::new("a scenario", &table, frame.span.clone(), problems);
     let workloads = scenario_workloads::workloads(tables, frame.run, variant, &built, &bindings);
-    let plan = tables.defaults.or(&fields).at(&axes, &fields, &frame.axes, tables.profile);
+    let made = (tables.profile, tables.folder.files.contains_key(Folder::SET));
+    let plan = tables.defaults.or(&fields).at(&axes, &fields, &frame.axes, made);
     for known in ["says", "run", "over", "variants", "profiles"] {
         fields.entry(known);
     }

@@ -9,7 +9,7 @@ use spec::{Profile, Study};
 use study::{Has, Pair, Preflight};
 use terms::{duration, grouped};
 
-use crate::arguments::CheckArguments;
+use crate::arguments::{CheckArguments, set};
 use crate::command::{hosts, machine};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
@@ -38,7 +38,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
         }
     };
     let Some(name) = &arguments.study else { return machine::check(arguments) };
-    let found = studies::find(name)?.with(&arguments.set);
+    let found = studies::find(name)?.with(&set::all(&arguments.set));
     let mut commands: Vec<String> = Vec::new();
     // Whatever is wrong in any profile is wrong now.
     for profile in Profile::ALL {
@@ -88,7 +88,8 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     let hosts = arguments.hosts.as_ref();
     let hosts = hosts.map(|file| format!(" --hosts {}", file.display())).unwrap_or_default();
     let only = arguments.only.iter().map(|pattern| format!(" --only '{pattern}'"));
-    let set = arguments.set.iter().map(|(name, value)| format!(" --set '{name}={value}'"));
+    let set = set::all(&arguments.set).into_iter();
+    let set = set.map(|(name, value)| format!(" --set '{name}={value}'"));
     let chosen: String = only.chain(set).collect();
     terminal::narrate(format_args!(
         "run it with: pgrig run {name} --profile {profile}{hosts}{chosen}"
@@ -103,7 +104,7 @@ pub(crate) fn settings(study: &Study, installation: &Installation) -> Result<(),
     if mistakes.is_empty() {
         return Ok(());
     }
-    let hint = "correct the study; nothing was run";
+    let hint = "correct the setting in the study, or in --set; nothing was run";
     Err(Complaint::new(mistakes.join("\n       ")).hinted(Some(hint)))
 }
 

@@ -12,7 +12,7 @@ use study::{Ended, Has, Place, Preflight, Request, Servers};
 use terms::grouped;
 use verdict::Judgement;
 
-use crate::arguments::{HostLossName, RunArguments};
+use crate::arguments::{HostLossName, RunArguments, set};
 use crate::command::{check, hosts, show};
 use crate::complaint::Complaint;
 use crate::exit::{self, Exit};
@@ -173,7 +173,7 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
         return resumed(directory, servers, generator);
     }
     let found = studies::find(arguments.study.as_deref().unwrap_or_default())?;
-    let found = found.with(&arguments.set);
+    let found = found.with(&set::all(&arguments.set));
     let profile = arguments.profile.map_or(Profile::Quick, Profile::from);
     let mut study = studies::parse(&found, profile)?;
     if let Some(rounds) = arguments.rounds {
@@ -216,7 +216,7 @@ fn fresh_seed() -> u64 {
 
 /// The largest smaller profile that fits here, and how far it goes.
 fn smaller_profile(arguments: &RunArguments) -> Option<String> {
-    let found = studies::find(arguments.study.as_deref()?).ok()?.with(&arguments.set);
+    let found = studies::find(arguments.study.as_deref()?).ok()?.with(&set::all(&arguments.set));
     let asked = arguments.profile.map_or(Profile::Quick, Profile::from);
     let installation = lab::find::find(arguments.pg_bin.as_deref()).ok()?;
     let has = Has::here(installation, &std::env::temp_dir()).ok()?;
@@ -292,7 +292,7 @@ fn again(found: &NamedStudy, arguments: &RunArguments, profile: Profile, seed: u
         again.push_str(&format!(" --profile {profile}"));
     }
     again.push_str(&format!(" --seed {seed}"));
-    for (name, value) in &arguments.set {
+    for (name, value) in set::all(&arguments.set) {
         again.push_str(&format!(" --set '{name}={value}'"));
     }
     if let Some(rounds) = arguments.rounds {

@@ -1,5 +1,7 @@
 //! A study with other values, a part of a study, and a study that starts from another one.
 
+use std::fs;
+
 use crate::{Desk, names};
 
 #[test]
@@ -16,6 +18,14 @@ fn a_study_is_planned_with_other_values_and_in_part() {
     check(&["--set", "workloads.read_only.clients=3"], "3 clients  fits", "");
     check(&["--set", "rounds=2"], "published/read_only    2 ×", "");
     check(&["--set", "scenarios.function.rounds=2"], "published/function     2 ×", "");
+    // A file of one's own, or of a record. What the command repeats is what the file sets.
+    let file = "# mine\n\"workloads.read_only.clients\" = 3\nrounds = 2\n";
+    fs::write(desk.path("mine.toml"), file).unwrap();
+    let arguments = ["check", "pgbench", "--profile", "smoke", "--set", "mine.toml"];
+    let said = desk.pgrig(&arguments).ended(0);
+    assert!(said.out.contains("3 clients  fits"), "{}", said.out);
+    let again = "--set 'workloads.read_only.clients=3' --set 'rounds=2'";
+    assert!(said.err.contains(again), "{}", said.err);
 }
 
 #[test]
@@ -31,7 +41,7 @@ fn what_cannot_be_set_or_chosen_is_said() {
     check(
         &["--set", "data.pgbench.scal=5"],
         &[
-            "error: setting values of pgbench: pgbench has no field \"scal\"",
+            "error: setting data.pgbench.scal = 5 in pgbench: pgbench has no field \"scal\"",
             "did you mean \"scale\"?",
         ],
     );
@@ -40,6 +50,15 @@ fn what_cannot_be_set_or_chosen_is_said() {
         &["study.toml has no \"workload\"", "did you mean \"workloads\"?"],
     );
     check(&["--set", "rows"], &["write NAME=VALUE"]);
+    // Of several, the one that is wrong is named.
+    check(
+        &["--set", "rounds=2", "--set", "workloads.function.clients=0"],
+        &["error: setting workloads.function.clients = 0 in pgbench: clients must be"],
+    );
+    check(&["--set", "none.toml"], &["reading none.toml: No such file"]);
+    fs::write(desk.path("mine.toml"), "# rows\nrounds = 2\nclients\n").unwrap();
+    check(&["--set", "mine.toml"], &["mine.toml, line 3: write NAME = VALUE"]);
+    fs::remove_file(desk.path("mine.toml")).unwrap();
     check(&["--only", "nothing"], &["error: no trial fits \"nothing\"", "published/function"]);
     assert_eq!(names(&desk.path("")), [""; 0], "no record was begun");
 }

@@ -55,3 +55,20 @@ fn a_value_that_cannot_be_set_is_a_problem_that_names_it() {
     check("scenarios.load.rounds", "many", "rounds must be an integer from 1 to 10000", "");
     check("question.rows", "1", "question is a string, and has no values by name", "");
 }
+
+#[test]
+fn what_a_study_says_of_a_point_that_an_axis_has_no_more_is_left_out() {
+    let points =
+        "over = { clients = [8, 64] }\npoints = [{ at = { clients = [8, 64] }, rounds = 3 }]";
+    let study = OWN.replace("over = { clients = [8, 64] }", points);
+    let set = |value: &str| vec![("scenarios.load.over.clients".to_owned(), value.to_owned())];
+    let few = folder(&study).with_set(&set("[16, 64]"));
+    let few = Study::parse(&few, Profile::Quick).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let rounds = |clients| few.points.iter().find(|one| one.clients() == clients).unwrap().rounds;
+    assert_ne!(rounds(16), 3);
+    assert_eq!(rounds(64), 3);
+    // Without set values it is a mistake.
+    let wrong = study.replace("clients = [8, 64] }, rounds", "clients = [9] }, rounds");
+    let problems = Study::parse(&folder(&wrong), Profile::Quick).expect_err("no 9");
+    assert_eq!(problems[0].message, "axis \"clients\" has no 9");
+}
