@@ -36,6 +36,7 @@ pub(crate) fn print(comparison: &Comparison, paired: &Paired) {
         let said = said(figure);
         terminal::result(format_args!("  {name:<40}{a:>12}{b:>12}   {ratio}   {said}"));
     }
+    terminal::result(styled(FAINT, format!("  {}", comparison.intervals_words())));
     waits(shown);
     tails(shown);
     plans(shown);

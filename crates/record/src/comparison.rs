@@ -355,6 +355,12 @@ impl Comparison {
         sides::words(self)
     }
 
+    /// Says which intervals of the claims and of the table of figures hold together.
+    #[must_use]
+    pub fn intervals_words(&self) -> String {
+        sides::intervals(self)
+    }
+
     /// The figure that the answer begins with.
     #[must_use]
     pub fn headline(&self) -> Metric {

@@ -1,7 +1,7 @@
 //! The answer, and every claim with its verdict.
 
 use record::Header;
-use spec::{About, Claim, Quantifier, Study, metrics};
+use spec::{About, Claim, Profile, Quantifier, Study, metrics};
 use stats::Method;
 use verdict::{ClaimVerdict, Judgement, Measured, Source, Verdict};
 
@@ -12,9 +12,12 @@ use crate::plot::{ClaimPlot, claim_plot};
 use crate::view::{Answer, ClaimRow, Outcome, Table, Tally};
 
 /// The answer and how sure it is.
-pub(crate) fn answer(judgement: &Judgement, header: &Header) -> Answer {
+pub(crate) fn answer(study: &Study, judgement: &Judgement, header: &Header) -> Answer {
     let headline = judgement.asked().next();
     let mut sure: Vec<String> = Vec::new();
+    // The claims of profile smoke have rows of their own; no answer rests on them.
+    let is_answer = study.profile != Profile::Smoke || header.comparison.is_some();
+    let of_answer = headline.filter(|_| is_answer);
     if let Some(comparison) = &header.comparison {
         sure.extend(comparison.sides_words());
         sure.extend(
@@ -22,8 +25,8 @@ pub(crate) fn answer(judgement: &Judgement, header: &Header) -> Answer {
         );
         sure.extend(header.notes.iter().cloned());
     }
-    match headline.map(|claim| (&claim.measured, claim)) {
-        Some((Measured::Value { interval, per_round }, _)) => {
+    match of_answer.map(|claim| &claim.measured) {
+        Some(Measured::Value { interval, per_round }) => {
             let (_, range) = number::with_interval(interval.point, interval.low, interval.high);
             // A range has no verdict: why it has none says how few rounds there are.
             if interval.method != Method::Range {
@@ -36,7 +39,8 @@ pub(crate) fn answer(judgement: &Judgement, header: &Header) -> Answer {
             }
             sure.extend(each_round(per_round));
         }
-        Some((Measured::Pairs { interval, pairs }, _)) => {
+        // The answer of a comparison has its interval, which holds together with others.
+        Some(Measured::Pairs { interval, pairs }) if header.comparison.is_none() => {
             let (_, range) = number::with_interval(interval.point, interval.low, interval.high);
             sure.push(format!(
                 "{} interval {range} from {pairs} pairs of blocks ({}).",
@@ -44,7 +48,7 @@ pub(crate) fn answer(judgement: &Judgement, header: &Header) -> Answer {
                 interval.method.name()
             ));
         }
-        Some((Measured::Count { trials, failures, rate_max, .. }, _)) => {
+        Some(Measured::Count { trials, failures, rate_max, .. }) => {
             sure.push(match bound(*rate_max) {
                 Some(rate) => format!(
                     "{failures} failures in {trials} trials; a rate above {rate} is ruled out at \
@@ -55,12 +59,12 @@ pub(crate) fn answer(judgement: &Judgement, header: &Header) -> Answer {
         }
         _ => {}
     }
-    let why = headline.map(|claim| claim.why.as_str()).filter(|why| !why.is_empty());
+    let why = of_answer.map(|claim| claim.why.as_str()).filter(|why| !why.is_empty());
     sure.extend(why.map(|why| match sure.is_empty() {
         true => format!("{}.", capitalised(why)),
         false => format!("But: {why}."),
     }));
-    let mark = headline.map_or(Outcome::Unsure, |claim| outcome(claim.verdict));
+    let mark = of_answer.map_or(Outcome::Unsure, |claim| outcome(claim.verdict));
     Answer { mark, sentence: judgement.answer.clone(), sure, noise: noise(judgement) }
 }
 

@@ -61,7 +61,7 @@ impl Report<'_> {
             study: study.name.clone(),
             question: study.question.clone(),
             subtitle: environment::subtitle(header),
-            answer: claims::answer(&self.judgement, header),
+            answer: claims::answer(study, &self.judgement, header),
             picture: picture::picture(study, &self.judgement),
             tallies: claims::tallies(&self.judgement),
             sections,

@@ -12,7 +12,7 @@ impl Report<'_> {
     #[must_use]
     pub fn markdown(&self) -> String {
         let Report { study, header, judgement, .. } = self;
-        let answer = claims::answer(judgement, header);
+        let answer = claims::answer(study, judgement, header);
         let mut out = String::new();
         let _ = writeln!(out, "### {}\n", escaped(&study.question));
         let _ = writeln!(out, "**{} {}**\n", answer.mark.symbol(), escaped(&answer.sentence));

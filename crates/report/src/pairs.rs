@@ -34,7 +34,7 @@ pub(crate) fn pairs(
         tables.extend(self::tables(&paired.shown, names));
         let headline = comparison.map_or(Metric::Throughput, Comparison::headline);
         let mut words = words(paired, headline);
-        words.extend(comparison.map(together));
+        words.extend(comparison.map(Comparison::intervals_words));
         let flame = paired.shown.profile.as_ref().and_then(flame::graph);
         PairsBlock { heading: heading(study, paired, &quotient), words, ids, tables, flame }
     };
@@ -61,17 +61,6 @@ fn tables(shown: &Shown, names: [&str; 2]) -> Vec<Table> {
     tables.extend(shown.plans.iter().map(compared::plan));
     tables.extend(compared::background(shown.background, names));
     tables
-}
-
-/// Which intervals of a comparison hold together.
-fn together(comparison: &Comparison) -> String {
-    let deciding = comparison.decides.iter().map(|metric| metric.words());
-    let deciding = deciding.collect::<Vec<_>>().join(" and ");
-    let [percent, least] = [comparison.confidence, comparison.threshold].map(|share| share * 100.0);
-    format!(
-        "The intervals of {deciding} in the table hold together at {percent} % at every moment; the \
-         others hold at {percent} % each. Differences below {least} % count as none."
-    )
 }
 
 /// `In pairs: governed ÷ plain, hot rows, clients = 64`

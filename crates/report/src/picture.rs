@@ -1,5 +1,7 @@
 //! The picture below the answer: the ratios that decide, on one axis, with what was published.
 
+use std::collections::BTreeSet;
+
 use spec::{Claim, Profile, Rank, Study};
 use verdict::{ClaimVerdict, Judgement, Measured};
 
@@ -25,8 +27,13 @@ pub(crate) fn picture(study: &Study, judgement: &Judgement) -> Option<DotFigure>
         return None;
     }
     let claims = study.claims.iter().zip(&judgement.claims);
+    let mut drawn: BTreeSet<&str> = BTreeSet::new();
     let ratios = claims.filter(|(claim, _)| claim.rank != Rank::Aside);
-    let ratios = ratios.filter_map(|(claim, judged)| ratio(claim, judged));
+    // Two claims about one ratio differ in what they expect, which is not drawn.
+    let ratios = ratios.filter_map(|(claim, judged)| {
+        let ratio = ratio(claim, judged)?;
+        drawn.insert(claim.about.value()?.source()).then_some(ratio)
+    });
     let ratios: Vec<Ratio<'_>> = ratios.take(ROWS_MAX).collect();
     let values = ratios.iter().flat_map(|ratio| {
         let Estimate { low, point, high, .. } = ratio.estimate;

@@ -6,7 +6,8 @@ use spec::{ClaimKind, Rank, Study};
 use stats::sequence::OBSERVATIONS_MIN;
 
 use crate::claim_verdict::{ClaimVerdict, Measured, Verdict};
-use crate::judge::{Judgement, judge};
+use crate::judge::{Judgement, judge_at};
+use crate::paired::CONFIDENCE;
 
 /// Judges a record. One of `pgrig compare` also decides by figures that claims cannot speak of, and by the
 /// transactions that failed; it has an answer of its own.
@@ -17,8 +18,14 @@ pub fn judge_record(
     trials: &[Trial],
     pairs: &[Paired],
 ) -> Judgement {
-    let mut judgement = judge(study, &header.plan, trials, pairs);
-    if let (Some(comparison), Some(paired)) = (&header.comparison, pairs.last()) {
+    let compared = header.comparison.as_ref().zip(pairs.last());
+    // The figures that decide hold together: each claim has the interval that its figure has.
+    let ratio = compared.and_then(|(comparison, paired)| {
+        paired.shown.figure(comparison.headline())?.b_over_a.as_ref()
+    });
+    let confidence = ratio.map_or(CONFIDENCE, |ratio| ratio.confidence);
+    let mut judgement = judge_at(confidence, study, &header.plan, trials, pairs);
+    if let Some((comparison, paired)) = compared {
         judgement.answer = answer(comparison, paired);
         let others = comparison.decides.iter().filter(|one| one.catalogued().is_none());
         judgement.claims.extend(others.map(|one| by_figure(comparison, paired, *one)));

@@ -69,8 +69,20 @@ pub fn judge(
     trials: &[Trial],
     pairs: &[Paired],
 ) -> Judgement {
+    judge_at(paired::CONFIDENCE, study, plan, trials, pairs)
+}
+
+/// The same with another confidence of the intervals of pairs.
+pub(crate) fn judge_at(
+    confidence: f64,
+    study: &Study,
+    plan: &[PlannedTrial],
+    trials: &[Trial],
+    pairs: &[Paired],
+) -> Judgement {
+    let found = |claim| found(confidence, study, claim, plan, trials, pairs);
     let (mut claims, p_values): (Vec<ClaimVerdict>, Vec<Option<f64>>) =
-        study.claims.iter().map(|claim| found(study, claim, plan, trials, pairs)).unzip();
+        study.claims.iter().map(found).unzip();
     family::correct(&mut claims, &p_values);
     control::doubt(study, &mut claims);
     if study.profile == Profile::Smoke {
@@ -102,11 +114,12 @@ pub fn judge_claim(
     trials: &[Trial],
     pairs: &[Paired],
 ) -> ClaimVerdict {
-    found(study, claim, &[], trials, pairs).0
+    found(paired::CONFIDENCE, study, claim, &[], trials, pairs).0
 }
 
 /// A claim by itself, and the p-value that goes with its verdict.
 fn found(
+    confidence: f64,
     study: &Study,
     claim: &Claim,
     plan: &[PlannedTrial],
@@ -125,7 +138,7 @@ fn found(
             (expect.to_string(), value::judge(study, value, *expect, plan, trials))
         }
         About::Value { value, expect, pairs: Some(_) } => {
-            let by_pairs = paired::judge(study, value, *expect, pairs);
+            let by_pairs = paired::judge(confidence, study, value, *expect, pairs);
             let missing = paired::missing(study, value, pairs);
             let found =
                 missing.and_then(|why| by_trials(study, value, *expect, (plan, trials), &why));

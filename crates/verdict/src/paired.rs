@@ -11,8 +11,8 @@ use stats::{Expectation, Interval, sequence};
 
 use crate::claim_verdict::{ClaimFinding, Measured, Verdict};
 
-/// The confidence of every interval.
-const CONFIDENCE: f64 = 0.95;
+/// The confidence of every interval but those of a comparison.
+pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// The reason why a quotient was not measured in pairs although its study asks for them: this machine has no
 /// room for the servers of both points. None where pairs were tried, or are not there yet.
@@ -37,6 +37,7 @@ fn is_of(study: &Study, paired: &Paired, [above, below]: [usize; 2]) -> bool {
 
 /// Judges a quotient of two figures by the pairs of its points.
 pub(crate) fn judge(
+    confidence: f64,
     study: &Study,
     value: &Expression,
     expect: Expectation,
@@ -63,7 +64,7 @@ pub(crate) fn judge(
     let part = study.points[above.point].part(&above.scope).map(|_| above.scope.as_str());
     let series = Metric::of(above.metric).and_then(|metric| paired.series_of(metric, part));
     let Some((series, interval)) = series.and_then(|series| {
-        let interval = sequence::ratio(&series.above, &series.below, CONFIDENCE).ok()?;
+        let interval = sequence::ratio(&series.above, &series.below, confidence).ok()?;
         Some((series, interval))
     }) else {
         return nothing(format!(

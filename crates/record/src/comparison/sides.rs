@@ -22,6 +22,18 @@ pub(super) fn words(found: &Comparison) -> Vec<String> {
     words
 }
 
+/// Which intervals of a table hold together.
+pub(super) fn intervals(found: &Comparison) -> String {
+    let deciding = found.decides.iter().map(|metric| metric.words());
+    let deciding = deciding.collect::<Vec<_>>().join(" and ");
+    let [percent, least] =
+        [found.confidence, found.threshold].map(|share| (share * 1e8).round() / 1e6);
+    format!(
+        "The intervals of {deciding}, in the claims as in the table, hold together at {percent} % at \
+         every moment; the others hold at {percent} % each. Differences below {least} % count as none."
+    )
+}
+
 /// The properties that a side has of its own.
 fn described(side: &Side, a: &Side, b: &Side) -> Vec<String> {
     let mut words = Vec::new();

@@ -58,6 +58,12 @@ fn judged(ratio: f64, change: &dyn Fn(&mut Shown), decides: &[Metric]) -> (Vec<V
     let study = comparison.study(&study).expect("its sides are there");
     let header = Header { comparison: Some(comparison), ..diffs::header("15.18") };
     let judgement = verdict::judge_record(&study, &header, &[], &[paired]);
+    // A claim has the interval of the table, where figures hold together.
+    for claim in &judgement.claims {
+        if let Measured::Pairs { interval, .. } = &claim.measured {
+            assert_eq!(interval.confidence, 0.975);
+        }
+    }
     (judgement.claims.iter().map(|claim| claim.verdict).collect(), judgement.answer)
 }
 
