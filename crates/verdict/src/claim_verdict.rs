@@ -108,6 +108,7 @@ impl Measured {
             (Quantifier::Some, 0) => format!("seen in none of {trials}"),
             (Quantifier::Some, seen) => format!("seen in {seen} of {trials}"),
             (Quantifier::Every, 1) if trials == 1 => "in the one trial".to_owned(),
+            (Quantifier::Every, 2) if trials == 2 => "in both trials".to_owned(),
             (Quantifier::Every, so) if so == trials => format!("in all {trials} trials"),
             (Quantifier::Every, _) => format!("not in {failures} of {trials}"),
         })

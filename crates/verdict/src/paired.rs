@@ -67,9 +67,12 @@ pub(crate) fn judge(
         let interval = sequence::ratio(&series.above, &series.below, confidence).ok()?;
         Some((series, interval))
     }) else {
+        let segments = match paired.shown.instances.segments {
+            1 => "1 segment is".to_owned(),
+            many => format!("{many} segments are"),
+        };
         return nothing(format!(
-            "{} segments are too few; an interval takes {} or more, each with enough transactions",
-            paired.shown.instances.segments,
+            "{segments} too few; an interval takes {} or more, each with enough transactions",
             sequence::OBSERVATIONS_MIN
         ));
     };

@@ -105,7 +105,7 @@ fn an_interrupted_attempt_stays_in_the_record_beside_the_one_that_makes_up_for_i
     let endings = endings(&desk.path("record/trials"));
     assert!(endings.contains(&"interrupted".to_owned()), "{endings:?}");
     let said = desk.pgrig(&["show", "record"]).ended(0);
-    assert!(said.out.contains("in all 2 trials"), "{}", said.out);
+    assert!(said.out.contains("in both trials"), "{}", said.out);
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn a_statement_that_fails_ends_the_run_and_resume_adds_an_attempt() {
     let second = attempts().iter().filter(|name| name.ends_with("-attempt-2")).count();
     assert_eq!((attempts().len(), second), (3, 1), "{:?}", attempts());
     let said = desk.pgrig(&["show", "record"]).ended(0);
-    assert!(said.out.contains("in all 2 trials"), "{}", said.out);
+    assert!(said.out.contains("in both trials"), "{}", said.out);
 }
 
 #[test]

@@ -188,6 +188,7 @@ fn counted_trials_in_words() {
         assert_eq!(count.counted().as_deref(), Some(expected));
     };
     check(Quantifier::Every, 20, 0, "in all 20 trials");
+    check(Quantifier::Every, 2, 0, "in both trials");
     check(Quantifier::Every, 1, 0, "in the one trial");
     check(Quantifier::Every, 20, 3, "not in 3 of 20");
     check(Quantifier::Every, 1, 1, "not in 1 of 1");
