@@ -173,7 +173,7 @@ fn render() -> String {
          Every statement, setting, step and figure of a source is listed in `studies/NAME/source.csv`, and \
          a test checks that each has a row here.\n\n\
          This page is written by a test from `studies/*/coverage.csv` (`PGRIG_WRITE_DOCS=1 cargo test \
-         -p spec --test coverage`).\n",
+         -p spec --test study`).\n",
     );
     for (study, path) in studies() {
         let [_, claims] = made_in(&study, &path);
