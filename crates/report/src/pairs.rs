@@ -46,7 +46,12 @@ pub(crate) fn pairs(
 fn tables(shown: &Shown, names: [&str; 2]) -> Vec<Table> {
     let mut tables = Vec::new();
     if !shown.figures.is_empty() {
-        tables.push(compared::figures(&shown.figures, names, ""));
+        let note = format!(
+            "of rates and of what servers used, {} ÷ {} is that of the sums over all segments; a claim has \
+             the mean of the segments' quotients, which differs where segments do",
+            names[1], names[0]
+        );
+        tables.push(compared::figures(&shown.figures, names, &note));
     }
     if !shown.waits.is_empty() {
         let mut waits = compared::waits(&shown.waits, names);
