@@ -251,7 +251,7 @@ impl FakeServer {
             .arg(&socket)
             .spawn()
             .unwrap();
-        until("the fake server", || socket.exists());
+        until("the fake server", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
         FakeServer { process, directory }
     }
 

@@ -133,10 +133,10 @@ impl Latency {
         self.moments
     }
 
-    /// Puts the exact sums back beside a decoded histogram. Sums of another count are not of this
-    /// histogram and are ignored: the estimates stay.
+    /// Puts the exact sums back beside a decoded histogram. Sums that are not of this histogram, by their
+    /// count or their extremes, are ignored: the estimates stay.
     pub fn with_moments(mut self, moments: Moments) -> Self {
-        if moments.count == self.moments.count {
+        if moments.count == self.moments.count && moments.min_ns <= moments.max_ns {
             self.moments = moments;
         }
         self
@@ -294,6 +294,8 @@ mod tests {
         let decoded = Latency::from_base64(&original.to_base64()).expect("own encoding");
         assert_eq!(decoded.clone().with_moments(original.moments()), original);
         assert_eq!(decoded.clone().with_moments(Moments::default()), decoded);
+        let reversed = Moments { min_ns: u64::MAX, ..original.moments() };
+        assert_eq!(decoded.clone().with_moments(reversed), decoded);
     }
 
     fn durations() -> impl Strategy<Value = Vec<u64>> {

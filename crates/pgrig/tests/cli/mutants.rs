@@ -89,7 +89,8 @@ pub(crate) fn limited(arguments: &[&str]) -> (Option<i32>, String, Duration) {
     command.args(["-c", &script, env!("CARGO_BIN_EXE_pgrig")]).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let began = Instant::now();
-    let child = command.env("NO_COLOR", "1").spawn().unwrap();
+    // A backtrace of a panic would need more memory than it has, and hang.
+    let child = command.env("NO_COLOR", "1").env("RUST_BACKTRACE", "0").spawn().unwrap();
     let id = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
     let (done, ended) = std::sync::mpsc::channel::<()>();
     // Ends one that hangs, so that the test goes on to say which.
