@@ -1,8 +1,8 @@
 //! The join of slow transactions with samples.
 //!
-//! Looks come at random moments, so the share of looks into slow transactions that see a backend in a
-//! wait is an unbiased estimate of the share of their time that it is in this wait. A look counts for
-//! the time that it stands for.
+//! Looks come at random moments, so the share of looks into slow transactions of a length that see a
+//! backend in a wait is an estimate of the share of their time that it is in this wait. A look counts for
+//! the time that it stands for, and each length for the time that its transactions took.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,7 @@ use crate::{
     background::{Checkpoint, Due, Seconds, due},
     overlap,
     report::{WaitShare, rank},
+    strata::Strata,
 };
 
 /// The load whose slow transactions are looked at.
@@ -56,8 +57,9 @@ pub fn attribute(load: &Load<'_>, activity: &Activity) -> Option<Tail> {
     if is_pooled(&slow, activity) {
         sums.pooled = Some(at_work(activity));
     }
+    let strata = Strata::new(&slow, activity.looks(), &weights);
     for one in &slow {
-        sums.take(one, load.under_way);
+        sums.take(one, strata.factor(one), load.under_way);
     }
     let seconds = |ns: u64| ns as f64 / 1e9;
     let due = slow.iter().map(|s| s.began.saturating_sub(s.scheduled)).sum();
@@ -142,11 +144,12 @@ impl<'a> Sums<'a> {
         }
     }
 
-    fn take(&mut self, slow: &Slow, under_way: &dyn Fn(u64) -> f64) {
+    /// Takes the looks into a transaction, each of which counts for `factor` times what it stands for.
+    fn take(&mut self, slow: &Slow, factor: f64, under_way: &dyn Fn(u64) -> f64) {
         let activity = self.activity;
         let span = overlap::within(activity.looks(), slow.began, slow.ended);
         for index in span.clone() {
-            let (look, weight) = (&activity.looks()[index], self.weights[index]);
+            let (look, weight) = (&activity.looks()[index], self.weights[index] * factor);
             let beside = activity.beside(look);
             self.samples += 1;
             self.checkpoint += weight * f64::from(u8::from(beside.checkpoint != Checkpoint::None));

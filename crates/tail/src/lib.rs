@@ -15,6 +15,7 @@ mod cause;
 mod overlap;
 mod report;
 mod slowest;
+mod strata;
 
 pub use accounts::Spent;
 pub use activity::{Activity, Background, Held, Holder, Look, Lookup, Source};

@@ -375,6 +375,33 @@ fn behind_a_pooler_clients_without_a_session_are_in_its_queue() {
     check(20, [0.0, 1.0 / 8.0, 7.0 / 8.0]);
 }
 
+/// Each look takes a CPU from a short transaction, which is slow for that and is what the look finds.
+#[test]
+fn transactions_that_looks_make_slow_count_for_their_time_only() {
+    let mut slowest = Slowest::default();
+    let mut take = |backend: i32, began: u64, length: u64| {
+        slowest.take(Slow { backend, scheduled: began, began, ended: began + length });
+    };
+    // Ten times a second and a half, a lock stops the one backend for 150 ms; the other is seen at every
+    // look.
+    let is_locked = |at: u64| at % (1_500 * MS) < 150 * MS;
+    (0..10).for_each(|number| take(1, number * 1_500 * MS, 150 * MS));
+    let mut activity = Activity::from(Source::SharedMemory);
+    for at in (0..15_000 * MS).step_by(18 * MS as usize) {
+        take(2, at, MS / 2);
+        let event = if is_locked(at) { "Lock:relation" } else { "Client:ClientRead" };
+        let seen = [(1, event), (2, "IO:DataFileRead")];
+        let seen = seen.map(|(backend, event)| Lookup { backend, event, spent: None });
+        activity.add(at, QUIET(at), seen);
+    }
+    let load =
+        Load { slowest: &slowest, count: 100_000, latency_ns: &|_| MS / 4, under_way: &|_| 2.0 };
+    let tail = attribute(&load, &activity).expect("slow transactions");
+    let lock = share(&tail, Cause::Lock);
+    // 1.5 s of 1.917 s; of the looks it is 84 of 918.
+    assert!((lock - 0.78).abs() < 0.04, "{lock}: {}", tail.causes_line());
+}
+
 #[test]
 fn without_looks_nothing_is_explained() {
     let world = World::run(11, 5, &RARE, &mut |_, _| vec![(9 * MS, "IO:WALSync")]);
