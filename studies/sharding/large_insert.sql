@@ -3,6 +3,8 @@ SELECT to_regclass('large') IS NOT NULL AS has_begun \gset
 \if :has_begun
 \sleep 100 ms
 \else
+-- The crash must not take the table with it, or the statement would begin once more.
+SET synchronous_commit = on;
 CREATE TABLE large (id int, info text);
 INSERT INTO large
 SELECT id, first_value(pad) OVER (ROWS UNBOUNDED PRECEDING)

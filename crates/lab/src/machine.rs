@@ -162,9 +162,16 @@ pub fn throttles(path: &Path) -> std::io::Result<()> {
     os::throttle::check(path)
 }
 
-/// Checks that the memory of servers can be limited here.
-pub fn memory_limits() -> std::io::Result<()> {
-    os::memory_limit::check()
+/// Checks that the memory of servers below `path` can be limited here. The files of a file system that is in
+/// memory count as memory that cannot be given back, and recovery writes some.
+pub fn memory_limits(path: &Path) -> std::io::Result<()> {
+    os::memory_limit::check()?;
+    let disk = Disk::at(path).map_err(std::io::Error::other)?;
+    if matches!(disk.file_system.as_str(), "tmpfs" | "ramfs") {
+        let why = format!("{} lies in memory ({})", path.display(), disk.file_system);
+        return Err(std::io::Error::new(std::io::ErrorKind::Unsupported, why));
+    }
+    Ok(())
 }
 
 /// Checks that the programs are here that links by namespace are made with.

@@ -44,7 +44,9 @@ impl Resources {
             no_file_system_cut: lacks(&Method::FileSystem),
             no_block_cut: lacks(&block),
             no_io_limits: machine::throttles(directory).err().map(|error| error.to_string()),
-            no_memory_limits: machine::memory_limits().err().map(|error| error.to_string()),
+            no_memory_limits: machine::memory_limits(directory)
+                .err()
+                .map(|error| error.to_string()),
             memory_bytes: Machine::here().memory.available_bytes,
             disk_bytes: Disk::at(directory)?.free_bytes,
             is_root: machine::is_root(),

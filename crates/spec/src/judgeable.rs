@@ -1,38 +1,54 @@
 //! Claims that no run of a study can decide, found before the hours are spent.
 
+use std::fmt;
+
 use stats::{FAMILY_ERROR, HEADLINE_ROUNDS_MIN, holm, sign_test};
 
-use crate::claim::About;
+use crate::claim::{About, Claim};
 use crate::folder::Folder;
+use crate::headline::Rank;
 use crate::problem::Problem;
 use crate::profile::Profile;
 use crate::study::Study;
 
-/// The claims about a value that cannot get a verdict in any profile that makes them, each at its
-/// place in the file: they have too few rounds for an interval, or too few for the correction for
-/// several claims. None for a folder that is no study.
+/// The claims about a value that cannot get a verdict in any profile that makes them, and those marked as
+/// headlines that cannot get one in some profile, each at its place in the file: they have too few rounds for an
+/// interval, or too few for the correction for several claims. None for a folder that is no study.
 pub fn never_judged(folder: &Folder) -> Vec<Problem> {
-    // What stands against a claim in the profile that does most for it, by its place.
-    let mut found: Vec<(Problem, Obstacle)> = Vec::new();
+    // What stands against a claim in the profile that does most for it, by its place; against a headline in the
+    // profile that does least.
+    let mut found: Vec<(Problem, Obstacle, Judge)> = Vec::new();
     // Figures of profile smoke mean nothing, and no claim expects a verdict from it.
-    let studies = [Profile::Quick, Profile::Full].map(|profile| Study::parse(folder, profile));
-    for study in studies.iter().flatten() {
-        let values = values(study);
+    for profile in [Profile::Quick, Profile::Full] {
+        let Ok(study) = Study::parse(folder, profile) else { continue };
+        let values = values(&study);
         for (index, (claim, value)) in values.iter().enumerate() {
-            let span = &study.claims[*claim].span;
+            let Claim { span, rank, .. } = &study.claims[*claim];
+            let is_headline = *rank == Rank::Headline;
+            let judge = if is_headline { Judge::One(profile) } else { Judge::Any };
             let obstacle = obstacle(value, &values, index);
-            match found.iter_mut().find(|(known, _)| known.span == *span) {
-                Some((_, least)) => *least = obstacle.min(*least),
+            match found.iter_mut().find(|(known, ..)| known.span == *span) {
+                Some((_, known, whose)) => {
+                    let counts_more = match (*whose, is_headline) {
+                        (Judge::One(_), true) => obstacle > *known,
+                        (Judge::One(_), false) => false,
+                        (Judge::Any, true) => true,
+                        (Judge::Any, false) => obstacle < *known,
+                    };
+                    if counts_more {
+                        (*known, *whose) = (obstacle, judge);
+                    }
+                }
                 None => {
                     let file = Folder::STUDY.to_owned();
                     let (span, message) = (span.clone(), String::new());
-                    found.push((Problem { file, span, message, hint: None }, obstacle));
+                    found.push((Problem { file, span, message, hint: None }, obstacle, judge));
                 }
             }
         }
     }
-    let problems = found.into_iter().filter_map(|(problem, obstacle)| {
-        let (message, rounds) = obstacle.words()?;
+    let problems = found.into_iter().filter_map(|(problem, obstacle, judge)| {
+        let (message, rounds) = obstacle.words(judge)?;
         let hint = format!(
             "write rounds = {{ smoke = 1, quick = {rounds}, full = {rounds} }}, or more, in the \
              scenarios that it speaks of"
@@ -67,6 +83,24 @@ impl Value {
     }
 }
 
+/// The profiles that have to judge a claim.
+#[derive(Clone, Copy)]
+enum Judge {
+    /// Any that makes it.
+    Any,
+    /// This one: it is a headline there.
+    One(Profile),
+}
+
+impl fmt::Display for Judge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Judge::Any => f.write_str("no profile can judge this claim"),
+            Judge::One(profile) => write!(f, "profile {profile} cannot judge this headline claim"),
+        }
+    }
+}
+
 /// Obstacles to a verdict, the lesser first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Obstacle {
@@ -85,7 +119,7 @@ enum Obstacle {
 
 impl Obstacle {
     /// In words, and the rounds that it takes.
-    fn words(self) -> Option<(String, u32)> {
+    fn words(self, judge: Judge) -> Option<(String, u32)> {
         let needed_at_all = HEADLINE_ROUNDS_MIN as u32;
         match self {
             Obstacle::None => None,
@@ -93,18 +127,16 @@ impl Obstacle {
                 let rounds = needed_at_all - missing;
                 let plural = if rounds == 1 { "round" } else { "rounds" };
                 let message = format!(
-                    "no profile can judge this claim: it has {rounds} {plural} at most, and a \
-                     verdict takes {needed_at_all}"
+                    "{judge}: it has {rounds} {plural} at most, and a verdict takes {needed_at_all}"
                 );
                 Some((message, needed_at_all))
             }
             Obstacle::Crowded { claims, rounds, needed } => {
                 let least = 1u64 << (rounds - 1).min(63);
                 let message = format!(
-                    "no profile can judge this claim among the study's {claims} headline claims \
-                     about values: it is no quotient of two figures, the p-value of a median over \
-                     {rounds} rounds is 1/{least} at best, and that does not stand Holm's \
-                     correction"
+                    "{judge} among the study's {claims} headline claims about values: it is no \
+                     quotient of two figures, the p-value of a median over {rounds} rounds is \
+                     1/{least} at best, and that does not stand Holm's correction"
                 );
                 Some((message, needed))
             }

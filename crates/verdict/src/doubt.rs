@@ -6,9 +6,10 @@
 //! own delay to the server's. Every trial is checked; one is enough for a doubt.
 
 use record::{Conditions, Ending, Generator, Trial};
-use spec::{Condition, Metric, Reference, Study, metrics};
+use spec::{Condition, Expression, Metric, Study, metrics};
 use stats::censored;
 
+use crate::delay;
 use crate::rounds::figure_of;
 
 /// Above this share of CPU that the hypervisor gave to others, the machine is not the one that was
@@ -55,6 +56,10 @@ const CAUSES: [Cause; 7] = [
     Cause::Failed,
 ];
 
+/// Causes of doubt about a quotient whose value without the generator's delay is computed.
+const CAUSES_BUT_DELAY: [Cause; 5] =
+    [Cause::Busy, Cause::Steal, Cause::CpuShare, Cause::Backlog, Cause::Failed];
+
 /// Causes of doubt about a rate that is compared with a bound.
 const CAUSES_OF_RATES: [Cause; 3] = [Cause::Busy, Cause::Steal, Cause::CpuShare];
 
@@ -66,7 +71,7 @@ impl Cause {
         let (percent, most) = match self {
             Cause::Busy => (generator.busy_share_max * 100.0, Generator::BUSY_SHARE_MAX * 100.0),
             Cause::Lag => (generator.lag_share * 100.0, Generator::LAG_SHARE_MAX * 100.0),
-            // Of a quotient of rates, what the wait does to it is computed (see `value`).
+            // Of a quotient of rates, what the wait does to it is computed (see `delay`).
             Cause::RunDelay if metric.is_latency() => {
                 (generator.run_delay_share? * 100.0, Generator::RUN_DELAY_SHARE_MAX * 100.0)
             }
@@ -126,13 +131,13 @@ impl Cause {
     }
 }
 
-/// Reasons to doubt the figures that references stand for; none where there is nothing to doubt.
-pub(crate) fn limits(study: &Study, references: &[Reference], trials: &[Trial]) -> Vec<String> {
+/// Reasons to doubt the figures that an expression refers to; none where there is nothing to doubt.
+pub(crate) fn limits(study: &Study, expression: &Expression, trials: &[Trial]) -> Vec<String> {
+    let causes = if delay::is_computed(expression) { &CAUSES_BUT_DELAY[..] } else { &CAUSES[..] };
     let mut reasons: Vec<String> = Vec::new();
-    for reference in references {
+    for reference in expression.references() {
         let points = [reference.point];
-        for found in limits_of(study, reference.metric, &reference.scope, &points, trials, &CAUSES)
-        {
+        for found in limits_of(study, reference.metric, &reference.scope, &points, trials, causes) {
             if !reasons.contains(&found) {
                 reasons.push(found);
             }

@@ -20,6 +20,7 @@ mod truth;
 mod value;
 
 mod control;
+mod delay;
 mod doubt;
 mod family;
 mod rounds;

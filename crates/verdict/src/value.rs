@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Ending, Generator, PlannedTrial, Trial};
+use record::{Ending, PlannedTrial, Trial};
 use spec::{Expression, Reset, Study, metrics};
 use stats::serial::{self, Drift};
 use stats::{
@@ -22,6 +22,7 @@ use stats::{
 
 use crate::attempts::{self, Chosen};
 use crate::claim_verdict::{ClaimFinding, Measured, Verdict};
+use crate::delay;
 use crate::doubt;
 use crate::gaps::Gaps;
 use crate::paired;
@@ -74,57 +75,30 @@ pub(crate) fn judge(
     }
     survive(study, expression, expect, plan, trials, &mut found);
     stand_still(study, expression, trials, &mut found);
-    wait_for_cpus(study, expression, expect, trials, &mut found);
+    without_delay(study, expression, expect, trials, &mut found);
     found
 }
 
-/// Takes back what is said of a quotient of rates if it is not the same without the generator's wait
-/// for a CPU. The wait adds to what every client waits, and so pulls a quotient towards 1: of clients
-/// that begin a transaction as soon as the one before has ended, a rate without it is
-/// 1 ÷ (1 − its share) times as high.
-fn wait_for_cpus(
+/// Takes back what is said of a quotient if it is not the same without the generator's own delay, where that is
+/// computed ([`delay`]).
+fn without_delay(
     study: &Study,
     expression: &Expression,
     expect: Expectation,
     trials: &[Trial],
     found: &mut ClaimFinding,
 ) {
-    let references = expression.references();
-    let are_rates = references.iter().all(|one| one.metric.is_speed() && !one.metric.is_latency());
     let Measured::Value { interval, .. } = &found.measured else { return };
+    if found.verdict == Verdict::CannotTell || !delay::is_computed(expression) {
+        return;
+    }
     let is_pulled = paired::is_pulled(expect, found.verdict, interval);
-    if expression.ratio().is_none() || !are_rates || !is_pulled {
-        return;
-    }
-    let points = points(expression);
-    let own = |trial: &&Trial| {
-        trial.ending == Ending::Done
-            && study
-                .point(&trial.variant, &trial.scenario, &trial.axes)
-                .is_some_and(|point| points.contains(&point))
-    };
-    let share = |trial: &Trial| trial.generator.run_delay_share.unwrap_or(0.0).clamp(0.0, 0.99);
-    let most = trials.iter().filter(own).map(share).fold(0.0, f64::max);
-    if most <= Generator::RUN_DELAY_SHARE_MAX {
-        return;
-    }
-    let mut corrected = trials.to_vec();
-    for trial in corrected.iter_mut().filter(|trial| own(&&**trial)) {
-        let factor = 1.0 / (1.0 - share(trial));
-        for reference in references {
-            for value in trial.metrics.get_mut(reference.metric.name).into_iter().flatten() {
-                *value.1 *= factor;
-            }
+    for case in delay::cases(study, expression, is_pulled, trials) {
+        let other = judge_chosen(study, expression, expect, &case.trials, Chosen::Counted);
+        if other.verdict != found.verdict {
+            found.doubt(vec![format!("{}: {} without that", case.says, described(&other))]);
+            return;
         }
-    }
-    let other = judge_chosen(study, expression, expect, &corrected, Chosen::Counted);
-    if other.verdict != found.verdict {
-        found.doubt(vec![format!(
-            "the generator waited for a CPU during up to {:.0} % of what its clients waited, which \
-             pulls a quotient towards 1: {} without that",
-            most * 100.0,
-            described(&other)
-        )]);
     }
 }
 
@@ -287,7 +261,7 @@ fn judge_chosen(
         let plural = if rounds.incomplete == 1 { "round is" } else { "rounds are" };
         reasons.push(format!("{} {plural} incomplete", rounds.incomplete));
     }
-    let mut limits = doubt::limits(study, expression.references(), trials);
+    let mut limits = doubt::limits(study, expression, trials);
     if let Some((first, others)) = rounds.at_least.split_first() {
         let more = if others.is_empty() { "" } else { ", and others" };
         limits.push(format!(

@@ -165,6 +165,8 @@ fn an_archive_is_used_or_refused_with_one_message() {
         assert!(said.contains(expected.2), "{said}");
     };
     check("good.tar.gz", "", ("Compare", 1, "none.sql"));
+    let outputs = std::fs::read_to_string(desk.path("outputs")).unwrap_or_default();
+    assert!(!outputs.contains("comment="), "nothing was compared: {outputs}");
     let find = "Find or build pgrig";
     check("good.tar.gz", "00", (find, 1, "::error::archive: its SHA-256 sum is "));
     check("none.tar.gz", "", (find, 1, "::error::archive: there is no file none.tar.gz"));

@@ -1,5 +1,5 @@
-//! Records that are small as files and large in memory are refused within 200 MB and 10 s, and a record of
-//! many hours is still read within them.
+//! Records that are small as files and large in memory are refused within the limits of memory and CPU time of the
+//! mutants, and a record of many hours is still read within them.
 
 use std::fs;
 use std::io::Write;

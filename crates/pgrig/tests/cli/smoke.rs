@@ -37,7 +37,12 @@ fn every_shipped_study_proves_itself_and_its_record_can_be_read() {
 /// Runs a study with `--gate`. Returns whether all of it ran: only root can do some of it.
 fn proves_itself(desk: &Desk, study: &str) -> bool {
     let run = ["run", study, "--profile", "smoke", "--out", study, "--gate"];
-    let said = desk.pgrig(&run);
+    let mut command = desk.command(&run);
+    if study == "sharding" {
+        // Its I/O and its memory are limited, which servers in memory cannot have.
+        command.env("TMPDIR", "/var/tmp");
+    }
+    let said = Said::of(&command.output().unwrap());
     // Nothing of it fits: only root can run it, or its packages cannot be had.
     if said.code == Some(3) {
         testing::skip::because(format!("study {study} does not fit this machine"));

@@ -90,6 +90,16 @@ fn a_claim_that_no_profile_can_judge_is_pointed_at() {
     check("[scenarios.load]", sizes, None);
     check("[scenarios.load]", "[scenarios.load]\nrounds = 1", Some(&few("1 round")));
     check("[[claims]]", "[[claims]]\nprofiles = [\"smoke\"]", None);
+    // A headline is to be judged by each profile that has it.
+    let headline = OWN.replacen("[[claims]]", "[[claims]]\nheadline = true", 1);
+    let headline = |rounds: &str| {
+        let text = headline.replacen("[scenarios.load]", &format!("[scenarios.load]\n{rounds}"), 1);
+        spec::never_judged(&folder(&text)).into_iter().map(|problem| problem.message).collect()
+    };
+    let quick: Vec<String> = headline("rounds = { smoke = 1, quick = 5, full = 6 }");
+    let expected = "profile quick cannot judge this headline claim: it has 5 rounds at most, and a verdict takes 6";
+    assert_eq!(quick, [expected]);
+    assert!(headline("rounds = { smoke = 1, quick = 6, full = 6 }").is_empty());
     // Two figures by themselves cannot both stand the correction with six rounds.
     let alone = |says: &str, variant: &str| {
         format!(

@@ -292,13 +292,14 @@ fn throttle_misfit(point: &Point) -> Option<Misfit> {
 /// Memory that cannot be limited here. That root is needed is said of more than that.
 fn memory_limit_misfit(point: &Point) -> Option<Misfit> {
     let is_asked = point.limits_memory() && lab::machine::is_root();
-    let why = is_asked.then(|| lab::machine::memory_limits().err())??;
+    let why = is_asked.then(|| lab::machine::memory_limits(&std::env::temp_dir()).err())??;
+    let hint = "run it where root may make control groups for memory, with TMPDIR on a disk";
     Some(Misfit {
         what: "memory limits".to_owned(),
         amount: 1,
         needs: "memory limits of control groups".to_owned(),
         has: why.to_string(),
-        hint: Some("run it where root may make control groups for memory".to_owned()),
+        hint: Some(hint.to_owned()),
     })
 }
 

@@ -108,3 +108,41 @@ fn rounds_that_resemble_their_neighbours_widen_the_interval() {
                independent rounds";
     assert_eq!(claim.why, why);
 }
+
+/// A quotient is doubted for the generator's delay if it would be another one without it, and not otherwise.
+#[test]
+fn the_generators_delay_takes_back_what_depends_on_it() {
+    let mut a = rounds(6, 1000.0, 1300.0);
+    for trial in &mut a {
+        // The same in milliseconds, as far as a closed loop of clients goes.
+        let tps = trial.metrics["tps"][""];
+        trial.metrics.insert("latency_mean_ms".to_owned(), [(String::new(), 8_000.0 / tps)].into());
+    }
+    let check = |value: &str, expect: &str, slow: &str, lag: f64, expected, why: &str| {
+        let study = STUDY.replacen("tps('b/s') / tps('a/s', 'clients=8')", value, 1).replacen(
+            "expect = \">= 1.0\"",
+            &format!("expect = \"{expect}\""),
+            1,
+        );
+        let mut trials = a.clone();
+        trials
+            .iter_mut()
+            .filter(|trial| trial.variant == slow)
+            .for_each(|trial| trial.generator.lag_share = lag);
+        let claim = judge(&parse(&study), &[], &trials, &[]).claims.remove(0);
+        assert_eq!(claim.verdict, expected, "{value} {expect} {slow} {lag}: {}", claim.why);
+        assert!(claim.why.contains(why), "{}", claim.why);
+    };
+    let (rate, mean) = (
+        "tps('b/s') / tps('a/s', 'clients=8')",
+        "latency_mean_ms('b/s') / latency_mean_ms('a/s', 'clients=8')",
+    );
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    check(rate, ">= 1.0", "a", 0.08, Holds, "");
+    check(rate, ">= 1.0", "a", 0.40, CannotTell, "looked late");
+    // Without the delay of b it would be larger still.
+    check(rate, ">= 1.0", "b", 0.40, Holds, "");
+    check(rate, ">= 5.0", "b", 0.08, DoesNotHold, "");
+    check(mean, "<= 1.0", "a", 0.08, Holds, "");
+    check(mean, "<= 1.0", "a", 0.40, CannotTell, "looked late");
+}
