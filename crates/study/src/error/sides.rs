@@ -40,6 +40,8 @@ pub enum SidesError {
     TooLittle { what: &'static str, needs: u64, has: u64 },
     #[error("the servers cannot start: they need {}, and there are {}", .0.needs, .0.has)]
     HugePages(Box<Misfit>),
+    #[error("the sides would differ by more than was asked: a comparison {0}")]
+    UnevenPages(String),
     #[error("option {option} does not fit a comparison: {why}")]
     Option { option: String, why: &'static str },
     #[error("both sides are the same: nothing but their names would differ")]
@@ -68,6 +70,9 @@ impl SidesError {
                  which may be reached in two ways"
             }
             SidesError::HugePages(misfit) => return misfit.hint.clone(),
+            SidesError::UnevenPages(_) => {
+                "reserve as many, or give both sides none (--set huge_pages=off)"
+            }
             SidesError::TooLittle { what: "memory", .. } => {
                 "use smaller buffers (--set shared_buffers=256MB) or fewer clients (-c)"
             }

@@ -8,9 +8,14 @@ use crate::fit::estimate;
 use crate::fit::misfit::Misfit;
 use crate::fit::need::Need;
 
-/// The line of a plan whose servers ask for huge pages; reserving them is the administrator's.
-pub(crate) fn need<'p>(points: impl Iterator<Item = &'p Point>, has: &HugePages) -> Option<Need> {
-    let pages = points.map(|point| pages(point, has, asks)).max().filter(|pages| *pages > 0)?;
+/// The line of a plan whose servers ask for huge pages; reserving them is the administrator's. A group are points
+/// whose servers stand at once.
+pub(crate) fn need<'p>(
+    groups: impl Iterator<Item = Vec<&'p Point>>,
+    has: &HugePages,
+) -> Option<Need> {
+    let of = |group: Vec<&Point>| group.into_iter().map(|point| pages(point, has, asks)).sum();
+    let pages = groups.map(of).max().filter(|pages: &u64| *pages > 0)?;
     let (needed, free) = (grouped(pages), grouped(has.free));
     let has = match has.free >= pages {
         true => format!("{free} free"),
@@ -39,6 +44,26 @@ pub(crate) fn misfit<'p>(
     })
 }
 
+/// The reason why of servers that stand at once some would get huge pages and others not; none where all or none do.
+/// A server takes them if it finds enough (`huge_pages = try`, the default), so that the one that starts first would
+/// be the faster one.
+pub(crate) fn uneven<'p>(
+    points: impl IntoIterator<Item = &'p Point>,
+    has: &HugePages,
+) -> Option<String> {
+    let each: Vec<u64> = points.into_iter().flat_map(|point| each(point, has, takes)).collect();
+    let (least, all) = (each.iter().min()?, each.iter().sum::<u64>());
+    (*least <= has.free && has.free < all).then(|| {
+        format!(
+            "needs {} huge pages for its servers at once, or none, has {} free, which some of them would get \
+             and others not; {}",
+            grouped(all),
+            grouped(has.free),
+            remedy(all, has)
+        )
+    })
+}
+
 /// Memory that has long been in use is in pieces: without putting them together, the kernel may find
 /// fewer pages than it is asked for.
 fn remedy(pages: u64, has: &HugePages) -> String {
@@ -49,6 +74,11 @@ fn remedy(pages: u64, has: &HugePages) -> String {
 /// Servers that use huge pages where there are some.
 fn asks(node: &Node) -> bool {
     node.settings.get("huge_pages").is_some_and(|setting| !setting.eq_ignore_ascii_case("off"))
+}
+
+/// Servers that take huge pages if there are enough.
+fn takes(node: &Node) -> bool {
+    !node.settings.contains_key("huge_pages") || asks(node)
 }
 
 /// Servers that do not start without. Pages of another size are no part of what is counted.
@@ -63,14 +93,19 @@ fn insists(node: &Node) -> bool {
 /// Estimate of the pages that servers take: buffers with their descriptors, and the slots of their
 /// sessions. `postgres -C shared_memory_size_in_huge_pages` (15 and later) is exact.
 fn pages(point: &Point, has: &HugePages, wants: fn(&Node) -> bool) -> u64 {
-    let of = |node: &Node| {
+    each(point, has, wants).sum()
+}
+
+/// The same of each server.
+fn each(point: &Point, has: &HugePages, wants: fn(&Node) -> bool) -> impl Iterator<Item = u64> {
+    let of = move |node: &Node| {
         let memory = estimate::memory_of(point, |name| name == node.name);
         let sessions = u64::from(memory.connections) * SESSION_BYTES;
         let bytes = memory.shared_bytes + memory.shared_bytes / 32 + sessions + FIXED_BYTES;
         bytes.checked_div(has.size_bytes).map_or(0, |pages| pages + 1)
     };
-    let nodes = point.topology.nodes.iter().filter(|node| node.is_postgres() && wants(node));
-    nodes.map(of).sum()
+    let nodes = point.topology.nodes.iter().filter(move |node| node.is_postgres() && wants(node));
+    nodes.map(of)
 }
 
 const SESSION_BYTES: u64 = 48 << 10;
@@ -83,6 +118,34 @@ mod tests {
     use spec::{Profile, Study};
 
     use super::*;
+
+    #[test]
+    fn pages_that_only_one_side_would_get_are_said() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/pgbench");
+        let study = Study::parse(&record::read_folder(&path).unwrap(), Profile::Smoke).unwrap();
+        let point = |huge_pages: Option<&str>| {
+            let mut point = study.points[0].clone();
+            point.topology.nodes.truncate(1);
+            let settings = &mut point.topology.nodes[0].settings;
+            settings.insert("shared_buffers".to_owned(), "1GB".to_owned());
+            settings.remove("huge_pages");
+            settings.extend(huge_pages.map(|value| ("huge_pages".to_owned(), value.to_owned())));
+            point
+        };
+        let check = |sides: [Option<&str>; 2], free: u64, is_even: bool| {
+            let has =
+                HugePages { total: free, free, size_bytes: 2 << 20, transparent: String::new() };
+            let found = uneven(&sides.map(point), &has);
+            assert_eq!(found.is_none(), is_even, "{sides:?} {free} {found:?}");
+        };
+        check([None; 2], 0, true);
+        check([None; 2], 300, true);
+        check([None; 2], 700, false);
+        check([None, Some("try")], 700, false);
+        check([None; 2], 1_300, true);
+        check([Some("off"), Some("on")], 700, true);
+        check([Some("off"); 2], 700, true);
+    }
 
     #[test]
     fn servers_that_insist_on_huge_pages_need_as_many_as_all_of_them_take() {

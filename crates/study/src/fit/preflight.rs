@@ -1,5 +1,6 @@
 //! Needs of a study compared with the machine's resources, before anything is built.
 
+use lab::machine::HugePages;
 use site::SitePlan;
 use spec::{Pairing, Planned, Point, Study, Unfit};
 use terms::{grouped, size};
@@ -28,6 +29,8 @@ pub struct Preflight {
     pub pairs: Vec<Pair>,
     /// True if the study must not begin: a point says so, or none fits.
     pub refused: bool,
+    /// Huge pages of the machine, before the study's servers take any.
+    pub(crate) huge_pages: HugePages,
 }
 
 /// Two points that are to be measured in pairs.
@@ -90,10 +93,11 @@ impl Preflight {
         let refuses =
             |(index, _): &(usize, Vec<Misfit>)| study.points[*index].unfit == Unfit::Refuse;
         let refused = fitting.is_empty() || misfits.iter().any(refuses);
-        let needs = needs(study, &fitting, &cost, has);
-        let pairs = study.pairings_of(trials);
-        let pairs = pairs.iter().map(|one| Pair::of(study, one, &fitting, has)).collect();
-        Preflight { estimate: cost, trials: count, needs, misfits, pairs, refused }
+        let pairings = study.pairings_of(trials);
+        let needs = needs(study, &fitting, &pairings, &cost, has);
+        let pairs = pairings.iter().map(|one| Pair::of(study, one, &fitting, has)).collect();
+        let huge_pages = has.huge_pages.clone();
+        Preflight { estimate: cost, trials: count, needs, misfits, pairs, refused, huge_pages }
     }
 
     /// The reason why a point cannot run, in one line; none if it can.
@@ -128,7 +132,7 @@ impl Pair {
             }
             HasServers::Outside(_) => Some("pairs need servers of pgrig's own".to_owned()),
             HasServers::Built(_) | HasServers::OnHosts(_) => {
-                pairs_misfit(study, pairing, has.memory_bytes)
+                pairs_misfit(study, pairing, has.memory_bytes, &has.huge_pages)
             }
         };
         let needs_s = estimate::interval_s(study, pairing);
@@ -140,8 +144,14 @@ impl Pair {
     }
 }
 
-fn needs(study: &Study, points: &[usize], cost: &Estimate, has: &Has) -> Vec<Need> {
-    let points = || points.iter().map(|index| &study.points[*index]);
+fn needs(
+    study: &Study,
+    fitting: &[usize],
+    pairings: &[Pairing],
+    cost: &Estimate,
+    has: &Has,
+) -> Vec<Need> {
+    let points = || fitting.iter().map(|index| &study.points[*index]);
     let connections = points().map(Point::clients).max().unwrap_or(0);
     let files = points().map(open_files).max().unwrap_or(0);
     let mut needs = Vec::new();
@@ -177,17 +187,27 @@ fn needs(study: &Study, points: &[usize], cost: &Estimate, has: &Has) -> Vec<Nee
     };
     add("open files", grouped(files), limit);
     if let HasServers::Built(_) = &has.servers {
-        needs.extend(huge_pages::need(points(), &has.huge_pages));
+        let sides = pairings.iter().map(|one| [one.above, one.below]);
+        let sides = sides.filter(|sides| sides.iter().all(|side| fitting.contains(side)));
+        let pairs = sides.map(|sides| sides.map(|side| &study.points[side]).to_vec());
+        let groups = points().map(|point| vec![point]).chain(pairs);
+        needs.extend(huge_pages::need(groups, &has.huge_pages));
     }
     needs
 }
 
 /// The reason why the servers of both points do not fit beside each other; none where they do.
-pub(crate) fn pairs_misfit(study: &Study, pairing: &Pairing, memory_bytes: u64) -> Option<String> {
+pub(crate) fn pairs_misfit(
+    study: &Study,
+    pairing: &Pairing,
+    memory_bytes: u64,
+    pages: &HugePages,
+) -> Option<String> {
     let points = [pairing.above, pairing.below].map(|point| &study.points[point]);
     let needs = points.map(|point| estimate::memory(point).total_bytes()).iter().sum::<u64>();
-    (needs > memory_bytes).then(|| {
+    if needs > memory_bytes {
         let (needs, has) = (size(needs), size(memory_bytes));
-        format!("needs {needs} of memory for two servers at once, has {has}")
-    })
+        return Some(format!("needs {needs} of memory for two servers at once, has {has}"));
+    }
+    huge_pages::uneven(points, pages)
 }

@@ -14,7 +14,7 @@ use lab::machine::Machine;
 use load::Control;
 use record::comparison::{DataOrigin, Point as PointFacts, Renewal};
 use site::{DataError, Site, SitePlan};
-use spec::{Folder, Reset, Study, Unfit};
+use spec::{Folder, Point, Reset, Study, Unfit};
 
 use crate::error::{Error, SidesError};
 use crate::facts;
@@ -298,8 +298,12 @@ fn fit(study: &Study, installations: &[Option<Installation>; 2]) -> Result<(), E
     }
     let made = study.points.iter().zip(installations).filter(|(_, made)| made.is_some());
     let pages = &Machine::here().huge_pages;
-    if let Some(misfit) = huge_pages::misfit(made.map(|(point, _)| point), pages) {
+    let made: Vec<&Point> = made.map(|(point, _)| point).collect();
+    if let Some(misfit) = huge_pages::misfit(made.iter().copied(), pages) {
         return Err(SidesError::HugePages(Box::new(misfit)).into());
+    }
+    if let Some(why) = huge_pages::uneven(made, pages) {
+        return Err(SidesError::UnevenPages(why).into());
     }
     for (side, installation) in installations.iter().enumerate() {
         let Some(installation) = installation else { continue };

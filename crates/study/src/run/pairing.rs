@@ -118,7 +118,9 @@ impl Run<'_> {
         let reason = of_points.iter().find_map(|point| self.preflight.reason(*point));
         reason.or_else(|| {
             let has = platform.memory_bytes()?;
-            preflight::pairs_misfit(&self.request.study, pairing, has)
+            // Servers of this run may have taken pages since.
+            let pages = &self.preflight.huge_pages;
+            preflight::pairs_misfit(&self.request.study, pairing, has, pages)
         })
     }
 }
