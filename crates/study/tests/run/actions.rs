@@ -92,20 +92,26 @@ fn a_killed_backend_makes_the_server_recover() {
     assert!(figure(trial, "reconnects", "") >= 1.0);
 }
 
-/// A statement that keeps all that it has read, until the kernel kills its process.
+/// A statement that keeps all that it has read: 200 MB, so that the kernel kills its process, and that it does not take
+/// the memory of the machine when nothing limits it any more.
 const GREEDY: &str = "SELECT sum(length(kept)) FROM (SELECT first_value(pad) OVER (ROWS UNBOUNDED PRECEDING) AS kept \
-    FROM (SELECT generate_series(1, 100000000), repeat('x', 1000) AS pad) AS read) AS all_read;\n";
+    FROM (SELECT generate_series(1, 200000), repeat('x', 1000) AS pad) AS read) AS all_read;\n";
 
 #[test]
 fn the_kernel_kills_a_process_of_a_server_that_uses_up_its_memory() {
     if !lab::machine::is_root() {
         return testing::skip::no_root();
     }
-    // What servers write to a file system in memory would count as memory of theirs.
-    let place = tempfile::tempdir_in("/var/tmp").unwrap();
-    if let Err(error) = lab::machine::memory_limits(place.path()) {
-        return testing::skip::because(error);
+    match lab::machine::memory_limits(std::path::Path::new(ON_DISK)) {
+        Ok(()) => on_disk("actions::the_kernel_kills_a_process"),
+        Err(error) => testing::skip::because(error),
     }
+}
+
+#[test]
+#[ignore = "run by the other test"]
+fn the_kernel_kills_a_process() {
+    let place = tempfile::tempdir().unwrap();
     let study = timeline("{ at = \"100ms\", kill_backend = \"primary\", memory = \"64MB\" }")
         .replace("clients = 2", "clients = 1\nsession = { work_mem = \"8GB\" }");
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", GREEDY)];
@@ -122,15 +128,21 @@ fn the_kernel_kills_a_process_of_a_server_that_uses_up_its_memory() {
     assert_eq!(figure(trial, "unasked_crashes", "primary"), 0.0);
 }
 
+/// A directory that is no file system in memory.
+const ON_DISK: &str = "/var/tmp";
+
+/// Runs an ignored test with its servers on a disk: only a disk has limits, what is written to memory counts as memory,
+/// and tests may have their servers there.
+fn on_disk(test: &str) {
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    let output =
+        program.args(["--ignored", "--exact", test]).env("TMPDIR", ON_DISK).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
 #[test]
 fn a_limit_on_io_can_be_lifted_once() {
-    // Only a disk has limits, and tests may have their servers in memory.
-    let on_disk = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "actions::a_limit_is_lifted"])
-        .env("TMPDIR", "/var/tmp")
-        .output()
-        .unwrap();
-    assert!(on_disk.status.success(), "{}", String::from_utf8_lossy(&on_disk.stdout));
+    on_disk("actions::a_limit_is_lifted");
     if !lab::machine::is_root() {
         testing::skip::no_root();
     }
