@@ -42,6 +42,9 @@
 /* Two looks that are further apart say nothing about the time between them. */
 #define LOOK_COUNTED_US 50000
 
+/* Where most of those who work were let in a shorter time ago, transactions are short. */
+#define YOUNG_US 50000
+
 /* What the last look saw of a session. */
 typedef struct Sighting
 {
@@ -176,6 +179,11 @@ look_at_runner(int index, uint64 word)
 		seen->workers += count_workers(proc);
 	if (wait == GOVERNOR_IDLE_WAIT && this_look - last->since >= IDLE_FROM_US)
 		look_at_idle(index, seen, this_look - last->since);
+	if (!discounted)
+	{
+		seen->counted++;
+		seen->young += this_look - (int64) admitted < YOUNG_US;
+	}
 	if (discounted)
 		seen->discounted++;
 	else if (long_one)

@@ -26,6 +26,8 @@ typedef enum GovernorLookAgain
 typedef struct GovernorGateLook
 {
 	uint32		discounted;
+	uint32		counted;		/* have a slot and are not discounted */
+	uint32		young;			/* of these, let in a short time ago */
 	uint32		flushing;
 	uint32		long_ones;		/* not discounted */
 	uint32		stalled;		/* neither, and let in before stall_time */

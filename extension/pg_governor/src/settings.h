@@ -40,6 +40,7 @@ extern bool governor_strict;
 extern int	governor_limits[GOVERNOR_CLASSES];
 extern int	governor_total_limit;
 extern int	governor_role_share;
+extern double governor_overload_factor;
 extern double governor_hard_max_factor;
 extern double governor_runnable_per_cpu;
 extern double governor_parallel_weight;

@@ -8,6 +8,9 @@
  *	  the limit once more;
  *	- a stall: no slot was released for stall_time, and one more was let in; that
  *	  lasts while those who were there then still run;
+ * and to overload_factor times the limit while transactions are short and no more
+ * sessions than that want a slot, on average over some looks: a queue costs each of them
+ * a sleep and cold caches, which is much for a short transaction, and gains nothing yet;
  * and then by all who are discounted, without a bound: they do no work, and whoever
  * holds a slot and does nothing must not keep all others out.  Parallel workers
  * lower it.  Under "strict" it is the limit, and nothing raises it.
@@ -36,6 +39,8 @@
 typedef struct GateWatch
 {
 	double		flushing_average;
+	double		demand_average; /* sessions that have a slot and work, or queue for one */
+	double		young_average;	/* of those who work, the share let in a short time ago */
 	uint64		progress;
 	int64		progress_at;
 	uint32		stall_credit;
@@ -49,6 +54,8 @@ static GateWatch *watches;
 static void settle_gate(int gate, const GovernorGateLook *seen, int64 now);
 static uint32 moving_limit(int gate, uint32 limit);
 static uint32 capacity_of(int gate, const GovernorGateLook *seen, uint32 limit);
+static void watch_demand(GateWatch *watch, const GovernorGateLook *seen, GovernorOccupancy occupancy);
+static uint32 calm_capacity(const GateWatch *watch, uint32 limit);
 static void stall_rule(int gate, int64 now);
 static void shed_rule(int gate, int64 now);
 static void tell_of_gate(int gate, const GovernorGateLook *seen);
@@ -128,6 +135,7 @@ settle_gate(int gate_index, const GovernorGateLook *seen, int64 now)
 	}
 	watch->stall_credit = Min(watch->stall_credit, seen->stalled);
 	watch->flushing_average += (seen->flushing - watch->flushing_average) / 8;
+	watch_demand(watch, seen, occupancy);
 	if (occupancy.queued == 0)
 	{
 		/* What is remembered of a queue; what still runs is not forgotten. */
@@ -189,12 +197,41 @@ capacity_of(int gate_index, const GovernorGateLook *seen, uint32 limit)
 			Min(seen->long_ones, (uint32) governor_long_limit);
 
 		capacity += long_ones + Min((uint32) watch->flushing_average, limit) + watch->stall_credit;
+		capacity = Max(capacity, calm_capacity(watch, limit));
 		capacity = Min(capacity, hard_max) + seen->discounted;
 		pg_atomic_write_u32(&gate->ceiling, hard_max + seen->discounted);
 	}
 	else
 		pg_atomic_write_u32(&gate->ceiling, limit);
 	return capacity > workers ? capacity - workers : 1;
+}
+
+static void
+watch_demand(GateWatch *watch, const GovernorGateLook *seen, GovernorOccupancy occupancy)
+{
+	double		demand = (double) seen->counted + occupancy.queued;
+	double		young = seen->counted > 0 ? (double) seen->young / seen->counted : 0;
+
+	/*
+	 * Slowly upwards: what has just begun may still become long.  Where nobody works, a pause of
+	 * seconds between two bursts of short transactions does not count.
+	 */
+	watch->young_average += (young - watch->young_average) /
+		(seen->counted == 0 ? 64 : young > watch->young_average ? 32 : 8);
+	/* Without a queue nobody wants more than there is. */
+	if (occupancy.queued == 0)
+		watch->demand_average = demand;
+	else
+		watch->demand_average += (demand - watch->demand_average) / 8;
+}
+
+/* How many slots there are while short transactions do not overload the gate; 0 if they do. */
+static uint32
+calm_capacity(const GateWatch *watch, uint32 limit)
+{
+	double		most = limit * governor_overload_factor;
+
+	return watch->young_average >= 0.5 && watch->demand_average <= most ? (uint32) most : 0;
 }
 
 static void

@@ -20,7 +20,8 @@ $ENV{PGCTLTIMEOUT} = $PostgreSQL::Test::Utils::timeout_default;
 # The options of sessions that only look, and must not queue.
 our $LOOK = '-c pg_governor.gate_begin=off -c pg_governor.gate_autocommit=off';
 
-# A server with the governor, and the given further lines of configuration.
+# A server with the governor, and the given further lines of configuration.  Its limits always hold,
+# so that a test sees the one rule that it is about.
 sub governed_node
 {
 	my ($name, $settings, %how) = @_;
@@ -31,6 +32,7 @@ sub governed_node
 shared_preload_libraries = 'pg_governor'
 max_connections = 40
 pg_governor.reserved_slots = 0
+pg_governor.overload_factor = 1
 $settings
 EOC
 	$node->start;

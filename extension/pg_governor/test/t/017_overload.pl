@@ -1,0 +1,66 @@
+# Short transactions queue once more than overload_factor × limit of them are wanted; others at the limit.
+use strict;
+use warnings FATAL => 'all';
+use FindBin;
+use lib $FindBin::RealBin;
+use GovernorTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = governed_node('overload', <<'EOC');
+pg_governor.overload_factor = 2
+pg_governor.transaction_limit = 2
+pg_governor.stall_time = 0
+pg_governor.long_time = 0
+EOC
+my $script = $node->basedir . '/short.sql';
+append_to_file($script, "BEGIN;\nSELECT count(*) FROM generate_series(1, 5000);\nCOMMIT;\n");
+
+# Waits until this is true of the gate.
+sub is_gate
+{
+	my ($condition) = @_;
+	return $node->poll_query_until('postgres',
+		"SELECT $condition FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction'");
+}
+
+# The load of so many clients goes on until this is true of the gate.
+sub load_until
+{
+	my ($clients, $condition, $name) = @_;
+	my $load = IPC::Run::start([ 'pgbench', '-n', '-c', $clients, '-T', 30, '-f', $script, $node->connstr('postgres') ],
+		'>', \my $out, '2>', \my $err);
+
+	ok(is_gate($condition), $name);
+	$load->signal('TERM');
+	$load->finish;
+	$node->poll_query_until('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'", '0')
+	  or die;
+}
+
+load_until(4, 'capacity = 4 AND queued = 0', 'short transactions run beyond the limit');
+load_until(12, 'capacity = 2 AND queued >= 6', 'but not where more are wanted than overload_factor × limit');
+
+# The clients in front of the queue are served at once where the load falls.
+load_until(4, 'capacity = 4 AND queued = 0', 'and again once fewer are wanted');
+
+my @holders = map { holder($node) } 1 .. 2;
+my $third = session($node);
+$_->tell('DO $$BEGIN LOOP NULL; END LOOP; END$$') for @holders;
+is_gate('capacity = 2') or die;
+$third->tell('BEGIN');
+ok($node->poll_query_until('postgres', 'SELECT max(waiting_ms) > 1000 FROM pg_governor_queue'),
+	'transactions that are not short queue at the limit');
+is(gate_counts($node, 'taken, capacity'), '2|2', 'whose capacity is the limit');
+$_->cancel($node) for @holders;
+$third->settle;
+$third->ask('COMMIT');
+$_->leave for (@holders, $third);
+nothing_left($node, 'overload');
+
+set_all($node, overload_factor => 1);
+load_until(4, 'capacity = 2 AND queued > 0', 'with 1 the limit always holds');
+set_all($node, overload_factor => 2, strict => 'on');
+load_until(4, 'capacity = 2 AND queued > 0', 'and under "strict"');
+
+done_testing();
