@@ -89,20 +89,26 @@ fn a_busy_servers_shared_memory_is_found_as_well() {
         (&["-S", "-n", "-c", "8", "-T", "5"][..], &started[..]),
         (&["-N", "-C", "-n", "-c", "4", "-T", "5"][..], &pids[..]),
     ] {
-        let mut load =
-            bench.command(options).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        thread::sleep(Duration::from_millis(300));
-        let sampled = sample(&bench, started, || {
-            load.wait().unwrap();
-        });
-        let activity = &sampled.activity;
-        assert_eq!((activity.source, activity.refusal.as_str()), (Source::SharedMemory, ""));
-        let at_work = activity.looks().iter().map(|look| {
-            activity.backends(look).filter(|seen| seen.event != "Client:ClientRead").count()
-        });
-        let most = at_work.max().unwrap();
+        // A machine that is busy with other tests may leave no time for a look at five seconds of load.
+        let most = (0..4).find_map(|_| most_at_work(&bench, options, started)).unwrap();
         assert!((1..=9).contains(&most), "{options:?}: {most} at work");
     }
+}
+
+/// The most backends that a look at shared memory found at work while this load ran. None without a look.
+fn most_at_work(bench: &Bench, options: &[&str], started: &[u32]) -> Option<usize> {
+    let mut load =
+        bench.command(options).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(300));
+    let sampled = sample(bench, started, || {
+        load.wait().unwrap();
+    });
+    let activity = &sampled.activity;
+    assert_eq!((activity.source, activity.refusal.as_str()), (Source::SharedMemory, ""));
+    let at_work = activity.looks().iter().map(|look| {
+        activity.backends(look).filter(|seen| seen.event != "Client:ClientRead").count()
+    });
+    at_work.max()
 }
 
 #[test]
