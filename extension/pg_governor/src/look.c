@@ -179,14 +179,14 @@ look_at_runner(int index, uint64 word)
 		seen->workers += count_workers(proc);
 	if (wait == GOVERNOR_IDLE_WAIT && this_look - last->since >= IDLE_FROM_US)
 		look_at_idle(index, seen, this_look - last->since);
-	if (!discounted)
-	{
-		seen->counted++;
-		seen->young += this_look - (int64) admitted < YOUNG_US;
-	}
 	if (discounted)
+	{
 		seen->discounted++;
-	else if (long_one)
+		return;
+	}
+	seen->counted++;
+	seen->young += this_look - (int64) admitted < YOUNG_US;
+	if (long_one)
 		seen->long_ones++;
 	else if (kind == GOVERNOR_WAIT_FLUSH)
 		seen->flushing++;

@@ -41,8 +41,12 @@ sub load_until
 load_until(4, 'capacity = 4 AND queued = 0', 'short transactions run beyond the limit');
 load_until(12, 'capacity = 2 AND queued >= 6', 'but not where more are wanted than overload_factor × limit');
 
-# The clients in front of the queue are served at once where the load falls.
 load_until(4, 'capacity = 4 AND queued = 0', 'and again once fewer are wanted');
+
+# A pause of the clients says nothing about their transactions.
+$node->command_ok([ 'pgbench', '-n', '-c', 4, '-T', 3, '-f', $script, $node->connstr('postgres') ], 'load');
+sleep 1;
+is(gate_counts($node, 'capacity'), '4', 'a short pause changes nothing');
 
 my @holders = map { holder($node) } 1 .. 2;
 my $third = session($node);
