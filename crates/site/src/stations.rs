@@ -3,7 +3,6 @@
 use fault::disk::DiskConfig;
 use lab::{
     Encryption, Endpoint, Host, Peer, ProcessAct, Server, Station, StationConfig, StationProcess,
-    StopMode,
 };
 use server::Control;
 use spec::{Disk, DiskFault, DiskRequest, Machine, NodeKind, Topology};
@@ -227,25 +226,24 @@ impl Stations {
         self.all.iter().try_for_each(Service::ready)
     }
 
-    /// Ends all programs, the last one of each machine first; `last` is the machine whose turn comes
-    /// after the others'.
-    pub(crate) fn stop(&mut self, last: Option<&str>) -> Result<(), Error> {
-        let is_last = |one: &SiteStation| Some(one.name.as_str()) == last;
-        let mut order: Vec<usize> = (0..self.all.len()).collect();
-        order.sort_by_key(|index| is_last(&self.all[*index]));
+    /// Ends all programs, the last one of each machine first. Machines stop in the reverse of the topology's
+    /// order, since one may need those before it; `primary` is the last one of those with a server.
+    pub(crate) fn stop(&mut self, primary: Option<&str>) -> Result<(), Error> {
+        let servers: Vec<bool> = self.all.iter().map(|one| one.machine.server.is_some()).collect();
+        let primary = self.all.iter().position(|one| Some(one.name.as_str()) == primary);
+        let order = stop_order(&servers, primary);
         let most = self.all.iter().map(|one| one.machine.processes.len()).max().unwrap_or(0);
         for place in (0..most).rev() {
             for index in &order {
                 let one = &self.all[*index];
                 let Some(process) = one.machine.processes.get(place) else { continue };
                 if one.station.process(&process.name, ProcessAct::Look)? > 0 {
-                    one.station.process(&process.name, ProcessAct::Stop)?;
+                    match one.station.process(&process.name, ProcessAct::Stop) {
+                        // A manager may hang at its end. It is killed below, and its server recovers.
+                        Ok(_) | Err(lab::Error::Stop { .. }) => {}
+                        Err(error) => return Err(error.into()),
+                    }
                 }
-            }
-        }
-        for one in &mut self.all {
-            if one.station.is_running()? {
-                one.station.stop(StopMode::Fast)?;
             }
         }
         self.kill()
@@ -287,6 +285,19 @@ impl Stations {
     pub(crate) fn sync(&self) -> Result<(), lab::Error> {
         self.all.iter().try_for_each(|one| one.station.sync())
     }
+}
+
+/// The numbers of machines in the order in which they stop. `servers` tells which of them have a server.
+fn stop_order(servers: &[bool], primary: Option<usize>) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..servers.len()).rev().collect();
+    let from = order.iter().position(|index| Some(*index) == primary);
+    let to = order.iter().rposition(|index| servers[*index]);
+    if let (Some(from), Some(to)) = (from, to)
+        && from < to
+    {
+        order[from..=to].rotate_left(1);
+    }
+    order
 }
 
 impl SiteStation {
@@ -342,3 +353,24 @@ const SOON_MS: u64 = 15_000;
 
 /// The word that means the clients of the load, and the rig.
 const CLIENTS: &str = "clients";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_need_stops_after_them_and_the_primary_after_its_standbys() {
+        let check = |servers: &[bool], primary, expected: &[usize]| {
+            assert_eq!(stop_order(servers, primary), expected, "{servers:?}, primary {primary:?}");
+        };
+        // Two machines of etcd, three servers and a proxy.
+        let cluster = [false, false, true, true, true, false];
+        check(&cluster, Some(2), &[5, 4, 3, 2, 1, 0]);
+        check(&cluster, Some(4), &[5, 3, 2, 4, 1, 0]);
+        check(&cluster, None, &[5, 4, 3, 2, 1, 0]);
+        check(&[true], Some(0), &[0]);
+        check(&[true, false], Some(0), &[1, 0]);
+        check(&[true, false, true], Some(2), &[1, 0, 2]);
+        check(&[], None, &[]);
+    }
+}
