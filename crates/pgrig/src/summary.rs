@@ -35,10 +35,10 @@ pub(crate) fn print(judgement: &Judgement) {
         ));
     }
     for discarded in &judgement.discarded {
-        let words = format!(
-            "trial {} {} is {}: {}",
-            discarded.number, discarded.name, discarded.status, discarded.why
-        );
+        // A log that belongs to it was shown as it happened, and is in the report.
+        let why = discarded.why.lines().next().unwrap_or_default();
+        let words =
+            format!("trial {} {} is {}: {why}", discarded.number, discarded.name, discarded.status);
         for (line, text) in wrapped(&words, columns() - 6).into_iter().enumerate() {
             let indent = if line == 0 { 2 } else { 6 };
             terminal::result(styled(FAINT, format_args!("{:indent$}{text}", "")));

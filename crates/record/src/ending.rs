@@ -87,6 +87,11 @@ impl Ending {
             Ending::Interrupted(reason) => &reason.text,
         }
     }
+
+    /// The first line of the reason: the last lines of a program's log may follow it.
+    pub fn headline(&self) -> &str {
+        self.why().lines().next().unwrap_or_default()
+    }
 }
 
 /// A kind, and a text for people that nothing decides by.

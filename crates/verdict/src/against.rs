@@ -17,7 +17,9 @@ pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<
         };
         let name = format!("trial {}{attempt} ({name})", trial.number);
         match (stands_against(&trial.ending), marred(study, trial)) {
-            (true, _) => Some(format!("{name} {}: {}", word(&trial.ending), trial.ending.why())),
+            (true, _) => {
+                Some(format!("{name} {}: {}", word(&trial.ending), trial.ending.headline()))
+            }
             (false, Some(why)) => Some(format!("{name} {why}")),
             (false, None) => None,
         }
@@ -31,7 +33,7 @@ pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<
                 (false, None) => scenario.clone(),
                 (false, Some(below)) => format!("{scenario}, {below}"),
             };
-            let (word, why) = (word(ending), ending.why());
+            let (word, why) = (word(ending), ending.headline());
             format!("pairs of {above_side} and {below_side} ({place}) {word}: {why}")
         })
     };

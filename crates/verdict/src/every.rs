@@ -171,15 +171,15 @@ impl Question<'_> {
                 }
                 // What broke it may be what the claim excludes: no later attempt makes up for it,
                 // unless it is proven that no server had a part in it.
-                (Ending::Failed(reason), _) => {
-                    let words = format!("{name} failed: {}", reason.text);
+                (Ending::Failed(_), _) => {
+                    let words = format!("{name} failed: {}", attempt.ending.headline());
                     match attempt.ending.stays_open() {
                         true => shown.open = Some(words),
                         false => broken = Some(words),
                     }
                 }
-                (Ending::Interrupted(reason), _) => {
-                    let words = format!("{name} was interrupted: {}", reason.text);
+                (Ending::Interrupted(_), _) => {
+                    let words = format!("{name} was interrupted: {}", attempt.ending.headline());
                     match attempt.ending.stays_open() {
                         true => shown.open = Some(words),
                         false => broken = Some(words),
@@ -191,7 +191,7 @@ impl Question<'_> {
                 (Ending::Void(reason), answer) if !attempt.ending.is_complete() => {
                     let has_figure = matches!(answer, AttemptAnswer::Yes | AttemptAnswer::No(_));
                     if reason.kind == VoidKind::AllFailed || !has_figure {
-                        shown.open = Some(format!("{name} is void: {}", reason.text));
+                        shown.open = Some(format!("{name} is void: {}", attempt.ending.headline()));
                     }
                 }
                 (_, AttemptAnswer::No(_)) => {}

@@ -52,6 +52,11 @@ fn attempt(number: usize, attempt: usize, ending: Ending, figures: Figures<'_>) 
     Trial { ending, metrics: metrics.collect(), ..planned.attempt(attempt) }
 }
 
+/// An ending whose log is no part of a sentence.
+fn died() -> Ending {
+    Ending::failed(Fault::Server, "the server died\nserver.log:\nPANIC: of a disk")
+}
+
 fn claims(trials: &[Trial]) -> Vec<ClaimVerdict> {
     judged(STUDY, &[], trials)
 }
@@ -74,7 +79,6 @@ fn with_tenth(tenth: &[(Ending, Figures<'_>)]) -> Vec<Trial> {
 fn what_any_attempt_shows_or_does_not_show_counts_for_every_trial() {
     use Verdict::{CannotTell, DoesNotHold, Holds};
     let unsteady = || Ending::void(VoidKind::NotSteady, "not steady: it drifts");
-    let died = || Ending::failed(Fault::Server, "the server died");
     let rig = || Ending::failed(Fault::Rig, "no port was free");
     let check = |tenth: &[(Ending, Figures<'_>)], expected: Verdict, why: &str| {
         // The order in which attempts are read does not matter.
@@ -189,10 +193,9 @@ fn a_run_with_something_that_broke_has_it_said() {
         let study = Study::parse(&folder, Profile::Quick).unwrap();
         assert_eq!(judge(&study, &[], &trials, &[]).against, expected, "{tenth:?}");
     };
-    let died = Ending::failed(Fault::Server, "the server died");
     let text = "trial 10 (b/s) failed: the server died";
     check(&[(Ending::Done, CLEAN)], &[]);
-    check(&[(died, &[]), (Ending::Done, CLEAN)], &[text]);
+    check(&[(died(), &[]), (Ending::Done, CLEAN)], &[text]);
     check(&[(Ending::failed(Fault::Rig, "no port"), &[]), (Ending::Done, CLEAN)], &[]);
     check(&[(Ending::void(VoidKind::Action, "nothing to lose"), &[])], &[]);
     let signal = Ending::interrupted(Interruption::Unchecked, "by a signal");
@@ -205,7 +208,6 @@ fn a_run_with_something_that_broke_has_it_said() {
 #[test]
 fn some_holds_by_one_witness_and_nothing_is_said_while_a_trial_is_open() {
     use Verdict::{CannotTell, DoesNotHold, Holds};
-    let died = || Ending::failed(Fault::Server, "the server died");
     let check = |tenth: &[(Ending, Figures<'_>)], expected: Verdict| {
         assert_eq!(claims(&with_tenth(tenth))[1].verdict, expected, "{tenth:?}");
     };
