@@ -12,14 +12,19 @@ if [ -n "{preload}" ]; then
   clock="env LD_PRELOAD={preload} FAKETIME_TIMESTAMP_FILE={self.directory}/clock FAKETIME_CACHE_DURATION=1 DONT_FAKE_MONOTONIC=1"
 fi
 as="setpriv --reuid=$(stat -c %u {self.directory}) --regid=$(stat -c %g {self.directory}) --clear-groups $clock {packages.directory}/usr/bin/pg_autoctl"
-# A keeper ends for good if a monitor that starts rejects it five times in a second. Both start at once with
-# the cluster; later on a monitor may be gone for longer than this waits.
-for look in $(seq 50); do
-  {postgres.bin}/pg_isready --quiet --host {monitor.address} && break
-  sleep 0.2
-done
+is_monitored() {
+  PGCONNECT_TIMEOUT=2 {postgres.bin}/psql -qAt -h {monitor.address} -U autoctl_node -d pg_auto_failover -c 'SELECT true' >/dev/null 2>&1
+}
 if [ ! -e {self.directory}/keeper/pg_autoctl ]; then
+  until is_monitored; do sleep 0.2; done
   $as create postgres --pgdata {self.disk}/data --pgctl {postgres.bin}/pg_ctl --pgport 5432 --hostname {self.address} --name {self.name} --username postgres --dbname postgres --monitor "postgres://autoctl_node@{monitor.address}:5432/pg_auto_failover" --auth trust --pg-hba-lan --no-ssl
   $as config set --pgdata {self.disk}/data timeout.network_partition_timeout {network_partition_timeout}
+else
+  # A keeper ends for good if a monitor that starts rejects it five times in a second. Both start at once with
+  # the cluster; later on a monitor may be gone for longer than this waits.
+  for look in $(seq 50); do
+    is_monitored && break
+    sleep 0.2
+  done
 fi
 exec $as run --pgdata {self.disk}/data
