@@ -16,12 +16,17 @@ my $connection = $node->connstr('postgres') . ' user=plain';
 $node->safe_psql('postgres', 'CREATE ROLE plain LOGIN; CREATE TABLE things (n int);
 	INSERT INTO things VALUES (1); GRANT ALL ON things TO plain');
 
+sub transact
+{
+	$node->safe_psql('postgres', "BEGIN;\nSELECT 1;\nCOMMIT", connstr => $connection);
+}
+
 # A transaction of somebody else comes through.
 sub flows
 {
 	my ($name) = @_;
 	my $began = time;
-	$node->safe_psql('postgres', "BEGIN;\nSELECT 1;\nCOMMIT", connstr => $connection);
+	transact();
 	my $took = time - $began;
 	cmp_ok($took, '<', 60, sprintf('%s: through after %.2f s', $name, $took));
 }
@@ -53,8 +58,11 @@ $_->ask('BEGIN') for @holders;
 $_->tell('DO $$BEGIN LOOP NULL; END LOOP; END$$') for @holders;
 flows('busy loops');
 flows('again');
-ok($node->poll_query_until('postgres', "SELECT became_long > 0 FROM pg_governor_pools
-	WHERE pool = 'default' AND class = 'transaction'"), 'they become long, and keep nobody out');
+# On a busy machine the stall rule may let in who waits before they have worked enough: somebody has to wait again.
+my $became_long = "SELECT became_long > 0 FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction'";
+my $latest = time + 60;
+transact() while time < $latest && $node->safe_psql('postgres', $became_long) ne 't';
+is($node->safe_psql('postgres', $became_long), 't', 'they become long, and keep nobody out');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($_->{pid})") for @holders;
 $_->ask('ROLLBACK') for @holders;
 is(gate_counts($node, 'timeouts'), '0', 'nobody waited until queue_timeout');
