@@ -42,11 +42,10 @@ governor_problems_find(void)
 				"pg_governor.max_queue changes nothing, since no class has a limit");
 	found = add(found, !limited && governor_runnable_per_cpu > 0,
 				"pg_governor.runnable_per_cpu changes nothing, since no class has a limit");
-	found = add(found, governor_strict && governor_overload_factor != 2,
+	found = add(found, governor_strict && governor_overload_factor != 8,
 				"pg_governor.overload_factor changes nothing, since pg_governor.strict is on");
-	found = add(found, !governor_strict && governor_overload_factor != 2 &&
-				governor_overload_factor > governor_hard_max_factor,
-				"pg_governor.overload_factor changes nothing beyond pg_governor.hard_max_factor");
+	found = add(found, !governor_strict && governor_overload_factor != 8 && governor_runnable_per_cpu > 0,
+				"pg_governor.overload_factor changes nothing, since pg_governor.runnable_per_cpu moves the limit");
 	found = add(found, governor_strict && governor_hard_max_factor != 3,
 				"pg_governor.hard_max_factor changes nothing, since pg_governor.strict is on");
 	found = add(found, governor_long_limit >= 0 &&

@@ -23,7 +23,7 @@ bool		governor_strict = false;
 int			governor_limits[GOVERNOR_CLASSES] = {0};
 int			governor_total_limit = 0;
 int			governor_role_share = 100;
-double		governor_overload_factor = 2;
+double		governor_overload_factor = 8;
 double		governor_hard_max_factor = 3;
 double		governor_runnable_per_cpu = 0;
 double		governor_parallel_weight = 1;
@@ -172,8 +172,8 @@ define_bounds(void)
 							 &governor_strict, false, PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomRealVariable("pg_governor.overload_factor",
 							 "Multiple of each limit up to which sessions with short transactions do not queue.",
-							 "The limit itself holds once more sessions than that want a slot. 1 means always.",
-							 &governor_overload_factor, 2, 1, 100,
+							 "The limit itself holds once more sessions want a slot, or many would wait for locks. 1 means always.",
+							 &governor_overload_factor, 8, 1, 100,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomRealVariable("pg_governor.hard_max_factor",
 							 "Multiple of each limit up to which long transactions, flushes and stalls let others in.",

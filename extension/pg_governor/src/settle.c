@@ -8,9 +8,11 @@
  *	  the limit once more;
  *	- a stall: no slot was released for stall_time, and one more was let in; that
  *	  lasts while those who were there then still run;
- * and to overload_factor times the limit while transactions are short and no more
- * sessions than that want a slot, on average over some looks: a queue costs each of them
- * a sleep and cold caches, which is much for a short transaction, and gains nothing yet;
+ * and to overload_factor times the limit, beyond the hard maximum if need be, while
+ *	- no more sessions than that want a slot, on average over some looks,
+ *	- their transactions are short: a session in a queue has read its BEGIN with cold
+ *	  caches, and starts with cold caches once more when its turn comes,
+ *	- and they would not wait for each other's locks: a queue pays where they do;
  * and then by all who are discounted, without a bound: they do no work, and whoever
  * holds a slot and does nothing must not keep all others out.  Parallel workers
  * lower it.  Under "strict" it is the limit, and nothing raises it.
@@ -41,6 +43,8 @@ typedef struct GateWatch
 	double		flushing_average;
 	double		demand_average; /* sessions that have a slot and work, or queue for one */
 	double		young_average;	/* of those who work, the share let in a short time ago */
+	double		holders_average;	/* sessions that have a slot */
+	double		locked_average; /* of those, the ones that wait for a lock */
 	uint64		progress;
 	int64		progress_at;
 	uint32		stall_credit;
@@ -48,6 +52,9 @@ typedef struct GateWatch
 	GovernorCodel codel;
 	GovernorPace pace;
 } GateWatch;
+
+/* A queue pays from this share on of sessions that would wait for a lock without it. */
+#define LOCKED_SHARE_MAX 0.3
 
 static GateWatch *watches;
 
@@ -197,8 +204,7 @@ capacity_of(int gate_index, const GovernorGateLook *seen, uint32 limit)
 			Min(seen->long_ones, (uint32) governor_long_limit);
 
 		capacity += long_ones + Min((uint32) watch->flushing_average, limit) + watch->stall_credit;
-		capacity = Max(capacity, calm_capacity(watch, limit));
-		capacity = Min(capacity, hard_max) + seen->discounted;
+		capacity = Max(Min(capacity, hard_max), calm_capacity(watch, limit)) + seen->discounted;
 		pg_atomic_write_u32(&gate->ceiling, hard_max + seen->discounted);
 	}
 	else
@@ -218,6 +224,11 @@ watch_demand(GateWatch *watch, const GovernorGateLook *seen, GovernorOccupancy o
 	 */
 	watch->young_average += (young - watch->young_average) /
 		(seen->counted == 0 ? 64 : young > watch->young_average ? 32 : 8);
+	if (seen->counted + seen->discounted > 0)
+	{
+		watch->holders_average += ((double) seen->counted + seen->discounted - watch->holders_average) / 16;
+		watch->locked_average += (seen->kinds[GOVERNOR_WAIT_LOCK] - watch->locked_average) / 16;
+	}
 	/* Without a queue nobody wants more than there is. */
 	if (occupancy.queued == 0)
 		watch->demand_average = demand;
@@ -225,13 +236,20 @@ watch_demand(GateWatch *watch, const GovernorGateLook *seen, GovernorOccupancy o
 		watch->demand_average += (demand - watch->demand_average) / 8;
 }
 
-/* How many slots there are while short transactions do not overload the gate; 0 if they do. */
+/*
+ * How many slots there are while short transactions do not overload the gate; 0 if they
+ * do.  Where few wait for locks, the share of those who do grows with the number of
+ * sessions, so that a look at those who have a slot says how many of all would wait.
+ */
 static uint32
 calm_capacity(const GateWatch *watch, uint32 limit)
 {
 	double		most = limit * governor_overload_factor;
+	double		holders = Max(1, watch->holders_average);
+	double		locked_share = watch->locked_average / holders * Max(1, watch->demand_average / holders);
 
-	return watch->young_average >= 0.5 && watch->demand_average <= most ? (uint32) most : 0;
+	return governor_runnable_per_cpu == 0 && watch->young_average >= 0.5 &&
+		watch->demand_average <= most && locked_share <= LOCKED_SHARE_MAX ? (uint32) most : 0;
 }
 
 static void

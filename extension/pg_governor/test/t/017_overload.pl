@@ -1,4 +1,5 @@
-# Short transactions queue once more than overload_factor × limit of them are wanted; others at the limit.
+# Short transactions queue once more than overload_factor × limit of them are wanted, or where they would wait
+# for each other's locks; others queue at the limit.
 use strict;
 use warnings FATAL => 'all';
 use FindBin;
@@ -24,11 +25,15 @@ sub is_gate
 		"SELECT $condition FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction'");
 }
 
+my $locks = $node->basedir . '/locks.sql';
+append_to_file($locks, "BEGIN;\nUPDATE counter SET n = n + 1;\nSELECT count(*) FROM generate_series(1, 5000);\nCOMMIT;\n");
+$node->safe_psql('postgres', 'CREATE TABLE counter (n) AS SELECT 0');
+
 # The load of so many clients goes on until this is true of the gate.
 sub load_until
 {
-	my ($clients, $condition, $name) = @_;
-	my $load = IPC::Run::start([ 'pgbench', '-n', '-c', $clients, '-T', 30, '-f', $script, $node->connstr('postgres') ],
+	my ($clients, $condition, $name, $what) = @_;
+	my $load = IPC::Run::start([ 'pgbench', '-n', '-c', $clients, '-T', 30, '-f', $what // $script, $node->connstr('postgres') ],
 		'>', \my $out, '2>', \my $err);
 
 	ok(is_gate($condition), $name);
@@ -61,6 +66,11 @@ $third->settle;
 $third->ask('COMMIT');
 $_->leave for (@holders, $third);
 nothing_left($node, 'overload');
+
+set_all($node, overload_factor => 10);
+load_until(12, 'capacity = 20 AND queued = 0', 'beyond the hard maximum, too');
+load_until(12, 'capacity = 2 AND queued >= 6', 'but not where they would wait for locks', $locks);
+load_until(12, 'capacity = 20 AND queued = 0', 'and again where they do not');
 
 set_all($node, overload_factor => 1);
 load_until(4, 'capacity = 2 AND queued > 0', 'with 1 the limit always holds');
