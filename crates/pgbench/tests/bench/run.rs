@@ -113,11 +113,11 @@ fn what_pgbench_tells_without_a_server() {
 #[test]
 fn progress_has_pgbenchs_lines() {
     let server = initialised();
-    for line in [
-        "-S -n -T 3 -P 1",
-        "-S -n -T 3 -P 1 -R 100 -L 50 --max-tries=2",
-        "-S -n -T 3 -P 1 --progress-timestamp",
-    ] {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("slow.sql");
+    std::fs::write(&script, "\\sleep 5 ms\nselect 1;\n").unwrap();
+    for more in ["", "-R 100 -L 50 --max-tries=2", "--progress-timestamp"] {
+        let line = &format!("-f {} -n -T 3 -P 1 {more}", script.display());
         let (ours, theirs) = (server.ours_alike("postgres", line), server.theirs("postgres", line));
         let first = |ended: &Ended| ended.err.lines().next().map(without_numbers);
         assert_eq!(first(&ours), first(&theirs), "{line}");
