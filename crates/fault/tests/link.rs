@@ -97,7 +97,8 @@ fn a_relay_delays_by_what_it_is_told() {
     let _echo = Process::start(&["echo", &echo_at.to_string()]);
     patiently(|| UnixStream::connect(&path).ok());
     let mut relay = relay(directory.path(), unix(directory.path(), "relay").1, &echo_at);
-    let trips = |to: &Address| RoundTrips::measure(to, 100, LONG).unwrap().median;
+    // Few, so that a busy machine leaves a moment for all of them.
+    let trips = |to: &Address| RoundTrips::measure(to, 20, LONG).unwrap().median;
     let mut asked = 0;
     for delay in [Duration::from_micros(200), MS, 5 * MS] {
         // A machine that is busy with something else adds to a delay, and never takes from it.
@@ -106,7 +107,7 @@ fn a_relay_delays_by_what_it_is_told() {
             let (direct, through) = (trips(&echo_at), trips(&relay.address));
             relay.control.shape(Shape { delay, bytes_per_s: None }).unwrap();
             let measured = trips(&relay.address).saturating_sub(through) / 2;
-            asked += 2 * 101;
+            asked += 2 * 21;
             say(&format!(
                 "round trip {direct:?}, {through:?} by relay; a delay of {delay:?} is {measured:?}"
             ));
