@@ -1,4 +1,4 @@
-//! A setting, tried on the server's program: nothing has to be made or started for that.
+//! Settings, tried on the server's program: nothing has to be made or started for that.
 
 use std::io::{self, Read};
 
@@ -8,16 +8,18 @@ use os::user::User;
 use crate::Installation;
 
 impl Installation {
-    /// Objection of the server's program to a setting; none if it accepts the setting. A study is
-    /// somebody else's text, and a setting may name a library or a file: the program runs as the
+    /// Objection of the server's program to settings, names and values; none if it accepts all of them. A
+    /// study is somebody else's text, and a setting may name a library or a file: the program runs as the
     /// user that servers run as, and with nothing of this process's environment.
-    pub fn refusal(&self, name: &str, value: &str) -> io::Result<Option<String>> {
+    pub fn refusal(&self, settings: &[(&str, &str)]) -> io::Result<Option<String>> {
+        let options =
+            settings.iter().flat_map(|(name, value)| ["-c".into(), format!("{name}={value}")]);
         let user = User::unprivileged().ok_or(io::ErrorKind::PermissionDenied)?;
         let command = Command::new(self.program("postgres"))
             .args(["-C", "server_version_num"])
             // An empty configuration and a directory that exists: nothing has to be made.
             .args(["-D", "/", "-c", "config_file=/dev/null"])
-            .args(["-c", &format!("{name}={value}")])
+            .args(options)
             .env("LC_ALL", "C")
             .directory("/")
             .user(user)
@@ -46,8 +48,10 @@ mod tests {
         let Ok(installation) = find::find(None) else {
             return testing::skip::because("needs PostgreSQL");
         };
-        let refusal = |name: &str, value: &str| installation.refusal(name, value).unwrap();
-        assert_eq!(refusal("work_mem", "8MB"), None);
+        let refusals = |settings: &[(&str, &str)]| installation.refusal(settings).unwrap();
+        let refusal = |name: &str, value: &str| refusals(&[(name, value)]);
+        assert_eq!(refusals(&[("work_mem", "8MB"), ("jit", "off")]), None);
+        assert!(refusals(&[("work_mem", "8MB"), ("jit", "no way")]).is_some());
         assert!(refusal("work_mem", "much").is_some_and(|said| said.contains("work_mem")));
         let place = tempfile::tempdir().unwrap();
         let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);

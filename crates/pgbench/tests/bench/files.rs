@@ -59,7 +59,9 @@ fn logs_have_pgbenchs_columns() {
         assert!(!ours.is_empty() && !theirs.is_empty(), "{line}");
         for log_line in ours.iter().chain(&theirs) {
             assert_eq!(log_line.len(), theirs[0].len(), "{line}: {log_line:?}");
-            assert!(log_line.iter().all(|field| field.parse::<u64>().is_ok()), "{log_line:?}");
+            // On a busy machine a transaction may be later than -L allows.
+            let is_known = |field: &String| field == "skipped" || field.parse::<u64>().is_ok();
+            assert!(log_line.iter().all(is_known), "{log_line:?}");
         }
         if !line.contains("aggregate") {
             assert_eq!(ours.len(), theirs.len(), "{line}");

@@ -187,10 +187,11 @@ fn what_a_comparison_cannot_follow_is_refused() {
 fn sides_with_a_rate_are_told_apart_by_their_latency() {
     let desk = Desk::new();
     write_work(&desk);
-    // Half of what four clients can do at this latency.
-    desk.write("slowest.sql", &work(10));
+    // Half of what four clients can do at this latency. It is long, so that what a busy machine adds to both
+    // sides does not hide it.
+    desk.write("slowest.sql", &work(40));
     let mut arguments = vec!["compare", "--b-sql", "slowest.sql", "--data", "data.sql"];
-    arguments.extend(["-f", "work.sql", "-M", "prepared", "-c", "4", "-R", "200"]);
+    arguments.extend(["-f", "work.sql", "-M", "prepared", "-c", "4", "-R", "50"]);
     // Sides that are initialised differently are loaded each by itself.
     arguments.push("--b-initdb=--wal-segsize=4");
     // It ends as soon as the median latency is decided.
@@ -204,17 +205,17 @@ fn sides_with_a_rate_are_told_apart_by_their_latency() {
     let said = said.ended(4);
     let sides = "A: as it is. B: initdb --wal-segsize=4, slowest.sql.\n";
     assert!(said.out.starts_with(sides), "{}", said.out);
-    assert!(said.out.contains("\nB is slower at 200 transactions a second: "), "{}", said.out);
+    assert!(said.out.contains("\nB is slower at 50 transactions a second: "), "{}", said.out);
     assert!(!said.out.contains("wal_segment_size"), "it was asked for: {}", said.out);
     let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(json["comparison"]["rate"], 200.0);
+    assert_eq!(json["comparison"]["rate"], 50.0);
     assert_eq!(json["comparison"]["data"], "loaded_twice");
     let initdb = &json["comparison"]["b"]["initdb"];
     assert_eq!(*initdb, serde_json::json!(["--wal-segsize=4"]));
     for side in ["a", "b"] {
         let tps = json["pairs"][0]["figures"][0][side].as_f64().expect("throughput");
-        assert!((170.0..230.0).contains(&tps), "side {side} did {tps} transactions a second");
+        assert!((42.0..58.0).contains(&tps), "side {side} did {tps} transactions a second");
     }
 }
 

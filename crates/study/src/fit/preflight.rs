@@ -12,6 +12,7 @@ use crate::fit::huge_pages;
 use crate::fit::misfit::Misfit;
 use crate::fit::need::Need;
 use crate::fit::outside_misfit;
+use crate::fit::packages;
 use crate::fit::point::{disk_misfit, misfits_of};
 
 /// The answer to "does it fit?".
@@ -55,6 +56,9 @@ impl Preflight {
         let mut planned: Vec<usize> = trials.iter().map(|trial| trial.point).collect();
         planned.sort_unstable();
         planned.dedup();
+        if matches!(has.servers, HasServers::Built(_)) {
+            packages::ask(planned.iter().map(|index| &study.points[*index]));
+        }
         let mut misfits: Vec<(usize, Vec<Misfit>)> = planned
             .iter()
             .map(|index| (*index, misfits_of(&study.points[*index], has)))

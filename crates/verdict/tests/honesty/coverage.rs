@@ -14,7 +14,7 @@ const CLAIMS: &str = "\
 
 #[test]
 fn intervals_contain_the_truth_as_often_as_they_promise() {
-    let few = studies(400);
+    let few = studies(200);
     println!("coverage of 95 % intervals, {few} studies each: ratio, single figure; median width");
     for kind in Kind::ALL {
         for rounds in [6, 10, 20] {

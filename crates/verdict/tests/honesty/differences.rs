@@ -51,7 +51,7 @@ fn a_study_rarely_misjudges_figures_by_themselves() {
 }
 
 fn check(what: &str, claims: impl Fn(Kind) -> String, kinds: &[Kind]) {
-    let few = studies(200);
+    let few = studies(100);
     println!("A/A studies with {what}, {few} each: with any verdict, without the correction");
     for &kind in kinds {
         let study = study(&claims(kind), "[1, 2, 4, 8]", 6);
@@ -74,7 +74,7 @@ fn check(what: &str, claims: impl Fn(Kind) -> String, kinds: &[Kind]) {
 
 #[test]
 fn two_records_of_the_same_rarely_differ() {
-    let few = studies(200);
+    let few = studies(100);
     println!("diff of two records of the same, 10 points x 2 metrics, {few} each");
     // A machine that drifts on between two runs is another machine; no comparison can know.
     for kind in Kind::ALL.into_iter().filter(|kind| kind.is_stationary()) {

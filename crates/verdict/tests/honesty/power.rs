@@ -11,7 +11,7 @@ const CLAIM: &str = "[[claims]]\nsays = \"b is faster\"\nvalue = \"tps('b/s') / 
 
 #[test]
 fn a_difference_that_is_there_is_found() {
-    let few = studies(200);
+    let few = studies(100);
     println!("power at 3, 5 and 10 %, {few} studies each, one claim");
     for kind in Kind::ALL {
         for rounds in [6, 10, 20] {
