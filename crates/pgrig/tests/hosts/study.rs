@@ -218,7 +218,7 @@ pub(crate) fn nothing_of_a_study_is_left_when_the_rig_is_ended() {
 }
 
 /// Runs the study on the hosts of a site, and looks from a host that is not in the inventory.
-fn on_site(site: &Site, is_encrypted: bool, left: &[&str]) {
+fn on_site(site: &Site) {
     let folder = site.desk.folder();
     let stranger = NetHost::new(5, 0);
     let words = format!("run replication --profile smoke --hosts lab.toml --out out --only {ONLY}");
@@ -243,16 +243,19 @@ fn on_site(site: &Site, is_encrypted: bool, left: &[&str]) {
     };
     let said = asked(&stranger, "");
     assert!(said.contains("no pg_hba.conf entry"), "from a host that is not listed: {said}");
-    if is_encrypted {
-        let said = asked(&site.hosts[1], "sslmode=disable");
-        assert!(said.contains("no encryption"), "from a listed host, not encrypted: {said}");
-    }
+    let said = asked(&site.hosts[1], "sslmode=disable");
+    assert!(said.contains("no encryption"), "from a listed host, not encrypted: {said}");
     let output = child.wait_with_output().expect("it ends");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let (out, err) = (text(output.stdout), text(output.stderr));
     expect_sound(folder, &Ended { code: output.status.code(), out, err }, 3);
+    expect_only(site, "sshd");
+}
+
+/// No process is left on any host but the one that launches.
+fn expect_only(site: &Site, launcher: &str) {
     until("nothing to be left on any host", || {
-        site.hosts.iter().flat_map(NetHost::processes).all(|name| left.contains(&name.as_str()))
+        site.hosts.iter().flat_map(NetHost::processes).all(|name| name == launcher)
     });
 }
 
@@ -260,11 +263,9 @@ fn on_site(site: &Site, is_encrypted: bool, left: &[&str]) {
 fn shards(site: &Site) {
     let folder = site.desk.folder();
     let inventory = fs::read_to_string(folder.join("lab.toml")).unwrap();
-    let inventory = inventory.split("[place]").next().unwrap_or_default();
     let place = "[place]\nfront = \"node1\"\nsingle = \"node1\"\nshard = [\"node2\", \"node3\"]\n\
                  spare = \"node3\"\ngenerators = \"node4\"\n";
     site.desk.write("lab.toml", &format!("{inventory}{place}"));
-    fs::remove_dir_all(folder.join("out")).expect("the other record");
     let words = "run sharding --profile smoke --hosts lab.toml --out out --only p2/*|growing/*";
     let ended = run(&mut pgrig(folder, words));
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -287,7 +288,7 @@ pub(crate) fn a_study_over_sshd() {
     site.inventory(|_, host| format!("ssh -F {config} {}", host.address));
     let inventory = fs::read_to_string(site.desk.folder().join("lab.toml")).unwrap();
     site.desk.write("lab.toml", &format!("tls = true\n{inventory}{PLACE}"));
-    on_site(&site, true, &["sshd"]);
+    on_site(&site);
     say("the replication study ran on four hosts over sshd, encrypted");
 }
 
@@ -297,9 +298,7 @@ pub(crate) fn a_study_over_slurm() {
     }
     let site = Site::new();
     let Some(_daemons) = start_slurm(&site) else { return };
-    let inventory = fs::read_to_string(site.desk.folder().join("lab.toml")).unwrap();
-    site.desk.write("lab.toml", &(inventory + PLACE));
-    on_site(&site, false, &["slurmd"]);
     shards(&site);
-    say("the replication and sharding studies ran on four hosts over Slurm");
+    expect_only(&site, "slurmd");
+    say("the sharding study ran on four hosts over Slurm");
 }
