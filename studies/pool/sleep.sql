@@ -1,4 +1,4 @@
--- A transaction that holds its slot and does nothing: the published demonstration.
+-- A transaction that holds its slot and does nothing: the published statement in a transaction block.
 BEGIN;
 SELECT pg_sleep(1000);
 END;

@@ -28,7 +28,7 @@
 #define RETURN_GAP_MAX_US 2000
 #define RETURN_GAP_UNKNOWN (-1)
 
-/* Up to so many sessions that queue for each slot a turn is one transaction. */
+/* A turn has a transaction for each so many sessions that queue for a slot, and one at least. */
 #define FIFO_QUEUE_PER_SLOT 16
 
 /* A gap counts at most this much, so that one long pause is soon forgotten. */
