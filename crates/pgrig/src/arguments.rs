@@ -136,8 +136,8 @@ pub(crate) struct RunArguments {
     /// A shipped study's name (see `pgrig studies`), or a folder with a study.toml
     #[arg(value_name = "STUDY", required_unless_present = "resume")]
     pub(crate) study: Option<String>,
-    /// The size of the study: smoke takes seconds and proves that it works, quick takes minutes on
-    /// two cores, full is the published size
+    /// The size of the study: smoke takes up to three minutes and proves that it works, quick takes 4 to
+    /// 45 minutes on two cores, full is the published size [default: quick]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<ProfileName>,
     /// Directory for the record, new or empty [default: runs/DATE-STUDY-N]
@@ -365,9 +365,9 @@ pub(crate) struct ManArguments {
 /// How big a study runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProfileName {
-    /// Seconds: proves that every part works
+    /// Up to three minutes: proves that every part works
     Smoke,
-    /// Minutes on two cores
+    /// 4 to 45 minutes on two cores
     Quick,
     /// The published size
     Full,
@@ -400,11 +400,9 @@ pub(crate) fn described() -> clap::Command {
 
 /// Reads a command line. A comparison's own options and pgbench's may stand in any order.
 pub(crate) fn parse(words: &[String]) -> Result<Arguments, clap::Error> {
-    let with_pgbenchs =
-        |command: clap::Command| options::of_pgbench(command).mut_args(options::hidden);
     let mut command = Arguments::command()
-        .mut_subcommand("compare", with_pgbenchs)
-        .mut_subcommand("bisect", with_pgbenchs);
+        .mut_subcommand("compare", options::of_pgbench)
+        .mut_subcommand("bisect", options::of_pgbench);
     let matches = command.try_get_matches_from_mut(words)?;
     let mut arguments =
         Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;

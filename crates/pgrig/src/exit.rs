@@ -35,10 +35,9 @@ pub(crate) const MEANINGS: [(Exit, &str); 7] = [
     (Exit::DoesNotFit, "does not fit this machine or target, or a part is not installed"),
     (
         Exit::DoesNotHold,
-        "with `--gate`: an invariant does not hold, or with `--strict` a finding; B of `compare` \
-         is worse",
+        "with `--gate`: an invariant (`--strict`: a finding) does not hold, B is worse, or anomalies",
     ),
-    (Exit::CannotTell, "with `--gate`: cannot tell"),
+    (Exit::CannotTell, "with `--gate`: cannot tell; `bisect` cannot, with or without it"),
     (Exit::Interrupted, "interrupted; what was measured is kept"),
 ];
 

@@ -5,8 +5,10 @@ use pgbench::options::option_names;
 
 const DBNAME: &str = "DBNAME";
 
-/// Every option and the operand, as a part of `command`; what it has itself is left as it is.
+/// Every option and the operand, as a part of `command`; what it has itself is left as it is. The help of another
+/// command leaves them out.
 pub(super) fn of_pgbench(command: Command) -> Command {
+    let is_hidden = is_other(&command);
     let options = option_names(pgbench::Major::default());
     let command = options.into_iter().fold(command, |command, option| {
         let has = |one: &Arg| one.get_long() == Some(option.long);
@@ -15,7 +17,7 @@ pub(super) fn of_pgbench(command: Command) -> Command {
         if is_help || command.get_arguments().any(has) {
             return command;
         }
-        let argument = Arg::new(option.long).long(option.long).help(option.about);
+        let argument = Arg::new(option.long).long(option.long).help(option.about).hide(is_hidden);
         let argument = match option.short.filter(|letter| *letter != 'h' || !is_other(&command)) {
             Some(short) => argument.short(short),
             None => argument,
@@ -31,24 +33,17 @@ pub(super) fn of_pgbench(command: Command) -> Command {
     match command.get_name() == "bisect" {
         true => command,
         false => command.arg(
-            Arg::new(DBNAME).action(ArgAction::Append).help("The database, or a connection string"),
+            Arg::new(DBNAME)
+                .action(ArgAction::Append)
+                .help("The database, or a connection string")
+                .hide(is_hidden),
         ),
     }
 }
 
-/// True if `-h` is help in this command.
+/// True if this is not `bench`: then `-h` is help, too.
 fn is_other(command: &Command) -> bool {
     command.get_name() != "bench"
-}
-
-/// Leaves pgbench's options out of the help of another command.
-pub(super) fn hidden(argument: Arg) -> Arg {
-    let is_pgbenchs = argument.get_id() == DBNAME || is_known(argument.get_id().as_str());
-    argument.hide(is_pgbenchs)
-}
-
-fn is_known(id: &str) -> bool {
-    option_names(pgbench::Major::default()).iter().any(|option| option.long == id)
 }
 
 /// pgbench's options among those that were given, in their order.

@@ -92,7 +92,9 @@ fn checked(request: &Versus) -> Result<Exit, Complaint> {
         let [a, b] = points.map(|index| &of.study.points[index].name.variant);
         terminal::narrate(format_args!("  A is variant {a}, B is variant {b}"));
     }
-    terminal::result("everything that is named is there and fits; nothing was built");
+    terminal::result(
+        "everything that is named is there and fits; nothing was built, no server was asked",
+    );
     Ok(Exit::Done)
 }
 

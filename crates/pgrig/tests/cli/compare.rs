@@ -187,8 +187,7 @@ fn what_a_comparison_cannot_follow_is_refused() {
 fn sides_with_a_rate_are_told_apart_by_their_latency() {
     let desk = Desk::new();
     write_work(&desk);
-    // Half of what four clients can do at this latency. It is long, so that what a busy machine adds to both
-    // sides does not hide it.
+    // Half of what four clients can do at this latency, which is longer than what a busy machine adds.
     desk.write("slowest.sql", &work(40));
     let mut arguments = vec!["compare", "--b-sql", "slowest.sql", "--data", "data.sql"];
     arguments.extend(["-f", "work.sql", "-M", "prepared", "-c", "4", "-R", "50"]);
