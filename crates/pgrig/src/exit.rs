@@ -35,9 +35,9 @@ pub(crate) const MEANINGS: [(Exit, &str); 7] = [
     (Exit::DoesNotFit, "does not fit this machine or target, or a part is not installed"),
     (
         Exit::DoesNotHold,
-        "with `--gate`: an invariant (`--strict`: a finding) does not hold, B is worse, or anomalies",
+        "with `--gate`: an invariant or, with `--strict`, a finding fails; B is worse; anomalies found",
     ),
-    (Exit::CannotTell, "with `--gate`: cannot tell; `bisect` cannot, with or without it"),
+    (Exit::CannotTell, "with `--gate`: cannot tell; `bisect` also without it"),
     (Exit::Interrupted, "interrupted; what was measured is kept"),
 ];
 

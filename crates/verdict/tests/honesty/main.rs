@@ -2,7 +2,7 @@
 //! decides what runs when, the machine disturbs each trial, and the real judgement is held against
 //! what is true.
 //!
-//! `make test` runs about two hundred studies of each kind with fixed seeds; the bounds are wide enough
+//! `make test` runs 60 to 400 studies of each kind with fixed seeds; the bounds are wide enough
 //! for a right program to pass with any seed but one in a million. `PGRIG_HONESTY=1000 cargo test
 //! --release -p verdict --test honesty -- --nocapture` runs as many of each and prints the tables.
 
