@@ -42,7 +42,11 @@ def _lines(path: Path) -> Iterator[Dict[str, Any]]:
                     raise RecordError(f"reading {path}, line {number}: {error}") from error
 
 
-def _figures(figures: List[Dict[str, Any]], **same: Any) -> List[Dict[str, Any]]:
+def _axes(axes: Dict[str, str]) -> str:
+    return " ".join(f"{axis}={value}" for axis, value in axes.items())
+
+
+def _figures(figures: List[Dict[str, Any]], same: Dict[str, Any]) -> List[Dict[str, Any]]:
     rows = []
     for figure in figures:
         ratio = figure.get("b_over_a") or {}
@@ -78,13 +82,15 @@ class Record:
     @cached_property
     def _attempts(self) -> List[Dict[str, Any]]:
         found = sorted(self.directory.glob("trials/*/trial.json"))
+        # A run that goes on, or was killed, has attempts that are not complete.
+        found = [path for path in found if path.parent.suffix not in (".begun", ".tmp")]
         return [dict(_json(path), directory=path.parent) for path in found]
 
     @staticmethod
     def _point(attempt: Dict[str, Any]) -> Dict[str, Any]:
         point = {key: attempt[key] for key in ("number", "attempt", "round", "variant", "scenario")}
-        axes = "".join(f" {axis}={value}" for axis, value in attempt["axes"].items())
-        return {**point, "point": f"{attempt['variant']}/{attempt['scenario']}{axes}", **attempt["axes"]}
+        name = f"{attempt['variant']}/{attempt['scenario']} {_axes(attempt['axes'])}".rstrip()
+        return {**point, "point": name, **attempt["axes"]}
 
     @cached_property
     def trials(self) -> pd.DataFrame:
@@ -157,18 +163,27 @@ class Record:
 
     @cached_property
     def pairs(self) -> pd.DataFrame:
-        """One row for each figure that was measured in pairs, with the verdict: a is the denominator, b the numerator."""
+        """One row for each figure of each attempt at a pairing, with its verdict: a is the denominator, b the numerator.
+
+        pgrig judges the last attempt of a number. ``below_axes`` are the axes of the denominator, as text.
+        """
         rows: List[Dict[str, Any]] = []
         for pair in self._pairs:
-            same = {key: pair[key] for key in ("above", "below", "scenario", "pairs")}
-            same["below_scenario"] = pair.get("below_scenario", pair["scenario"])
-            rows += _figures(pair["figures"], **same, **pair["axes"])
+            same = {key: pair[key] for key in ("number", "attempt", "above", "below", "scenario", "pairs")}
+            same["ending"] = pair["ending"]["is"]
+            same["below_scenario"] = pair.get("below_scenario") or pair["scenario"]
+            same["below_axes"] = _axes(pair.get("below_axes") or pair["axes"])
+            rows += _figures(pair["figures"], {**same, **pair["axes"]})
         return pd.DataFrame(rows)
 
     @cached_property
     def looks(self) -> pd.DataFrame:
         """One row for each segment of pairs: what was known after it."""
-        looks = [{"number": pair["number"], **look} for pair in self._pairs for look in pair.get("looks", [])]
+        looks = [
+            {"number": pair["number"], "attempt": pair["attempt"], **look}
+            for pair in self._pairs
+            for look in pair.get("looks", [])
+        ]
         return pd.json_normalize(looks)
 
     @cached_property

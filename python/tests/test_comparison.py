@@ -11,4 +11,5 @@ def test_a_comparison_has_figures():
     throughput = figures.loc["throughput"]
     assert throughput["a"] > 0
     assert 0 < throughput["low"] < throughput["ratio"] < throughput["high"]
+    assert (throughput["number"], throughput["attempt"], throughput["ending"]) == (1, 1, "done")
     assert len(comparison.looks) > 0

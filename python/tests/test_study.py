@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,15 @@ def test_samples_marks_and_claims_are_tables(record):
     assert {"at_s", "node", "metric", "value"} <= set(record.samples)
     assert (record.marks["kind"] == "phase").any()
     assert {"claim", "verdict", "low", "high"} <= set(record.claims) and len(record.claims) > 0
+
+
+def test_attempts_that_are_not_complete_are_left_out(record, tmp_path: Path):
+    copy = tmp_path / "record"
+    shutil.copytree(record.directory, copy)
+    trial = next(copy.glob("trials/*/trial.json")).parent
+    for suffix in (".begun", ".tmp"):
+        shutil.copytree(trial, trial.with_name(trial.name + suffix))
+    assert len(pgrig.read(copy).trials) == len(record.trials)
 
 
 def test_what_is_no_record_is_named(tmp_path: Path):
