@@ -181,9 +181,21 @@ fn an_archive_is_used_or_refused_with_one_message() {
         assert!(said.contains(expected), "{said}");
     };
     refused(&[("pgrig", "/nowhere/pgrig")], "pgrig: /nowhere/pgrig is no program");
-    refused(&[("gate", "maybe")], "gate: \"maybe\" is neither yes nor no");
+    refused(&[("gate", "Maybe not")], "gate: \"Maybe not\" is neither yes, no nor a list of figures");
     refused(&[("archive-sha256", "00")], "archive-sha256: there is no archive");
     refused(&[("pgrig", "pgrig"), ("archive", "good.tar.gz")], "give one of them");
+    // What pgrig itself says of options, or the last step before it begins.
+    let compared = |inputs: &[(&str, &str)], expected: &str| {
+        let (step, code, said) =
+            run(&desk, &[&[("pgrig", env!("CARGO_BIN_EXE_pgrig"))], inputs].concat());
+        assert_eq!((step.as_str(), code), ("Compare", Some(1)), "{said}");
+        assert!(said.contains(expected), "{said}");
+    };
+    compared(&[("options", "-S\n-c 2\n-f none.sql")], "none.sql");
+    compared(&[("options", "-S --gate=p50")], "options: give the figures of --gate=p50 as the input");
+    compared(&[("gate", "throughput,maybe"), options], "maybe");
+    desk.write("pgrig-compare/record/record.json", "{}");
+    compared(&[options], "out: pgrig-compare has the record of another comparison");
 }
 
 /// The example workflows give the action inputs that it has, and options that it takes.
