@@ -28,6 +28,7 @@ mod signals;
 mod smoke;
 mod strangers;
 mod target;
+mod version;
 mod versus;
 mod words;
 

@@ -36,14 +36,6 @@ pub(crate) fn check_record(record: &Path) {
     }
 }
 
-/// The page on what stays has the format that is written.
-#[test]
-fn the_page_on_stability_names_the_format() {
-    let page = include_str!("../../../../docs/stability.md");
-    let row = format!("| `record.json` | {} |\n", record::FORMAT);
-    assert!(page.contains(&row), "docs/stability.md lacks {row}");
-}
-
 /// The inventory of the manual.
 #[test]
 fn an_inventory_keeps_to_its_schema() {
