@@ -181,7 +181,10 @@ fn an_archive_is_used_or_refused_with_one_message() {
         assert!(said.contains(expected), "{said}");
     };
     refused(&[("pgrig", "/nowhere/pgrig")], "pgrig: /nowhere/pgrig is no program");
-    refused(&[("gate", "Maybe not")], "gate: \"Maybe not\" is neither yes, no nor a list of figures");
+    refused(
+        &[("gate", "Maybe not")],
+        "gate: \"Maybe not\" is neither yes, no nor a list of figures",
+    );
     refused(&[("archive-sha256", "00")], "archive-sha256: there is no archive");
     refused(&[("pgrig", "pgrig"), ("archive", "good.tar.gz")], "give one of them");
     // What pgrig itself says of options, or the last step before it begins.
@@ -192,7 +195,10 @@ fn an_archive_is_used_or_refused_with_one_message() {
         assert!(said.contains(expected), "{said}");
     };
     compared(&[("options", "-S\n-c 2\n-f none.sql")], "none.sql");
-    compared(&[("options", "-S --gate=p50")], "options: give the figures of --gate=p50 as the input");
+    compared(
+        &[("options", "-S --gate=p50")],
+        "options: give the figures of --gate=p50 as the input",
+    );
     compared(&[("gate", "throughput,maybe"), options], "maybe");
     desk.write("pgrig-compare/record/record.json", "{}");
     compared(&[options], "out: pgrig-compare has the record of another comparison");

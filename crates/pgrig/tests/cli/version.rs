@@ -63,7 +63,8 @@ fn the_version_of_rust_is_the_same_wherever_it_is_written() {
 #[test]
 fn the_version_of_pg_governor_is_the_same_wherever_it_is_written() {
     let control = page("extension/pg_governor/pg_governor.control");
-    let version = control.split("default_version = '").nth(1).and_then(|rest| rest.split('\'').next());
+    let version =
+        control.split("default_version = '").nth(1).and_then(|rest| rest.split('\'').next());
     let version = version.expect("a version");
     check("extension/pg_governor/debian/changelog", &format!("pg-governor ({version}) "));
     check("extension/pg_governor/CHANGELOG.md", &format!("\n## {version}\n"));
