@@ -186,7 +186,7 @@ pub fn link_tools() -> Result<(), Error> {
 pub fn packages(names: &[String]) -> Result<(), Error> {
     let failed = |said: String| Error::Packages { names: names.join(", "), said };
     let mut command = std::process::Command::new("/usr/bin/apt-get");
-    command.args(["-qq", "--print-uris", "download"]).args(names).env("LC_ALL", "C");
+    command.args(["-qq", "--print-uris", "download", "--"]).args(names).env("LC_ALL", "C");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let no_answer = |error: std::io::Error| failed(format!("apt-get: {error}"));
     let mut child = command.spawn().map_err(no_answer)?;

@@ -33,13 +33,16 @@ pub(crate) fn points(tables: &Tables<'_>) -> Vec<Point> {
         let Some(frame) = Frame::parse(scenario, tables, variants) else {
             continue;
         };
+        // Counted before they are made: a few axes of a few values are billions of combinations.
+        let lengths = frame.axes.iter().map(|(_, values)| values.len());
+        let combinations = lengths.fold(frame.variants.len(), usize::saturating_mul);
+        if points.len().saturating_add(combinations) > POINTS_MAX {
+            let message = format!("more than {POINTS_MAX} points");
+            tables.problems.add(&scenario.key_span, message);
+            return points;
+        }
         for variant in &frame.variants {
             for axes in frame.combinations() {
-                if points.len() == POINTS_MAX {
-                    let message = format!("more than {POINTS_MAX} points");
-                    tables.problems.add(&scenario.key_span, message);
-                    return points;
-                }
                 points.extend(point(tables, &frame, variant, axes));
             }
         }

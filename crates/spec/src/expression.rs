@@ -8,6 +8,8 @@
 //! Limits: which trials a reference stands for, and how several rounds become one number, is the
 //! business of `verdict`.
 
+mod foreign;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -265,6 +267,10 @@ fn compile<'e>(
     if source.len() > SOURCE_BYTES_MAX {
         let message = format!("the expression has more than {SOURCE_BYTES_MAX} bytes");
         return Err(plain(&message));
+    }
+    if let Some(span) = foreign::foreign(source) {
+        let message = format!("an expression is arithmetic, it knows no {}", &source[span.clone()]);
+        return Err(Fault { message, hint: None, span: Some(span) });
     }
     environment.compile_expression(source).map_err(|e| fault(&e))
 }

@@ -150,11 +150,37 @@ impl Machine {
             server,
             clients: fields.text("clients").map(str::to_owned),
             ready,
-            packages: fields.texts("packages").into_iter().map(|(name, _)| name).collect(),
+            packages: packages(fields),
             ports: Vec::new(),
             variables: fields.settings("variables"),
         }
     }
+}
+
+/// Names of packages. What apt-get would take for an option would run commands of the study's author.
+fn packages(fields: &Fields<'_>) -> Vec<String> {
+    let texts = fields.texts("packages").into_iter();
+    let names = texts.filter(|(name, span)| {
+        let is_package = is_package(name);
+        if !is_package {
+            let message = format!("\"{name}\" is no name of a package");
+            let hint = "name it as Debian does, such as patroni or patroni=3.0-1";
+            fields.problems.hinted(span, message, hint);
+        }
+        is_package
+    });
+    names.map(|(name, _)| name).collect()
+}
+
+/// True for a name as Debian's policy has it, with an architecture, a version or a release or without.
+fn is_package(text: &str) -> bool {
+    let (name, rest) = text.split_at(text.find([':', '=', '/']).unwrap_or(text.len()));
+    let is_of = |text: &str, more: &str| {
+        text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+    };
+    name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && is_of(name, "+.-")
+        && is_of(rest, "+.-~:=/")
 }
 
 fn process(entry: &KeyValue, folder: &Folder, problems: &Problems) -> Option<Process> {

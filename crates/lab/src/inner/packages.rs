@@ -22,7 +22,7 @@ pub(crate) fn unpack(
     let fetched = root.join("deb");
     let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(&fetched);
     made.map_err(failed("making the directory", &fetched))?;
-    let apt: Vec<String> = ["-q", "-o", "APT::Sandbox::User=root", "download"]
+    let apt: Vec<String> = ["-q", "-o", "APT::Sandbox::User=root", "download", "--"]
         .into_iter()
         .map(str::to_owned)
         .chain(names.iter().cloned())

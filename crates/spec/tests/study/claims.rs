@@ -64,6 +64,18 @@ fn a_claim_is_wrong_at_the_place_where_it_is_wrong() {
         "tps('fast/load', 'clients=8') if 1 > 0 else 1",
         "`if` a value is arithmetic, it knows no \"if\"",
     );
+    // Each of these would take all memory or an hour if it were computed.
+    let foreign = |text: &str, part: &str| {
+        let whole = format!("tps('fast/load', 'clients=8') + {text}");
+        check(&whole, &format!("`{part}` an expression is arithmetic, it knows no {part}"));
+    };
+    foreign("[0] * 99999999", "[");
+    foreign("{'a': 1}['a']", "{");
+    foreign("(1, 2) * 99999999", ",");
+    foreign("'x' * 99999999", "'x'");
+    foreign("abs('x' * 99999999)", "'x'");
+    foreign("abs('x' ~ 'y')", "'x'");
+    foreign("1 | abs", "|");
     check("tps(1)", "`tps(1)` tps speaks of a point: write tps('variant/scenario', 'axis=value')");
     check("tps('fast/load', 'clients=8') /", "`/` unexpected end of input, expected expression");
 }

@@ -103,6 +103,11 @@ fn what_is_wrong_with_machines_is_pointed_at() {
     check("server = { port = 5433 }", "disk = \"plain\"", "has no field \"disk\"");
     check("clients = \"host=", "says = \"host=", "a node has no field \"says\"");
     check("server = { port = 5433 }", "server = { data = \"../data\" }", "below the machine's");
+    // An option of apt-get would run commands of the study's author.
+    for name in ["-oDir::Bin::dpkg=/bin/sh", "--download-only", "../x.deb", "a b", ""] {
+        let packages = format!("server = {{ port = 5433 }}\npackages = [\"{name}\"]");
+        check("server = { port = 5433 }", &packages, "is no name of a package");
+    }
     check("stop = \"INT\"", "stop = \"KILL\"", "unknown stop \"KILL\"");
 }
 

@@ -169,6 +169,17 @@ fn an_expression_that_fits_no_stack_is_a_mistake() {
     );
 }
 
+/// Billions of combinations are counted, not made.
+#[test]
+fn too_many_axes_are_a_mistake() {
+    let values = (0..20).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let axes: String = (0..8).map(|n| format!("a{n} = [{values}]\n")).collect();
+    let said = problems(&format!(
+        "{OWN}\n[scenarios.many]\nrun = [\"orders\"]\n[scenarios.many.over]\n{axes}"
+    ));
+    assert!(said.contains("more than 10000 points"), "{said}");
+}
+
 #[test]
 fn thousands_of_mistakes_are_as_many_as_a_person_reads() {
     let study = format!("{OWN}\nx = {}\n", "-".repeat(200_000));

@@ -49,7 +49,8 @@ fn in_machines(point: &Point) -> impl Iterator<Item = String> {
     let machines = point.topology.nodes.iter().filter_map(|node| Some((node, node.machine()?)));
     let programs = machines.flat_map(|(node, machine)| {
         machine.processes.iter().map(|process| {
-            format!("{} of {}: {}", process.name, node.group, process.command.join(" "))
+            let as_root = if process.as_root { ", as root" } else { "" };
+            format!("{} of {}{as_root}: {}", process.name, node.group, process.command.join(" "))
         })
     });
     let runs = point.timeline.iter().filter_map(|timed| match &timed.action {
