@@ -11,6 +11,7 @@ mod cache;
 mod error;
 mod key;
 mod list;
+mod others;
 mod program;
 mod source;
 

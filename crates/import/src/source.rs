@@ -1,7 +1,7 @@
 //! A file of data.
 
 use std::fs::File;
-use std::io::{Cursor, Read};
+use std::io::{BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use lab::{Host, Installation, Node};
@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 use crate::list::Said;
+use crate::others;
 use crate::program;
 
 /// A file of data that was looked at.
@@ -297,6 +298,18 @@ impl Source {
             || format!("correct it there; {} stops at the first error", self.program()),
             |(_, hint)| (*hint).to_owned(),
         )
+    }
+
+    /// True if what it makes depends on files that it names.
+    pub fn reads_others(&self) -> Result<bool, Error> {
+        let looked = match &self.content {
+            Content::Text(text) => others::reads_others(text.as_bytes()),
+            Content::Script(path) => {
+                File::open(path).and_then(|file| others::reads_others(BufReader::new(file)))
+            }
+            Content::Archive(_) | Content::Directory(_) => Ok(false),
+        };
+        looked.map_err(|source| Error::Read { path: PathBuf::from(&self.name), source })
     }
 
     /// Adds everything that it holds to a digest.

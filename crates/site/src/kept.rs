@@ -10,7 +10,7 @@ use crate::plan::{SitePlan, proxy};
 
 /// The key of the data of the node that holds them, which stands for everything that they are made from;
 /// none where they cannot be kept: those of a cluster have addresses in them, those on another host are
-/// there.
+/// there, and a script that reads other files makes what these have.
 pub(crate) fn key(
     plan: &SitePlan,
     study: &Study,
@@ -38,7 +38,11 @@ pub(crate) fn key(
     key.add(&format!("{:?}", Data { file: None, ..plan.data.clone() }));
     if let Some(DataFile { path, seed, analyzes }) = &plan.data.file {
         key.add(&format!("seed {seed}, analyzed: {analyzes}"));
-        key.add_source(&Source::look(path)?)?;
+        let source = Source::look(path)?;
+        if source.reads_others()? {
+            return Ok(None);
+        }
+        key.add_source(&source)?;
     }
     Ok(Some(key))
 }
