@@ -39,6 +39,8 @@ pub enum DataError {
     Cluster(#[from] shard::Error),
     #[error("the database of host {host} is not empty: {there}")]
     HostNotEmpty { host: String, there: String },
+    #[error("host {host} holds the cluster of another run, which has {sessions} sessions there")]
+    HostInUse { host: String, sessions: i64 },
     #[error("interrupted while building the data")]
     Interrupted,
 }
@@ -60,6 +62,9 @@ impl DataError {
             DataError::HostNotEmpty { .. } => {
                 Some("give it an empty database: dbname=…".to_owned())
             }
+            DataError::HostInUse { .. } => Some(
+                "give each run databases of its own, or wait until the other is over".to_owned(),
+            ),
             DataError::Sql { .. }
             | DataError::Script(_)
             | DataError::Send(_)

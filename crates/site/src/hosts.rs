@@ -47,9 +47,14 @@ pub fn open(
 /// Looks whether hosts have room for a cluster, and marks what will be made there.
 pub(crate) fn claim(topology: &Topology, nodes: &[SiteNode]) -> Result<(), DataError> {
     for node in shards(topology, nodes) {
-        forget(node)?;
         let mut client = node.server.connect()?;
+        // A run that was killed has no session there; one that goes on would lose its cluster.
         let looking = || DataError::sql(format!("looking at host {}", node.name));
+        let others = client.query_opt(OTHERS, &[&MARK]).map_err(looking())?;
+        if let Some(sessions) = others.map(|row| row.get::<_, i64>(0)).filter(|n| *n > 0) {
+            return Err(DataError::HostInUse { host: node.name.clone(), sessions });
+        }
+        forget(node)?;
         if let Some(row) = client.query_opt(SOMETHING, &[]).map_err(looking())? {
             return Err(DataError::HostNotEmpty { host: node.name.clone(), there: row.get(0) });
         }
@@ -109,6 +114,13 @@ const MARK: &str = "made by pgrig run, dropped when it is over";
 const IS_OURS: &str = "
     SELECT FROM pg_namespace
     WHERE nspname = 'pgrig_shard' AND obj_description(oid, 'pg_namespace') = $1";
+
+/// Sessions of others in a database that holds a run's cluster: its proxy, its clients.
+const OTHERS: &str = "
+    SELECT count(*) FROM pg_stat_activity, pg_namespace
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+      AND nspname = 'pgrig_shard' AND obj_description(pg_namespace.oid, 'pg_namespace') = $1
+      AND backend_type = 'client backend'";
 
 const IS_BEGUN: &str = "SELECT to_regclass('pgrig_shard.bucket') IS NOT NULL";
 

@@ -49,6 +49,14 @@ pub enum Error {
         directory: PathBuf,
         source: record::Error,
     },
+    /// Trials of different servers are not those of one run.
+    #[error("going on with the run: it measured {had}, and now there is {has}")]
+    OtherServers {
+        had: String,
+        has: String,
+        /// The command of the run.
+        again: String,
+    },
     #[error("listing what {site} would send: {source}")]
     Listing { site: String, source: Box<ListingError> },
     #[error("host {host} is lost: {why}")]
@@ -116,6 +124,9 @@ impl Error {
                 "correct the script; where failures are part of the question, say \
                  expect_failures = true in the workload. The record is {}",
                 directory.display()
+            )),
+            Error::OtherServers { again, .. } => Some(format!(
+                "add the servers of the run to --resume (--target, --hosts, --node, --pg-bin): {again}"
             )),
             Error::Record(error) => error.hint(),
             Error::Stopped { directory, .. } => Some(format!(

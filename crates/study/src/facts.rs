@@ -56,6 +56,18 @@ pub(crate) fn built(lab: &Lab) -> Vec<Fact> {
     ]
 }
 
+/// The facts among these that say which servers are measured: versions, and the place of a target.
+pub(crate) fn of_servers(facts: &[Fact]) -> Vec<String> {
+    let is_of = |one: &&Fact| {
+        one.name == "PostgreSQL"
+            || one.group == "PostgreSQL" && ["version", "target"].contains(&one.name.as_str())
+    };
+    let words = |one: &Fact| format!("{} {} {}", one.group, one.name, one.value);
+    let mut found: Vec<String> = facts.iter().filter(is_of).map(words).collect();
+    found.sort_unstable();
+    found
+}
+
 /// Servers that the rig has built on hosts, and the machines of these hosts.
 pub(crate) fn on_hosts(fleet: &Fleet, labs: &Labs) -> Vec<Fact> {
     let mut facts = Vec::new();

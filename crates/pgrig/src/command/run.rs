@@ -307,6 +307,9 @@ fn again(found: &NamedStudy, arguments: &RunArguments, profile: Profile, seed: u
     if arguments.target.is_some() {
         again.push_str(" --target URI");
     }
+    if let Some(folder) = &arguments.pg_bin {
+        again.push_str(&format!(" --pg-bin {}", folder.display()));
+    }
     if let Some(file) = &arguments.hosts {
         again.push_str(&format!(" --hosts {}", file.display()));
     }

@@ -54,7 +54,9 @@ pub(crate) fn cycle_plot(witness: &Witness) -> String {
             number = index + 1,
         );
     }
-    for link in &witness.links {
+    // A record of somebody else can have links to nothing.
+    let is_there = |at: usize| at < witness.transactions.len();
+    for link in witness.links.iter().filter(|link| is_there(link.from) && is_there(link.to)) {
         let ((from, _, y1), (_, to, y2)) = (bar(link.from), bar(link.to));
         // From the middle of one to the middle of the other, so that no two lie on each other.
         let (x1, x2) = ((from + bar(link.from).1) / 2.0 + 0.6, (to + bar(link.to).0) / 2.0 - 0.6);

@@ -5,6 +5,7 @@ use spec::Planned;
 
 use crate::clock;
 use crate::error::Error;
+use crate::facts;
 use crate::fit::has::{Has, HasServers};
 use crate::fit::hosts;
 use crate::fit::preflight::Preflight;
@@ -24,6 +25,12 @@ pub(crate) fn open_record(
         // Nobody else adds anything once it is locked.
         let mut writer = Writer::resume(directory)?;
         let reader = Reader::open(directory)?;
+        let header = writer.header();
+        let (had, has) = (facts::of_servers(&header.facts), facts::of_servers(facts));
+        if had != has {
+            let (had, has) = (had.join(", "), has.join(", "));
+            return Err(Error::OtherServers { had, has, again: header.again.clone() });
+        }
         let (done, pairs) = (reader.trials().to_vec(), reader.pairs().to_vec());
         let differs = facts.iter().filter(|fact| fact.name != "load average before");
         let differs = differs.filter(|fact| !writer.header().facts.contains(fact));
