@@ -289,7 +289,7 @@ impl<'a> Moves<'a> {
 
     /// Removes what batches that were switched have left, each when its grace is over.
     fn tidy(&mut self) -> Result<(), Error> {
-        for (number, batch) in self.cluster.unfinished()? {
+        for (number, batch) in self.patiently(|me| me.batches_at("switched"))? {
             self.patiently(|me| me.drop_old_rows(number, &batch))?;
         }
         Ok(())

@@ -211,9 +211,11 @@ impl Moves<'_> {
         Ok(Step::Switched)
     }
 
-    /// Ends replication, and drops the old rows when their grace is over.
+    /// Ends replication, and drops the old rows of a switched batch when their grace is over.
     pub(super) fn drop_old_rows(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
         self.end_replication(number, batch)?;
+        // A batch that was to be held has one, if it was interrupted before it was.
+        self.close_way_back(number)?;
         self.did(number, "ended replication");
         let grace_ms = i64::try_from(self.options.grace.as_millis()).unwrap_or(i64::MAX);
         let over = "SELECT clock_timestamp() >= switched + $2 * interval '1 ms'

@@ -15,11 +15,12 @@ use crate::text::int_array;
 
 impl Moves<'_> {
     /// Ends the replication to the sources of all batches that are held, and drops their old rows.
+    /// Batches that have not been switched stay as they are.
     ///
     /// # Errors
     /// Whatever stops it. Running it again goes on from there.
     pub fn confirm(&mut self) -> Result<(), Error> {
-        for (number, _) in self.patiently(|me| me.held())? {
+        for (number, _) in self.patiently(|me| me.batches_at("held"))? {
             self.patiently(|me| {
                 me.close_way_back(number)?;
                 me.set_step(number, "switched", "")
@@ -48,7 +49,7 @@ impl Moves<'_> {
                 false => self.complete(number, &batch)?,
             }
         }
-        for (number, batch) in self.patiently(|me| me.held())?.into_iter().rev() {
+        for (number, batch) in self.patiently(|me| me.batches_at("held"))?.into_iter().rev() {
             self.patiently(|me| match me.cluster.node(batch.from)?.is_leaving {
                 true => me.cluster.set_leaving(batch.from, false),
                 false => Ok(()),
@@ -143,9 +144,9 @@ impl Moves<'_> {
         Ok(turned > 0)
     }
 
-    /// Batches that are held, oldest first.
-    fn held(&mut self) -> Result<Vec<(i32, Batch)>, Error> {
-        let rows = self.cluster.proxy.query(HELD, &[]).map_err(reading)?;
+    /// Batches that are at a step, oldest first.
+    pub(super) fn batches_at(&mut self, step: &str) -> Result<Vec<(i32, Batch)>, Error> {
+        let rows = self.cluster.proxy.query(AT, &[&step]).map_err(reading)?;
         Ok(rows.iter().map(batch).collect())
     }
 
@@ -165,9 +166,9 @@ fn reading(source: postgres::Error) -> Error {
     on_proxy("reading a batch", source)
 }
 
-const HELD: &str = "
+const AT: &str = "
     SELECT number, source, target, buckets FROM pgrig_shard.batch
-    WHERE step = 'held' ORDER BY number";
+    WHERE step = $1 ORDER BY number";
 
 const WAY_BACK: &str = "
     SELECT number, source, target, buckets FROM pgrig_shard.batch

@@ -108,3 +108,53 @@ fn a_rollback_whose_way_back_is_broken_copies_the_rows() {
     assert!(cluster.owners().iter().all(|owner| *owner == 0));
     assert_eq!(servers.check_rows(), 2 * KEYS);
 }
+
+#[test]
+fn a_confirmation_leaves_what_was_interrupted_as_it_is() {
+    let servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    drop(cluster);
+    let hold = Options { batch_max: 2, ..hold() };
+    let die_when = |is_time: &mut dyn FnMut(&Event<'_>) -> bool| {
+        let act = &mut |moves: &mut Moves<'_>| moves.run();
+        assert!(act_and_die_when(open_again(&servers), hold.clone(), act, is_time));
+    };
+    let confirm = || {
+        let mut confirmed = 0;
+        let mut tell =
+            |event: &Event<'_>| confirmed += i32::from(matches!(event, Event::Confirmed { .. }));
+        Moves::new(&mut open_again(&servers), options(), &mut tell, &never).confirm().unwrap();
+        confirmed
+    };
+    let steps = || -> Vec<String> {
+        let status = Status::of(&servers.conninfo()).unwrap();
+        status.batches.into_iter().map(|batch| batch.step).collect()
+    };
+    // The first of four batches is held, the second fenced, the others are planned.
+    let mut held = 0;
+    die_when(&mut |event| {
+        held += i32::from(matches!(event, Event::Held { .. }));
+        held == 1 && matches!(event, Event::Did { what: "fenced", .. })
+    });
+    let before = steps();
+    assert_eq!(before, ["held", "fencing", "planned", "planned"]);
+    assert_eq!(confirm(), 1);
+    assert_eq!(steps(), before[1..]);
+    // It was switched, and was to be held: its way back is open.
+    die_when(&mut |event| matches!(event, Event::Switched { .. }));
+    assert_eq!(steps(), ["switched", "planned", "planned"]);
+    assert_eq!(confirm(), 0);
+    assert_eq!(steps(), ["planned", "planned"]);
+    let slots = "SELECT count(*) FROM pg_replication_slots";
+    for node in &servers.nodes {
+        assert_eq!(node.value(slots).unwrap().as_deref(), Some("0"));
+    }
+    let mut cluster = open_again(&servers);
+    Moves::new(&mut cluster, hold, &mut |_| {}, &never).run().unwrap();
+    assert_eq!(cluster.owners().iter().filter(|owner| **owner == 1).count(), 8);
+    drop(cluster);
+    assert_eq!(confirm(), 2);
+    assert_eq!(servers.check_rows(), KEYS);
+}
