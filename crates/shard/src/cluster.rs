@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::{Duration, Instant};
 
-use server::{Client, Conninfo, Limits};
+use server::{Client, Conninfo, Control, Limits};
 
 use crate::error::Error;
 use crate::function::Function;
@@ -55,6 +55,10 @@ pub struct Cluster {
     pub(crate) owners: Vec<i32>,
     pub(crate) functions: Vec<Function>,
     connected: BTreeMap<i32, Client>,
+    /// Longest time for an answer; none for statements that may take hours.
+    answer: Option<Duration>,
+    /// The user's signals.
+    pub(crate) control: Option<Control>,
 }
 
 impl Cluster {
@@ -91,6 +95,8 @@ impl Cluster {
             owners: Vec::new(),
             functions: Vec::new(),
             connected: BTreeMap::new(),
+            answer: None,
+            control: None,
         };
         cluster.reload()?;
         cluster.check()?;
@@ -143,10 +149,34 @@ impl Cluster {
     /// The connection to a data node, made when it is first asked for.
     pub(crate) fn data_node(&mut self, number: i32) -> Result<&mut Client, Error> {
         let conninfo = self.node(number)?.conninfo.clone();
+        let limits = self.limits();
         match self.connected.entry(number) {
             Entry::Occupied(there) => Ok(there.into_mut()),
-            Entry::Vacant(place) => Ok(place.insert(connect(&conninfo, &node_name(number))?)),
+            Entry::Vacant(place) => {
+                Ok(place.insert(connect_within(&conninfo, &node_name(number), &limits)?))
+            }
         }
+    }
+
+    /// Lets the user's signals end statements whose time is limited.
+    pub fn hear(&mut self, control: &Control) {
+        self.control = Some(control.clone());
+    }
+
+    /// Limits the time for which statements wait for an answer, on connections that there are and on
+    /// those to come; gives the limit that there was.
+    pub(crate) fn limit_answers(&mut self, answer: Option<Duration>) -> Option<Duration> {
+        let before = std::mem::replace(&mut self.answer, answer);
+        let limits = self.limits();
+        for client in self.connected.values_mut().chain([&mut self.proxy]) {
+            client.set_limits(|old| *old = limits.clone());
+        }
+        before
+    }
+
+    fn limits(&self) -> Limits {
+        let control = self.answer.and(self.control.clone());
+        Limits { answer: self.answer, control, ..Limits::of_administration() }
     }
 
     /// Forgets the connections to data nodes, which may be broken.
@@ -158,7 +188,10 @@ impl Cluster {
     pub(crate) fn reconnect(&mut self) -> Result<(), Error> {
         self.disconnect();
         if self.proxy.is_closed() || self.proxy.simple_query("SELECT").is_err() {
-            *self = Self::open(&self.conninfo.clone())?;
+            let mut opened = Self::open(&self.conninfo)?;
+            opened.control = self.control.take();
+            opened.limit_answers(self.answer);
+            *self = opened;
         }
         Ok(())
     }
@@ -304,8 +337,18 @@ pub(crate) fn batch(row: &postgres::Row) -> (i32, Batch) {
     (row.get(0), Batch { from: row.get(1), to: row.get(2), buckets: row.get(3) })
 }
 
-/// A connection for administration.
+/// A connection for administration, whose statements may take any time.
 pub(crate) fn connect(conninfo: &str, server: &str) -> Result<Client, Error> {
+    connect_within(conninfo, server, &Limits::of_administration())
+}
+
+/// A connection whose statements have these limits, and whose first statement has an answer at once,
+/// or nobody is there who gives one.
+pub(crate) fn connect_within(
+    conninfo: &str,
+    server: &str,
+    limits: &Limits,
+) -> Result<Client, Error> {
     let conninfo = server::resolve_conninfo(conninfo);
     let mut conninfo =
         conninfo.map_err(|source| Error::Conninfo { server: server.to_owned(), source })?;
@@ -313,15 +356,19 @@ pub(crate) fn connect(conninfo: &str, server: &str) -> Result<Client, Error> {
     let place = place(&conninfo);
     let failed =
         |source| Error::Connect { server: server.to_owned(), place: place.clone(), source };
-    // The first statement has an answer at once, or nobody is there who gives one.
-    let limits = Limits { answer: Limits::of_questions().answer, ..Limits::of_administration() };
-    let mut client = server::connect(&conninfo, &limits).map_err(failed)?;
+    let least = |limit: Duration| limits.answer.map_or(limit, |answer| answer.min(limit));
+    let first = Limits {
+        connect: least(limits.connect),
+        answer: Limits::of_questions().answer.map(least),
+        ..limits.clone()
+    };
+    let mut client = server::connect(&conninfo, &first).map_err(failed)?;
     client.batch_execute(SESSION).map_err(|source| Error::Statement {
         doing: "preparing the session",
         server: server.to_owned(),
         source,
     })?;
-    client.set_limits(|limits| limits.answer = None);
+    client.set_limits(|kept| *kept = limits.clone());
     Ok(client)
 }
 
@@ -361,6 +408,8 @@ pub(crate) fn unlock(proxy: &mut Client) -> Result<(), Error> {
 impl Drop for Cluster {
     fn drop(&mut self) {
         if self.tool > 0 && !self.proxy.is_closed() {
+            self.control = None;
+            self.limit_answers(Limits::of_questions().answer);
             // Without an answer the server gives it back when it sees the connection closed.
             let _ = unlock(&mut self.proxy);
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use postgres::error::SqlState;
+use server::LimitReached;
 
 /// A failure. The message says what and why, [`Error::hint`] what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +107,12 @@ impl Error {
             },
             _ => false,
         }
+    }
+
+    /// True if a server that was there gave no answer in time.
+    pub(crate) fn is_silence(&self) -> bool {
+        let Self::Statement { source, .. } = self else { return false };
+        matches!(LimitReached::below(source), Some(LimitReached::Silence(_)))
     }
 
     /// True if another session held a lock for longer than one attempt waits.

@@ -176,6 +176,8 @@ pub struct Moves<'a> {
     options: Options,
     tell: &'a mut dyn FnMut(&Event<'_>),
     is_stopped: &'a dyn Fn() -> bool,
+    /// Moment at which a long wait last had an answer.
+    answered: Instant,
 }
 
 impl Cluster {
@@ -213,7 +215,7 @@ impl<'a> Moves<'a> {
         tell: &'a mut dyn FnMut(&Event<'_>),
         is_stopped: &'a dyn Fn() -> bool,
     ) -> Self {
-        Self { cluster, options, tell, is_stopped }
+        Self { cluster, options, tell, is_stopped, answered: Instant::now() }
     }
 
     /// Completes what was begun, then moves as few buckets as it takes until every node holds its
@@ -295,29 +297,53 @@ impl<'a> Moves<'a> {
         Ok(())
     }
 
-    /// Repeats something as long as servers do not answer and patience lasts.
+    /// Repeats something as long as servers do not answer and patience lasts. It lasts from the first
+    /// failure; from the next one, if a long wait had answers in between.
     fn patiently<T>(
         &mut self,
         mut act: impl FnMut(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let began = Instant::now();
+        let mut failing: Option<Instant> = None;
         loop {
-            match act(self) {
-                Err(error) if error.is_lock() && began.elapsed() < LOCK_PATIENCE => {
-                    (self.tell)(&Event::Waiting { why: &error });
-                    self.pause(RETRY)?;
-                }
-                Err(error)
-                    if error.is_lost_connection() && began.elapsed() < self.options.patience =>
-                {
-                    (self.tell)(&Event::Waiting { why: &error });
-                    self.pause(RETRY)?;
-                    // A failure here is found again by the next attempt.
-                    let _ = self.cluster.reconnect();
-                }
+            let error = match act(self) {
+                Err(error) if error.is_lock() || error.is_lost_connection() => error,
                 other => return other,
+            };
+            let limit = if error.is_lock() { LOCK_PATIENCE } else { self.options.patience };
+            let since = failing.filter(|since| *since > self.answered);
+            let since = *failing.insert(since.unwrap_or_else(Instant::now));
+            if since.elapsed() >= limit {
+                return Err(error);
+            }
+            (self.tell)(&Event::Waiting { why: &error });
+            self.pause(RETRY)?;
+            if error.is_lost_connection() {
+                // A failure here is found again by the next attempt.
+                let _ = self.cluster.reconnect();
             }
         }
+    }
+
+    /// Does something in which every statement has an answer within a time.
+    fn within<T>(
+        &mut self,
+        answer: Option<Duration>,
+        act: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let before = self.cluster.limit_answers(answer);
+        let done = act(self);
+        self.cluster.limit_answers(before);
+        done
+    }
+
+    /// Polls while writes are refused: for --fence-max, answers included.
+    fn poll_fenced<T>(
+        &mut self,
+        mut look: impl FnMut(&mut Self) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        let limit = self.options.fence_max;
+        let deadline = Instant::now() + limit;
+        self.poll(Some(limit), |me| me.within(Some(rest(deadline)), &mut look))
     }
 
     /// Polls until something is given, the time is up or it is stopped.
@@ -328,8 +354,12 @@ impl<'a> Moves<'a> {
     ) -> Result<Option<T>, Error> {
         let deadline = limit.map(|limit| Instant::now() + limit);
         loop {
-            if let Some(found) = look(self)? {
-                return Ok(Some(found));
+            let found = look(self)?;
+            if limit.is_none() {
+                self.answered = Instant::now();
+            }
+            if found.is_some() {
+                return Ok(found);
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Ok(None);
@@ -373,6 +403,11 @@ impl<'a> Moves<'a> {
     }
 }
 
+/// Time that is left for an answer.
+fn rest(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now()).max(ANSWER_LEAST)
+}
+
 /// The continuation after a step.
 enum Next {
     /// The next one.
@@ -386,6 +421,9 @@ const ANEW_MAX: u32 = 3;
 
 /// Time between two reports of a wait.
 const SAY_EVERY: Duration = Duration::from_secs(5);
+
+/// A healthy server answers within that, however little time is left.
+const ANSWER_LEAST: Duration = Duration::from_secs(1);
 
 /// Short against the fence, long against what a look costs.
 const POLL: Duration = Duration::from_millis(5);

@@ -145,6 +145,7 @@ fn moved(
     act: impl FnOnce(&mut Moves<'_>) -> Result<(), Error>,
 ) -> Result<Moved, Complaint> {
     let control = signals::control();
+    cluster.hear(&control);
     let is_stopped = || control.urgency() != Urgency::None;
     let mut moved = Moved::default();
     let mut tell = |event: &Event<'_>| moved.hear(event);

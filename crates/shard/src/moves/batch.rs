@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::compare::Moved;
 use super::replication::Rows;
 use super::{Event, Moves, Next, Step};
 use crate::cluster::{on_node, on_proxy};
@@ -17,8 +18,14 @@ impl Moves<'_> {
             "planned" => self.prepare(number, batch)?,
             "returning" => self.take_back(number, batch)?,
             "copying" => return self.copy(number, batch),
-            "fencing" => self.fence(number, batch)?,
-            "switching" => self.switch(number, batch)?,
+            "fencing" => {
+                let limit = Some(self.options.fence_max);
+                self.within(limit, |me| me.fence(number, batch))?
+            }
+            "switching" => {
+                let limit = Some(self.options.patience);
+                self.within(limit, |me| me.switch(number, batch))?
+            }
             _ => Step::Switched,
         };
         Ok(Next::Step(step))
@@ -111,18 +118,17 @@ impl Moves<'_> {
             let alive = self.cluster.data_node(node)?.simple_query("SELECT");
             alive.map_err(|source| on_node("looking whether it answers", node, source))?;
         }
-        let moved = match self.fenced(number, batch) {
-            Ok(moved) => moved,
+        let (moved, fence_ms) = match self.fenced(number, batch) {
+            Ok(compared) => compared,
             Err(error) => {
                 if error.is_lost_connection() {
                     self.cluster.disconnect();
                 }
                 // Where the source itself is away its fence stays up, and is found when it is back.
-                let _ = self.lift(number, batch);
-                return Err(error);
+                let _ = self.patiently(|me| me.lift(number, batch));
+                return Err(self.too_late(batch, error));
             }
         };
-        let fence_ms = self.age_ms(batch, "fenced")?;
         let set = format!(
             ", version = (SELECT version + 1 FROM pgrig_shard.cluster), rows = {}, bytes = {}, \
              fence_ms = {fence_ms}",
@@ -132,7 +138,20 @@ impl Moves<'_> {
         Ok(Step::Switching)
     }
 
-    fn fenced(&mut self, number: i32, batch: &Batch) -> Result<super::compare::Moved, Error> {
+    /// A server that is silent while writes are refused is not waited for any longer.
+    fn too_late(&self, batch: &Batch, error: Error) -> Error {
+        match error {
+            Error::Statement { doing, ref server, .. } if error.is_silence() => Error::Fence {
+                from: batch.from,
+                to: batch.to,
+                what: format!("{doing} on {server} had no answer"),
+                waited: self.options.fence_max,
+            },
+            other => other,
+        }
+    }
+
+    fn fenced(&mut self, number: i32, batch: &Batch) -> Result<(Moved, f64), Error> {
         let buckets = int_array(&batch.buckets);
         let fence = format!(
             "UPDATE pgrig_shard.bucket SET state = 'fenced', since = clock_timestamp()
@@ -146,7 +165,7 @@ impl Moves<'_> {
         self.did(number, "caught up");
         let moved = self.compare(batch)?;
         self.did(number, "compared");
-        Ok(moved)
+        Ok((moved, self.age_ms(batch, "fenced")?))
     }
 
     /// Writes go on where they were.
@@ -156,8 +175,14 @@ impl Moves<'_> {
              WHERE bucket = ANY ({}) AND state = 'fenced'",
             int_array(&batch.buckets)
         );
-        self.cluster.change_buckets(batch.from, "lifting the fence", &lift)?;
-        self.set_step(number, "copying", "")
+        // The user's signals do not end it.
+        let control = self.cluster.control.take();
+        let lifted = self.within(Some(self.options.patience), |me| {
+            me.cluster.change_buckets(batch.from, "lifting the fence", &lift)?;
+            me.set_step(number, "copying", "")
+        });
+        self.cluster.control = control;
+        lifted
     }
 
     /// The source refuses all, then the target serves, then everybody learns of it.

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use server::{Canceller, Client};
+use server::{Canceller, Client, Limits};
 
-use super::{Moves, POLL};
-use crate::cluster::{connect, node_name, on_node};
+use super::{Moves, POLL, rest};
+use crate::cluster::{connect_within, node_name, on_node};
 use crate::error::Error;
 use crate::plan::Batch;
 use crate::text::{bucket_schema, literal};
@@ -40,18 +40,18 @@ impl Moves<'_> {
         let sides = [from, to].map(|number| (number, Running::default()));
         let places = [self.cluster.node(from)?, self.cluster.node(to)?];
         let places = places.map(|node| node.conninfo.clone());
-        let began = Instant::now();
+        let deadline = Instant::now() + limit;
         let ([source, target], ended) = thread::scope(|scope| {
             let jobs: Vec<_> = sides
                 .iter()
                 .zip(&places)
                 .map(|((number, running), place)| {
-                    scope.spawn(move || sums(place, *number, &batch.buckets, running))
+                    scope.spawn(move || sums(place, *number, &batch.buckets, running, deadline))
                 })
                 .collect();
             let mut ended = Ok(());
             while !jobs.iter().all(thread::ScopedJoinHandle::is_finished) {
-                if ended.is_ok() && began.elapsed() >= limit {
+                if ended.is_ok() && Instant::now() >= deadline {
                     let what = "the comparison of both sides did not end".to_owned();
                     ended = Err(Error::Fence { from, to, what, waited: limit });
                 }
@@ -111,9 +111,11 @@ fn sums(
     number: i32,
     buckets: &[i32],
     running: &Running,
+    deadline: Instant,
 ) -> Result<Vec<Sum>, Error> {
     let failed = |source| on_node("comparing", number, source);
-    let mut client = connect(conninfo, &node_name(number))?;
+    let limits = Limits { answer: Some(rest(deadline)), ..Limits::of_administration() };
+    let mut client = connect_within(conninfo, &node_name(number), &limits)?;
     running.canceller.get_or_init(|| client.canceller());
     // The same text on both sides, whatever their settings are.
     client.batch_execute(SAME_TEXT).map_err(failed)?;
@@ -129,6 +131,7 @@ fn sums(
              FROM ONLY {table} AS t",
             literal(&table)
         );
+        client.set_limits(|limits| limits.answer = Some(rest(deadline)));
         let row = client.query_one(&sum, &[]).map_err(failed)?;
         let (rows, checksum, bytes) = (row.get(0), row.get(1), row.get(2));
         sums.push(Sum { table, rows, checksum, bytes });

@@ -147,7 +147,7 @@ impl Moves<'_> {
         // Flushes commits that were asynchronous: walsenders send only what is on disk.
         let row = self.cluster.data_node(from)?.query_one(FLUSH, &[]).map_err(failed)?;
         let end: String = row.get(0);
-        let caught_up = self.poll(Some(limit), |me| {
+        let caught_up = self.poll_fenced(|me| {
             let failed = |source| on_node("flushing", to, source);
             me.cluster.data_node(to)?.execute(COMMIT, &[]).map_err(failed)?;
             let failed = |source| on_node("looking at the lag", from, source);

@@ -99,8 +99,11 @@ impl Moves<'_> {
     pub(super) fn skip_arrived(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
         let Some((back, _)) = self.way_back(number)? else { return Ok(()) };
         let name = self.name(back)?;
-        let skipped = self.cluster.data_node(batch.to)?.execute(SKIP, &[&name, &batch.buckets]);
-        skipped.map_err(|source| on_node("advancing a replication slot", batch.to, source))?;
+        // It reads the WAL since the slot was made.
+        self.within(None, |me| {
+            let skipped = me.cluster.data_node(batch.to)?.execute(SKIP, &[&name, &batch.buckets]);
+            skipped.map_err(|source| on_node("advancing a replication slot", batch.to, source))
+        })?;
         self.did(number, "skipped what had arrived");
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! The tool, a node or the proxy dies in the middle of a move.
 
 use std::panic::{self, AssertUnwindSafe};
+use std::time::Duration;
 
 use shard::{Cluster, Error, Event, Moves, Options};
 
-use crate::common::{KEYS, Servers, Writer, open_again, options};
+use crate::common::{KEYS, Servers, Writer, connect, open_again, options};
 
 pub(crate) fn never() -> bool {
     false
@@ -114,4 +115,36 @@ fn servers_that_are_killed_in_between_are_waited_for() {
     let sum = servers.check_rows();
     assert!(sum <= KEYS + written.acknowledged + written.unknown, "{sum} {written:?}");
     assert!(written.acknowledged > 100);
+}
+
+#[test]
+fn a_server_that_is_killed_in_a_long_copy_is_waited_for_from_then_on() {
+    let mut servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let target = &mut servers.nodes[1];
+    let (mut holder, mut is_killed) = (None, false);
+    let mut tell = |event: &Event<'_>| match event {
+        Event::Did { what: "made the schemas", .. } if holder.is_none() => {
+            let mut client = connect(&target.endpoint().to_string());
+            let one = "SELECT bucket FROM pgrig_shard.bucket WHERE state = 'arriving' LIMIT 1";
+            let schema = shard::bucket_schema(client.query_one(one, &[]).unwrap().get(0));
+            client
+                .batch_execute(&format!("BEGIN; LOCK TABLE {schema}.counter IN EXCLUSIVE MODE"))
+                .unwrap();
+            holder = Some(client);
+        }
+        // The copy has lasted longer than patience does.
+        Event::Lasting { .. } if !is_killed => {
+            is_killed = true;
+            target.kill9().unwrap();
+            target.start().unwrap();
+        }
+        _ => {}
+    };
+    let options = Options { patience: Duration::from_secs(4), ..options() };
+    Moves::new(&mut cluster, options, &mut tell, &never).run().unwrap();
+    assert!(is_killed);
+    assert_eq!(servers.check_rows(), KEYS);
 }

@@ -230,3 +230,49 @@ fn a_comparison_that_does_not_end_lifts_the_fence() {
     let first = Status::of(&servers.conninfo()).unwrap().nodes[0].says.clone().unwrap();
     assert_eq!((first.owned, first.fenced), (16, 0));
 }
+
+#[test]
+fn a_server_that_falls_silent_does_not_keep_the_fence_up() {
+    let mut servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let lag = testing::lag::Lag::watch();
+    let mut check = |when: &str, fence_max_s: u64, signal_after: Option<Duration>| {
+        let (control, mut began) = (server::Control::new(), None);
+        let target = &mut servers.nodes[1];
+        let mut tell = |event: &Event<'_>| {
+            if matches!(event, Event::Did { what, .. } if *what == when) && began.is_none() {
+                target.pause().unwrap();
+                began = Some(Instant::now());
+                let (control, after) = (control.clone(), signal_after);
+                after.map(|after| {
+                    std::thread::spawn(move || {
+                        std::thread::sleep(after);
+                        control.interrupt();
+                    })
+                });
+            }
+        };
+        cluster.hear(&control);
+        let is_stopped = || control.urgency() != server::Urgency::None;
+        let fence_max = Duration::from_secs(fence_max_s);
+        let options = Options { fence_max, ..options() };
+        let error = Moves::new(&mut cluster, options, &mut tell, &is_stopped).run().unwrap_err();
+        match signal_after {
+            None => assert!(matches!(error, Error::Fence { .. }), "{when}: {error}"),
+            Some(_) => assert!(matches!(error, Error::Stopped), "{when}: {error}"),
+        }
+        let took = began.expect(when).elapsed();
+        assert!(took < lag.allow(Duration::from_secs(8)), "{when}: {took:?}");
+        // The source takes writes to every bucket.
+        let fenced = "SELECT count(*) FROM pgrig_shard.bucket WHERE state <> 'owned'";
+        assert_eq!(servers.nodes[0].value(fenced).unwrap().as_deref(), Some("0"), "{when}");
+        servers.nodes[1].resume().unwrap();
+    };
+    check("drained", 2, None);
+    check("caught up", 2, None);
+    check("drained", 120, Some(Duration::from_millis(300)));
+    Moves::new(&mut cluster, options(), &mut |_| {}, &never).run().unwrap();
+    assert_eq!(servers.check_rows(), KEYS);
+}

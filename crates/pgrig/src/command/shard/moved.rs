@@ -58,7 +58,10 @@ impl Moved {
             Event::Did { .. } => self.is_waiting = false,
             Event::Held { .. } => self.held += 1,
             Event::Confirmed { .. } => self.confirmed += 1,
-            Event::Lasting { what, .. } => terminal::narrate(format_args!("  … {what}")),
+            Event::Lasting { what, .. } => {
+                self.is_waiting = false;
+                terminal::narrate(format_args!("  … {what}"));
+            }
             Event::Anew { number, why } => {
                 terminal::narrate(format_args!("  … batch {number} begins anew: {why}"));
             }
