@@ -13,19 +13,31 @@ impl Moves<'_> {
     /// when it builds an index concurrently. Prepared transactions count, too.
     pub(super) fn drain(&mut self, batch: &Batch) -> Result<(), Error> {
         let from = batch.from;
-        let failed = |source| on_node("waiting for transactions to end", from, source);
-        let row = self.cluster.data_node(from)?.query_one(IN_PROGRESS, &[]).map_err(failed)?;
-        let waited_for: Vec<String> = row.get(0);
-        let limit = self.options.fence_max;
-        let ended = self.poll(Some(limit), |me| {
-            let row = me.cluster.data_node(from)?.query_one(IN_PROGRESS, &[]).map_err(failed)?;
-            let now: Vec<String> = row.get(0);
-            Ok((!now.iter().any(|one| waited_for.contains(one))).then_some(()))
+        let mut waited_for = self.transactions(from, IN_PROGRESS)?;
+        let mut are_prepared = false;
+        let ended = self.poll_fenced(|me| {
+            let now = me.transactions(from, IN_PROGRESS)?;
+            if now.iter().any(|one| waited_for.contains(one)) {
+                return Ok(None);
+            }
+            if are_prepared {
+                return Ok(Some(()));
+            }
+            // One that was prepared meanwhile has a new name.
+            are_prepared = true;
+            waited_for = me.transactions(from, PREPARED)?;
+            Ok(waited_for.is_empty().then_some(()))
         })?;
         if ended.is_some() {
             return Ok(());
         }
-        Err(self.in_the_way(batch, limit)?)
+        Err(self.in_the_way(batch, self.options.fence_max)?)
+    }
+
+    fn transactions(&mut self, number: i32, which: &str) -> Result<Vec<String>, Error> {
+        let row = self.cluster.data_node(number)?.query_one(which, &[]);
+        let row = row.map_err(|source| on_node("looking at transactions", number, source))?;
+        Ok(row.get(0))
     }
 
     /// Names the oldest transaction of the source, which is what did not end.
@@ -53,9 +65,18 @@ const IN_PROGRESS: &str = "
         SELECT gid FROM pg_prepared_xacts WHERE database = current_database()
     ) AS all_of_them";
 
+const PREPARED: &str = "
+    SELECT coalesce(array_agg(gid), '{}') FROM pg_prepared_xacts
+    WHERE database = current_database()";
+
 const OLDEST: &str = "
-    SELECT format('process %s, %s: %s', pid, state, left(query, 100))
-    FROM pg_stat_activity
-    WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()
-      AND backend_type = 'client backend'
+    SELECT who FROM (
+        SELECT format('process %s, %s: %s', pid, state, left(query, 100)) AS who, xact_start
+        FROM pg_stat_activity
+        WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()
+          AND backend_type = 'client backend'
+        UNION ALL
+        SELECT format('prepared transaction %L', gid), prepared
+        FROM pg_prepared_xacts WHERE database = current_database()
+    ) AS all_of_them
     ORDER BY xact_start LIMIT 1";

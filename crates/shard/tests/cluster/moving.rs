@@ -136,3 +136,42 @@ fn rows_that_differ_are_not_given_away() {
     let mut proxy = connect(&servers.conninfo());
     proxy.execute("SELECT add(key) FROM generate_series(1, 100::bigint) key", &[]).unwrap();
 }
+
+#[test]
+fn a_transaction_that_is_prepared_behind_the_fence_is_waited_for() {
+    let mut servers = Servers::start(2);
+    servers.nodes[0].append_conf("max_prepared_transactions = 4");
+    servers.nodes[0].restart().unwrap();
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let mut writer = connect(&servers.node(0).conninfo);
+    let (mut seen, mut preparing) = (0, None);
+    let source = servers.node(0).conninfo;
+    let mut tell = |event: &Event<'_>| match event {
+        Event::Did { what: "copied", .. } if seen == 0 => {
+            seen = 1;
+            // One row of each bucket, so that it belongs to the batch.
+            let write = "BEGIN; SELECT add(key) FROM generate_series(1, 200::bigint) key";
+            writer.batch_execute(write).unwrap();
+        }
+        Event::Did { what: "fenced", .. } if seen == 1 => {
+            seen = 2;
+            let mut writer = std::mem::replace(&mut writer, connect(&source));
+            preparing = Some(std::thread::spawn(move || {
+                // The drain has seen it by then.
+                std::thread::sleep(Duration::from_millis(500));
+                writer.batch_execute("PREPARE TRANSACTION 'late'").unwrap();
+            }));
+        }
+        _ => {}
+    };
+    let short = Options { fence_max: Duration::from_secs(3), ..options() };
+    let error = Moves::new(&mut cluster, short, &mut tell, &never).run().unwrap_err();
+    preparing.expect("the fence went up").join().unwrap();
+    let text = error.to_string();
+    assert!(text.contains("did not end (prepared transaction 'late')"), "{text}");
+    servers.nodes[0].value("COMMIT PREPARED 'late'").unwrap();
+    Moves::new(&mut cluster, options(), &mut |_| {}, &never).run().unwrap();
+    assert_eq!(servers.check_rows(), KEYS + 200);
+}
