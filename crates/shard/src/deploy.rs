@@ -6,7 +6,8 @@ use server::Client;
 
 use crate::cluster::{self, Cluster, NodeConfig, connect, lock, node_name, on_node, on_proxy};
 use crate::error::Error;
-use crate::function::FUNCTIONS;
+use crate::fitness::check_server;
+use crate::function::{FUNCTIONS, Function};
 use crate::movable::{data_node_sql, listed, try_template, with_mask};
 use crate::routines;
 use crate::secret;
@@ -43,11 +44,22 @@ impl Cluster {
         // All of them answer and are fit before anything is changed.
         let routes = (0..).zip(nodes).map(|(number, node)| (number, node.route().to_owned()));
         Wanted::new(&routes.collect())?;
+        let mut clients = Vec::new();
         for (number, node) in (0..).zip(nodes) {
-            check_server(&mut connect(&node.conninfo, &node_name(number))?, number)?;
+            let mut client = connect(&node.conninfo, &node_name(number))?;
+            check_server(&mut client, number)?;
+            clients.push(client);
         }
-        check_template(&mut connect(&nodes[0].conninfo, &node_name(0))?, buckets, template)?;
+        let functions = check_template(&mut clients[0], buckets, template)?;
+        let names = routines::public_names(&functions);
+        for (number, client) in (0..).zip(&mut clients) {
+            let taken = taken(client, &names).map_err(|source| on_node(LOOKING, number, source))?;
+            refuse_taken(taken, &node_name(number))?;
+        }
+        drop(clients);
         let mut client = connect(proxy, cluster::PROXY)?;
+        let taken = taken(&mut client, &names).map_err(|source| on_proxy(LOOKING, source))?;
+        refuse_taken(taken, cluster::PROXY)?;
         lock(&mut client)?;
         begin(&mut client, nodes, buckets, template)?;
         cluster::unlock(&mut client)?;
@@ -330,7 +342,7 @@ pub(crate) fn refuse_taken(taken: Option<String>, server: &str) -> Result<(), Er
     }
 }
 
-/// The proxy's schema, with the nodes and their shares, unless it is there already.
+/// The proxy's schema, with the nodes and their shares, unless it is there already and is the same.
 fn begin(
     proxy: &mut Client,
     nodes: &[NodeConfig],
@@ -340,7 +352,7 @@ fn begin(
     let failed = |source| on_proxy("deploying the proxy's schema", source);
     let found = proxy.query_one(UNFINISHED, &[]).map_err(failed)?;
     match found.get::<_, Option<bool>>(0) {
-        Some(true) => return Ok(()),
+        Some(true) => return check_same(proxy, nodes, buckets, template),
         Some(false) => {
             return Err(Error::Refused {
                 what: "the proxy has a cluster already".into(),
@@ -375,65 +387,54 @@ fn begin(
     transaction.commit().map_err(failed)
 }
 
-/// Checks that a template can be sharded. It is made on the first node and taken back.
-fn check_template(client: &mut Client, buckets: i32, template: &str) -> Result<(), Error> {
+/// Refuses to go on with a creation that was begun with other arguments.
+fn check_same(
+    proxy: &mut Client,
+    nodes: &[NodeConfig],
+    buckets: i32,
+    template: &str,
+) -> Result<(), Error> {
+    let failed = |source| on_proxy("reading the cluster", source);
+    let begun = "SELECT buckets, template FROM pgrig_shard.cluster";
+    let begun = proxy.query_one(begun, &[]).map_err(failed)?;
+    let known = "SELECT conninfo, route FROM pgrig_shard.node ORDER BY number";
+    let known = proxy.query(known, &[]).map_err(failed)?;
+    let known = known.iter().map(|row| (row.get::<_, &str>(0), row.get::<_, &str>(1)));
+    let other = if begun.get::<_, i32>(0) != buckets {
+        "another number of buckets"
+    } else if begun.get::<_, &str>(1) != template {
+        "another template"
+    } else if !known.eq(nodes.iter().map(|node| (node.conninfo.as_str(), node.route()))) {
+        "other nodes or routes"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Refused {
+        what: format!("the creation of a cluster with {other} was begun on this proxy"),
+        hint:
+            "run it again with the same arguments; to begin anew, DROP SCHEMA pgrig_shard CASCADE \
+               on the proxy and on its nodes, and drop the schemas bucket_0000 and so on there"
+                .into(),
+    })
+}
+
+/// Checks that a template can be sharded, and gives its functions. It is made on the first node and
+/// taken back.
+fn check_template(
+    client: &mut Client,
+    buckets: i32,
+    template: &str,
+) -> Result<Vec<Function>, Error> {
     let refused = |what: String| Error::Refused {
         what: format!("the template cannot be sharded: {what}"),
         hint: "correct the template; nothing was made".into(),
     };
     match try_template(client, buckets, template) {
-        Ok(trial) if trial.faults.is_empty() => Ok(()),
+        Ok(trial) if trial.faults.is_empty() => Ok(trial.functions),
         Ok(trial) => Err(refused(listed(&trial.faults))),
         Err(source) if source.code().is_some() => Err(refused(server::message::chain(&source))),
         Err(source) => Err(on_node("trying the template", 0, source)),
     }
-}
-
-/// Checks that a server can send and receive buckets.
-fn check_server(client: &mut Client, number: i32) -> Result<(), Error> {
-    let unfit = unfit(client);
-    match unfit.map_err(|source| on_node("looking at its settings", number, source))? {
-        None => Ok(()),
-        Some((what, hint)) => Err(Error::Refused {
-            what: format!("node {number} cannot move buckets: it {what}"),
-            hint: hint.into(),
-        }),
-    }
-}
-
-/// The reason why a server cannot take part in logical replication, and the remedy.
-pub(crate) fn unfit(
-    client: &mut Client,
-) -> Result<Option<(String, &'static str)>, postgres::Error> {
-    let row = client.query_one(FITNESS, &[])?;
-    let (version, level, slots): (i32, String, i32) = (row.get(0), row.get(1), row.get(2));
-    let (senders, workers, is_superuser): (i32, i32, bool) = (row.get(3), row.get(4), row.get(5));
-    let found = if version < VERSION_MIN {
-        (format!("has PostgreSQL {}", version / 10_000), "PostgreSQL 15 or later is needed")
-    } else if level != "logical" {
-        (format!("has wal_level = {level}"), "set wal_level = logical there, and restart it")
-    } else if slots < SLOTS_MIN {
-        (
-            format!("has max_replication_slots = {slots}"),
-            "set it to 10 or more there, and max_wal_senders too, and restart it",
-        )
-    } else if senders < SLOTS_MIN {
-        (format!("has max_wal_senders = {senders}"), "set it to 10 or more there, and restart it")
-    } else if workers < WORKERS_MIN {
-        (
-            format!("has max_logical_replication_workers = {workers}"),
-            "set it to 4 or more there, and max_worker_processes to 8, and restart it",
-        )
-    } else if !is_superuser {
-        (
-            "is reached as a role that is no superuser".to_owned(),
-            "name a superuser in its connection string: only a superuser can subscribe; let the \
-             proxy connect as another role with --route",
-        )
-    } else {
-        return Ok(None);
-    };
-    Ok(Some(found))
 }
 
 fn no_plproxy(source: postgres::Error) -> Error {
@@ -457,15 +458,6 @@ fn other_cluster(number: i32) -> Error {
 /// More would make schemas, and the functions that hold them, too many to be handled.
 const BUCKETS_MAX: i32 = 4096;
 
-/// The first with publications of whole schemas.
-const VERSION_MIN: i32 = server::least_version::SHARD as i32 * 10_000;
-
-/// One for the batch, and some for tables that are copied at the same time.
-const SLOTS_MIN: i32 = 4;
-
-/// One that applies changes, and one that copies a table.
-const WORKERS_MIN: i32 = 2;
-
 const LOOKING: &str = "looking for functions in the cluster's place";
 
 const TAKEN: &str = r"
@@ -473,14 +465,6 @@ const TAKEN: &str = r"
     WHERE p.pronamespace = 'public'::regnamespace AND p.proname = ANY ($1::text[])
       AND p.prosrc NOT LIKE '%pgrig\_shard%'
     ORDER BY 1 LIMIT 1";
-
-const FITNESS: &str = "
-    SELECT current_setting('server_version_num')::int, current_setting('wal_level'),
-           current_setting('max_replication_slots')::int,
-           current_setting('max_wal_senders')::int,
-           least(current_setting('max_logical_replication_workers')::int,
-                 current_setting('max_worker_processes')::int),
-           (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)";
 
 /// Null without a cluster, true where its making was not completed.
 const UNFINISHED: &str = "

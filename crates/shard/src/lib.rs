@@ -18,6 +18,7 @@ mod audit;
 mod cluster;
 mod deploy;
 mod error;
+mod fitness;
 mod function;
 mod logical;
 mod movable;

@@ -17,6 +17,7 @@ use crate::text::{bucket_schema, in_bucket};
 pub(crate) struct Trial {
     /// Reasons why it cannot be sharded.
     pub(crate) faults: Vec<String>,
+    pub(crate) functions: Vec<Function>,
     /// The columns of its tables, as in "t.id integer".
     shape: BTreeSet<String>,
 }
@@ -42,11 +43,12 @@ pub(crate) fn try_template(
         faults.extend(rows.iter().map(|row| as_in_template(row.get(0))));
     }
     let functions = transaction.query(FUNCTIONS, &[&TRIAL])?;
-    faults.extend(functions.iter().map(cluster::function).filter_map(|one: Function| one.fault()));
+    let functions: Vec<Function> = functions.iter().map(cluster::function).collect();
+    faults.extend(functions.iter().filter_map(Function::fault));
     let columns = transaction.query(SHAPE, &[&schemas.as_slice()])?;
     let shape = columns.iter().map(|row| row.get(1)).collect();
     transaction.rollback()?;
-    Ok(Trial { faults, shape })
+    Ok(Trial { faults, functions, shape })
 }
 
 impl Cluster {

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use postgres::error::SqlState;
 
 use crate::cluster::{self, Cluster, on_node, on_proxy};
-use crate::deploy::{refuse_taken, taken, unfit};
+use crate::deploy::{refuse_taken, taken};
 use crate::error::Error;
+use crate::fitness::unfit;
 use crate::function::{FUNCTIONS, Function, REFUSED, TABLE_FAULTS};
 use crate::logical::{DROP_SLOT, END_WALSENDER, PROGRESS, SLOT, SUBSCRIPTION, drop_subscription};
 use crate::movable::listed;

@@ -100,5 +100,8 @@ fn a_function_that_the_cluster_has_not_made_is_not_replaced() {
         assert!(error.to_string().contains("add(bigint) that is not the cluster's"), "{error}");
         let value: i64 = connect(place).query_one("SELECT public.add(1)", &[]).unwrap().get(0);
         assert_eq!(value, 4711);
+        // As the hint says.
+        let renamed = TEMPLATE.replace("{bucket}.add(", "{bucket}.count_up(");
+        Cluster::create(&proxy, &[node], 16, &renamed).unwrap();
     }
 }

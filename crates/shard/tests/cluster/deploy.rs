@@ -1,6 +1,6 @@
 //! What a cluster offers once it is made.
 
-use crate::common::{BUCKETS, KEYS, Servers, connect};
+use crate::common::{BUCKETS, KEYS, Servers, TEMPLATE, connect};
 
 #[test]
 fn calls_go_to_the_key_s_bucket_to_all_nodes_or_to_any() {
@@ -75,8 +75,17 @@ fn a_creation_that_failed_can_be_run_again() {
     // The second node has a bucket's name already, so the first one alone is deployed.
     let mut second = connect(&nodes[1].conninfo);
     second.batch_execute("CREATE SCHEMA bucket_0003").unwrap();
-    let failed = shard::Cluster::create(&proxy, &nodes, 16, crate::common::TEMPLATE);
+    let failed = shard::Cluster::create(&proxy, &nodes, 16, TEMPLATE);
     assert!(failed.is_err());
+    for (nodes, buckets, template, other) in [
+        (&nodes[..1], 16, TEMPLATE.to_owned(), "other nodes or routes"),
+        (&nodes, 32, TEMPLATE.to_owned(), "another number of buckets"),
+        (&nodes, 16, TEMPLATE.replace("value bigint", "value numeric"), "another template"),
+    ] {
+        let error = shard::Cluster::create(&proxy, nodes, buckets, &template).err().expect(other);
+        assert!(error.to_string().contains(other), "{error}");
+        assert!(error.hint().is_some());
+    }
     second.batch_execute("DROP SCHEMA bucket_0003").unwrap();
     drop(second);
     servers.nodes[0].restart().unwrap();
