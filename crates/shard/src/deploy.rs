@@ -89,6 +89,10 @@ impl Cluster {
         node: &NodeConfig,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<i32, Error> {
+        // One whose removal was interrupted would be a partition again.
+        for number in self.departing()? {
+            self.depart(number)?;
+        }
         if let Some(known) = self.nodes.iter().find(|known| known.conninfo == node.conninfo) {
             let number = known.number;
             if known.is_leaving {
@@ -168,32 +172,44 @@ impl Cluster {
         self.reload()
     }
 
-    /// Takes nodes that are leaving and hold nothing any more out of the lists, unless a move may
-    /// still return there; gives their numbers.
-    pub(crate) fn let_go(&mut self) -> Result<Vec<i32>, Error> {
+    /// Nodes that are leaving and hold nothing any more, unless a move may still return there.
+    pub(crate) fn departing(&mut self) -> Result<Vec<i32>, Error> {
         let sources = "SELECT source FROM pgrig_shard.batch WHERE done IS NULL AND reverts IS NULL";
         let sources = self.proxy.query(sources, &[]);
         let sources = sources.map_err(|source| on_proxy("reading what is under way", source))?;
         let sources: Vec<i32> = sources.iter().map(|row| row.get(0)).collect();
         let is_empty = |number: i32| !self.owners.contains(&number) && !sources.contains(&number);
-        let gone: Vec<i32> = self
-            .nodes
-            .iter()
-            .filter(|node| node.is_leaving && is_empty(node.number))
-            .map(|node| node.number)
-            .collect();
-        for number in &gone {
-            let mut routes = self.routes();
-            routes.remove(number);
-            let server = self.define_server(&routes)?;
-            let sql = format!("DELETE FROM pgrig_shard.node WHERE number = {number};\n{server}");
-            self.change_proxy("removing a node", &sql)?;
-            self.drop_reference(*number)?;
-            let forget = routines::forget(&self.functions);
-            self.change_node(*number, "forgetting the cluster", &forget)?;
-            self.nodes.retain(|node| node.number != *number);
+        let departing = self.nodes.iter().filter(|node| node.is_leaving && is_empty(node.number));
+        Ok(departing.map(|node| node.number).collect())
+    }
+
+    /// Takes a node out of the partitions, removes what it has of the cluster, and strikes it off. Until
+    /// then it is in the list, so that this can be run again.
+    pub(crate) fn depart(&mut self, number: i32) -> Result<(), Error> {
+        let (id, mut routes) = (self.id.clone(), self.routes());
+        routes.remove(&number);
+        let server = self.define_server(&routes)?;
+        self.change_proxy("removing a partition", &server)?;
+        let failed = |source| on_node("forgetting the cluster", number, source);
+        let client = self.data_node(number)?;
+        let there = "SELECT to_regclass('pgrig_shard.node') IS NOT NULL";
+        let is_there: bool = client.query_one(there, &[]).map_err(failed)?.get(0);
+        let own = "SELECT FROM pgrig_shard.node WHERE cluster = $1";
+        if is_there && client.query_opt(own, &[&id]).map_err(failed)?.is_some() {
+            let mut forget = self.forget_reference(number)?;
+            forget.push_str(&routines::forget(&self.functions));
+            self.change_node(number, "forgetting the cluster", &forget)?;
         }
-        Ok(gone)
+        self.strike_off(number)
+    }
+
+    /// Takes a node off the list, and drops its slot on the proxy; nothing is done on the node.
+    pub(crate) fn strike_off(&mut self, number: i32) -> Result<(), Error> {
+        self.drop_reference_slots(|known| known != number)?;
+        let delete = format!("DELETE FROM pgrig_shard.node WHERE number = {number}");
+        self.change_proxy("removing a node", &delete)?;
+        self.nodes.retain(|node| node.number != number);
+        Ok(())
     }
 
     /// SQL for the schemas of `buckets`, from the template.

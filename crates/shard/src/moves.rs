@@ -241,14 +241,12 @@ impl<'a> Moves<'a> {
             self.complete(number, &batch)?;
         }
         self.tidy()?;
-        for number in self.patiently(|me| me.cluster.let_go())? {
-            (self.tell)(&Event::Left { number });
-        }
-        Ok(())
+        self.let_go()
     }
 
     /// Gives up every batch that was begun and that its target does not serve yet: lifts the fence,
     /// ends replication, removes the copy. Nodes that were to be emptied by these batches stay.
+    /// Nodes that hold nothing any more leave, even if they do not answer.
     ///
     /// # Errors
     /// Whatever stops it. Running it again goes on from there.
@@ -263,7 +261,15 @@ impl<'a> Moves<'a> {
                 (self.tell)(&Event::Kept { number });
             }
         }
-        Ok(())
+        for number in self.patiently(|me| me.cluster.departing())? {
+            match self.patiently(|me| me.cluster.depart(number)) {
+                // Whatever is left there, the proxy keeps no WAL for it.
+                Err(error) if error.is_lost_connection() => self.cluster.strike_off(number)?,
+                other => other?,
+            }
+            (self.tell)(&Event::Left { number });
+        }
+        self.patiently(|me| me.cluster.drop_reference_slots(|_| true))
     }
 
     /// Takes a batch through its steps until its target serves it.
@@ -293,6 +299,15 @@ impl<'a> Moves<'a> {
     fn tidy(&mut self) -> Result<(), Error> {
         for (number, batch) in self.patiently(|me| me.batches_at("switched"))? {
             self.patiently(|me| me.drop_old_rows(number, &batch))?;
+        }
+        Ok(())
+    }
+
+    /// Lets nodes go that hold nothing any more.
+    fn let_go(&mut self) -> Result<(), Error> {
+        for number in self.patiently(|me| me.cluster.departing())? {
+            self.patiently(|me| me.cluster.depart(number))?;
+            (self.tell)(&Event::Left { number });
         }
         Ok(())
     }

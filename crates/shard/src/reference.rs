@@ -62,6 +62,7 @@ impl Cluster {
             let make = format!("{};\n{EMPTY}", in_schema(&sql));
             self.change_node(number, "making the reference tables", &make)?;
         }
+        self.end_without_slot(number)?;
         let make = "SELECT pg_create_logical_replication_slot($1, 'pgoutput')";
         self.wait(number, PATIENCE, is_stopped, |me| {
             let failed = |source| on_proxy("making a replication slot", source);
@@ -94,26 +95,55 @@ impl Cluster {
         })
     }
 
-    /// Takes the copy from a node that has left, and the slots of all that have left from the proxy.
-    pub(crate) fn drop_reference(&mut self, number: i32) -> Result<(), Error> {
-        if self.reference()?.is_none() {
+    /// Ends a subscription whose slot is gone, and empties the tables: their rows are copied again.
+    fn end_without_slot(&mut self, number: i32) -> Result<(), Error> {
+        let name = self.reference_name(number);
+        let failed = |source| on_proxy("looking at replication slots", source);
+        if self.proxy.query_opt(SLOT, &[&name]).map_err(failed)?.is_some() {
             return Ok(());
         }
+        let failed = |source| on_node("looking at the subscription", number, source);
+        match self.data_node(number)?.query_opt(SUBSCRIPTION, &[&name]).map_err(failed)? {
+            None => Ok(()),
+            Some(_) => {
+                let end = format!("{}{EMPTY}", drop_subscription(&name));
+                self.change_node(number, "ending a subscription without its slot", &end)
+            }
+        }
+    }
+
+    /// SQL that takes the copy from a node that leaves.
+    pub(crate) fn forget_reference(&mut self, number: i32) -> Result<String, Error> {
         let name = self.reference_name(number);
-        let failed = |source| on_node("dropping the reference tables", number, source);
-        let client = self.data_node(number)?;
-        let mut drop = match client.query_opt(SUBSCRIPTION, &[&name]).map_err(failed)? {
-            Some(_) => drop_subscription(&name),
-            None => String::new(),
-        };
-        drop.push_str(&format!("DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"));
-        self.change_node(number, "dropping the reference tables", &drop)?;
+        let failed = |source| on_node("looking at the subscription", number, source);
+        let found = self.data_node(number)?.query_opt(SUBSCRIPTION, &[&name]).map_err(failed)?;
+        let mut forget = found.map(|_| drop_subscription(&name)).unwrap_or_default();
+        if self.reference()?.is_some() {
+            forget.push_str(&format!("DROP SCHEMA IF EXISTS {SCHEMA} CASCADE;\n"));
+        }
+        Ok(forget)
+    }
+
+    /// Drops the slots of nodes that do not stay from the proxy, also of those that are in no list
+    /// because their addition was interrupted.
+    pub(crate) fn drop_reference_slots(
+        &mut self,
+        stays: impl Fn(i32) -> bool,
+    ) -> Result<(), Error> {
         let failed = |source| on_proxy("dropping a replication slot", source);
-        self.proxy.execute(END_WALSENDER, &[&name]).map_err(failed)?;
-        self.wait(number, ENDING, &|| false, |me| {
-            me.proxy.execute(DROP_SLOT, &[&name]).map_err(failed)?;
-            Ok(me.proxy.query_opt(SLOT, &[&name]).map_err(failed)?.is_none())
-        })
+        let prefix = self.reference_prefix();
+        let slots = self.proxy.query(SLOTS, &[&prefix]).map_err(failed)?;
+        for (name, number) in slots.iter().map(|row| (row.get::<_, &str>(0), row.get(1))) {
+            if stays(number) && self.node(number).is_ok() {
+                continue;
+            }
+            self.wait(number, ENDING, &|| false, |me| {
+                me.proxy.execute(END_WALSENDER, &[&name]).map_err(failed)?;
+                me.proxy.execute(DROP_SLOT, &[&name]).map_err(failed)?;
+                Ok(me.proxy.query_opt(SLOT, &[&name]).map_err(failed)?.is_none())
+            })?;
+        }
+        Ok(())
     }
 
     /// Bytes of WAL that each node's copy is behind, by the slots of the proxy.
@@ -196,7 +226,11 @@ impl Cluster {
 
     /// The name of a node's slot and subscription.
     fn reference_name(&self, number: i32) -> String {
-        format!("{SCHEMA}_{}_{number}", self.id.get(..8).unwrap_or(&self.id))
+        format!("{}{number}", self.reference_prefix())
+    }
+
+    fn reference_prefix(&self) -> String {
+        format!("{SCHEMA}_{}_", self.id.get(..8).unwrap_or(&self.id))
     }
 
     /// Polls until something is true of a node's copy.
@@ -258,6 +292,11 @@ const EMPTY: &str = "
         END IF;
     END
     $$";
+
+/// Names of a cluster's slots, and the numbers of their nodes.
+const SLOTS: &str = "
+    SELECT slot_name::text, substr(slot_name::text, length($1) + 1)::int
+    FROM pg_replication_slots WHERE slot_name ~ ('^' || $1 || '[0-9]+$')";
 
 const LAG: &str = "
     SELECT (pg_current_wal_lsn() - confirmed_flush_lsn)::bigint

@@ -28,10 +28,7 @@ impl Moves<'_> {
             (self.tell)(&Event::Confirmed { number });
         }
         self.tidy()?;
-        for number in self.patiently(|me| me.cluster.let_go())? {
-            (self.tell)(&Event::Left { number });
-        }
-        Ok(())
+        self.let_go()
     }
 
     /// Returns the buckets of all batches that are held to their sources, the newest batch first.
