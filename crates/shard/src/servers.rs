@@ -36,7 +36,11 @@ impl Wanted {
     pub(crate) fn new(routes: &BTreeMap<i32, String>) -> Result<Self, Error> {
         let mut split = BTreeMap::new();
         for (number, route) in routes {
-            split.insert(*number, Split::of(route).map_err(|_| unreadable(*number))?);
+            let route = Split::of(route).map_err(|_| unreadable(*number))?;
+            if route.key_password.is_some() {
+                return Err(readable(*number));
+            }
+            split.insert(*number, route);
         }
         let mut secret: Option<(i32, &Split)> = None;
         for (number, route) in &split {
@@ -166,6 +170,19 @@ fn unreadable(number: i32) -> Error {
     }
 }
 
+fn readable(number: i32) -> Error {
+    Error::Refused {
+        what: format!(
+            "the proxy's route to node {number} has an sslpassword, which every role of the proxy \
+             could read"
+        ),
+        hint: "give the node a --route without it: with a private key that is not encrypted and \
+               that only the proxy's server can read; of an existing cluster, UPDATE \
+               pgrig_shard.node SET route = … on the proxy"
+            .into(),
+    }
+}
+
 fn differ(first: i32, second: i32) -> Error {
     Error::Refused {
         what: format!(
@@ -267,6 +284,8 @@ mod tests {
         check(&["host=a user=u password=secret", "host=b user=v password=secret"], differ);
         check(&["host=a user=u password=secret", "host=b"], differ);
         check(&["postgres://u:secret@[a"], "route to node 0 is no connection string");
+        let readable = "route to node 1 has an sslpassword";
+        check(&["host=a", "host=b sslkey=k sslpassword=secret"], readable);
         check(&["host=a secret"], "route to node 0 is no connection string");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{ConninfoError, keyword_string, uri};
 
-/// A connection string without the role and its password, and these.
+/// A connection string without the role and without passwords, and these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split {
     /// Everything else, as keywords and values.
@@ -11,6 +11,8 @@ pub struct Split {
     pub user: Option<String>,
     /// The password, where the string has one.
     pub password: Option<String>,
+    /// The password of the client's private key, where the string has one (`sslpassword`).
+    pub key_password: Option<String>,
 }
 
 impl Split {
@@ -25,14 +27,16 @@ impl Split {
         };
         let mut place = String::new();
         for (keyword, value) in values.all() {
-            if !["user", "password"].contains(&keyword) {
+            if !["user", "password", "sslpassword"].contains(&keyword) {
                 keyword_string::write(&mut place, keyword, value);
             }
         }
-        Ok(Self { place, user: values.owned("user"), password: values.owned("password") })
+        let [user, password, key_password] =
+            ["user", "password", "sslpassword"].map(|keyword| values.owned(keyword));
+        Ok(Self { place, user, password, key_password })
     }
 
-    /// The string without its password.
+    /// The string without its passwords.
     pub fn without_password(&self) -> String {
         let mut text = self.place.clone();
         if let Some(user) = &self.user {
@@ -60,6 +64,10 @@ mod tests {
         check("postgresql://u:p%20q@h:1/d", "dbname=d host=h port=1", Some("u"), Some("p q"));
         check("postgres://h/d?user=u&password=p", "dbname=d host=h", Some("u"), Some("p"));
         check("host=a password=''", "host=a", None, None);
+        check("host=a sslpassword=s sslmode=require", "host=a sslmode=require", None, None);
+        let key_password = |text| Split::of(text).unwrap().key_password;
+        assert_eq!(key_password("postgres://h/d?sslpassword=s").as_deref(), Some("s"));
+        assert_eq!(key_password("host=a"), None);
         assert_eq!(Split::of("postgres://u:p@h").unwrap().without_password(), "host=h user=u");
         assert!(Split::of("nonsense").is_err());
     }
