@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::compare::Moved;
 use super::replication::Rows;
-use super::{Event, Moves, Next, Step};
+use super::{ANSWER_LEAST, Event, Moves, Next, Step};
 use crate::cluster::{on_node, on_proxy};
 use crate::error::Error;
 use crate::plan::Batch;
@@ -19,7 +19,7 @@ impl Moves<'_> {
             "returning" => self.take_back(number, batch)?,
             "copying" => return self.copy(number, batch),
             "fencing" => {
-                let limit = Some(self.options.fence_max);
+                let limit = Some(self.options.fence_max.max(ANSWER_LEAST));
                 self.within(limit, |me| me.fence(number, batch))?
             }
             "switching" => {
