@@ -11,8 +11,7 @@
 //! What has been done is recorded in the proxy's database before and after each step, and each
 //! step can be repeated: a tool, a node or the proxy that dies in between is no harm.
 //!
-//! Limits: one proxy; keys are integers; routed functions give one value; connections go without
-//! TLS; PostgreSQL 15 or later on the data nodes (a publication of whole schemas).
+//! Limits: one proxy; keys are integers; routed functions give one value; PostgreSQL 15 or later on the data nodes (a publication of whole schemas).
 
 mod audit;
 mod cluster;

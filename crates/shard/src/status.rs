@@ -1,5 +1,7 @@
 //! State of a cluster.
 
+use server::Limits;
+
 use crate::cluster::{Cluster, on_node, on_proxy};
 use crate::error::Error;
 
@@ -84,6 +86,7 @@ impl Status {
     /// does not answer is a part of the status.
     pub fn of(proxy: &str) -> Result<Self, Error> {
         let mut cluster = Cluster::look(proxy)?;
+        cluster.limit_answers(Limits::of_questions().answer);
         let failed = |source| on_proxy("reading what is under way", source);
         let rows = cluster.proxy.query(BATCHES, &[]).map_err(failed)?;
         let batch = |row: &postgres::Row| BatchStatus {

@@ -11,7 +11,9 @@ use crate::terminal::{self, BAD, FAINT, STRONG, styled};
 
 /// Shows a cluster; the exit code says if all of its nodes answer.
 pub(super) fn status(of: &ClusterArguments) -> Result<Exit, Complaint> {
-    let status = Status::of(&of.proxy)?;
+    // It is the proxy that refused: a node that does is a part of the status.
+    let refused = |error| Complaint::from(error).exit(Exit::CouldNotStart);
+    let status = Status::of(&of.proxy).map_err(refused)?;
     match of.json {
         true => terminal::json(&json(&status)),
         false => print(&status),
