@@ -182,6 +182,11 @@ fn what_cannot_be_is_one_clear_message() {
     check(&["shard", "remove", "5", "--proxy", proxy], 1, "there is no node 5", "the nodes are 0");
     check(&["shard", "add", a, "--batch", "0", "--proxy", proxy], 1, "at least 1", "");
 
+    // It is the proxy that refuses, and no node.
+    nodes[0].connect().unwrap().batch_execute("CREATE ROLE visitor LOGIN").unwrap();
+    let visitor = proxy.replace("user=postgres", "user=visitor");
+    check(&["shard", "status", "--proxy", &visitor], 1, "permission denied", "");
+
     // A node that is down is a part of the status, and nothing begins without it.
     nodes[1].kill9().unwrap();
     let said = desk.pgrig(&["shard", "status", "--proxy", proxy]).ended(2);
