@@ -11,6 +11,9 @@
  *	  seen of it on the CPU or in a short wait; thinking and waiting for locks is
  *	  none.  With long_elapsed_time time alone is enough.
  *	- A warm session that stays away loses its slot.
+ *	- A session with a slot is idle in its transaction if pg_stat_activity says so: a
+ *	  wait for the client may also be one inside of a COPY.  With idle_holder_timeout it
+ *	  is ended while somebody waits at its gate.
  *
  * It reads the wait events of other processes without locks: a wrong look is
  * corrected by the next one.  A session's gate comes from the word that says its
@@ -19,6 +22,7 @@
 #include "compat.h"
 
 #include "storage/lwlock.h"
+#include "utils/backend_status.h"
 #include "utils/memutils.h"
 
 #include "block.h"
@@ -53,6 +57,8 @@ typedef struct Sighting
 	int64		since;			/* of this wait and statement */
 	uint64		admitted;		/* which of its transactions it was */
 	int64		worked_us;		/* of that transaction */
+	TimestampTz idle_from;		/* which time of idling it was */
+	int64		idle_since;		/* when it was first seen; 0 = does not idle */
 } Sighting;
 
 static Sighting *sightings;
@@ -63,7 +69,9 @@ static int64 this_look;
 static void look_at_sessions(int what);
 static void look_at_runner(int index, uint64 word);
 static bool is_long(int gate, int64 worked_us, int64 elapsed_us);
-static void look_at_idle(int index, GovernorGateLook *seen, int64 idle_us);
+static void look_at_idle(int index, GovernorGateLook *seen);
+static bool is_idle_in_transaction(const GovernorSession *session, TimestampTz *from);
+static void end_idle(void);
 static void take_back_if_cold(int index, uint64 word);
 static void look_at_waiter(int index, uint64 word);
 static int	count_workers(PGPROC *leader);
@@ -93,6 +101,8 @@ governor_look(int what)
 	memset(looks, 0, governor_gate_count() * sizeof(GovernorGateLook));
 	if (again != GOVERNOR_LOOK_WHEN_WOKEN || (what & GOVERNOR_LOOK_SAMPLE))
 		look_at_sessions(what);
+	if (governor_idle_holder_timeout_ms > 0)
+		end_idle();
 	if (what & GOVERNOR_LOOK_SAMPLE)
 		governor_sample(looks);
 	if (again != GOVERNOR_LOOK_WHEN_WOKEN && (what & GOVERNOR_LOOK_AT_LOCKS))
@@ -177,8 +187,10 @@ look_at_runner(int index, uint64 word)
 		session->is_long = long_one;
 	if (governor_parallel_weight > 0 && *(PGPROC *volatile *) &proc->lockGroupLeader == proc)
 		seen->workers += count_workers(proc);
-	if (wait == GOVERNOR_IDLE_WAIT && this_look - last->since >= IDLE_FROM_US)
-		look_at_idle(index, seen, this_look - last->since);
+	if (wait == GOVERNOR_IDLE_WAIT)
+		look_at_idle(index, seen);
+	else
+		last->idle_since = 0;
 	if (discounted)
 	{
 		seen->discounted++;
@@ -204,18 +216,76 @@ is_long(int gate, int64 worked_us, int64 elapsed_us)
 		(governor_long_elapsed_time_ms > 0 && elapsed_us >= governor_long_elapsed_time_ms * US_PER_MS);
 }
 
-/* It has a slot, and its client sends nothing. */
+/*
+ * It has a slot, and waits for its client.  Where two looks see the same beginning, it was
+ * idle between them too, however far they are apart.
+ */
 static void
-look_at_idle(int index, GovernorGateLook *seen, int64 idle_us)
+look_at_idle(int index, GovernorGateLook *seen)
 {
-	int			pid = governor_session_at(index)->pid;
+	Sighting   *last = &sightings[index];
+	TimestampTz from;
 
+	if (!is_idle_in_transaction(governor_session_at(index), &from))
+	{
+		last->idle_since = 0;
+		return;
+	}
+	if (last->idle_since == 0 || from != last->idle_from)
+	{
+		last->idle_from = from;
+		last->idle_since = this_look;
+	}
+	if (this_look - last->idle_since < IDLE_FROM_US)
+		return;
 	if (seen->idle < GOVERNOR_IDLE_NAMED)
-		seen->idle_pids[seen->idle] = pid;
+		seen->idle_pids[seen->idle] = governor_session_at(index)->pid;
 	seen->idle++;
-	if (governor_idle_holder_timeout_ms > 0 && governor_gate_anyone_queued() &&
-		idle_us >= governor_idle_holder_timeout_ms * US_PER_MS)
-		governor_settle_end_idle(pid, idle_us);
+}
+
+/* What pg_stat_activity says, and since when; false too where track_activities is off. */
+static bool
+is_idle_in_transaction(const GovernorSession *session, TimestampTz *from)
+{
+	volatile	PgBackendStatus *status = session->status;
+	int			before;
+	int			after;
+	bool		idle;
+
+	if (status == NULL)
+		return false;
+	pgstat_begin_read_activity(status, before);
+	idle = status->st_procpid == session->pid && status->st_state == STATE_IDLEINTRANSACTION;
+	*from = status->st_state_start_timestamp;
+	pgstat_end_read_activity(status, after);
+	/* One that changes its state at this moment is not idle. */
+	return idle && pgstat_read_activity_complete(before, after);
+}
+
+/* Those are ended that keep somebody out: at their gate, or anywhere with a total limit. */
+static void
+end_idle(void)
+{
+	bool		anywhere = false;
+
+	if (governor_share_is_limited())
+		for (int gate = 0; gate < governor_gate_count(); gate++)
+			anywhere = anywhere || looks[gate].waiting > 0;
+	for (int i = 0; i < governor->session_count; i++)
+	{
+		uint64		word = pg_atomic_read_u64(governor_word_at(i));
+		int			gate = governor_word_gate(word);
+		GovernorSession *session = governor_session_at(i);
+		TimestampTz from;
+
+		if (governor_word_state(word) != GOVERNOR_RUNNING || gate < 0 || gate >= governor_gate_count() ||
+			(!anywhere && looks[gate].waiting == 0) || sightings[i].idle_since == 0 ||
+			this_look - sightings[i].idle_since < governor_idle_holder_timeout_ms * US_PER_MS)
+			continue;
+		/* It may have begun to work since it was looked at. */
+		if (is_idle_in_transaction(session, &from) && from == sightings[i].idle_from)
+			governor_settle_end_idle(session->pid, this_look - sightings[i].idle_since);
+	}
 }
 
 static void
@@ -239,6 +309,8 @@ look_at_waiter(int index, uint64 word)
 	/* It began to wait before the mode was changed. */
 	else if (pg_atomic_read_u32(&governor->observing) != 0)
 		governor_gate_run_anyway(index, GOVERNOR_OPENED);
+	else
+		looks[governor_word_gate(word)].waiting++;
 }
 
 /* Workers have no slot: the gate of this session, which leads them, has so many fewer. */

@@ -32,6 +32,7 @@ typedef struct GovernorGateLook
 	uint32		long_ones;		/* not discounted */
 	uint32		stalled;		/* neither, and let in before stall_time */
 	uint32		workers;		/* parallel workers that work for those with a slot */
+	uint32		waiting;		/* really, and not only observed */
 	uint32		idle;			/* in a transaction, and without a command for long */
 	int			idle_pids[GOVERNOR_IDLE_NAMED];
 	uint32		kinds[GOVERNOR_WAIT_KINDS];

@@ -12,6 +12,7 @@
 #include "access/xact.h"
 #include "replication/walsender.h"
 #include "storage/ipc.h"
+#include "utils/backend_status.h"
 #include "utils/resowner.h"
 
 #include "clock.h"
@@ -310,6 +311,8 @@ attach(void)
 		governor_my_session = governor_session_at(index);
 		governor_my_session->pool = GOVERNOR_NO_POOL;
 		governor_my_session->database = MyDatabaseId;
+		governor_my_session->status = MyBEEntry;
+		governor_my_session->drains = false;
 		governor_my_session->discounted = false;
 		governor_my_session->is_long = false;
 		governor_my_session->blocks_others = false;

@@ -206,6 +206,8 @@ typedef struct GovernorSession
 			pg_atomic_uint32 moved_to;	/* a pool + 1, by hand; 0 = none */
 			pg_atomic_uint64 paused_since;	/* 0 = not held by a pause */
 			Oid			database;
+			bool		drains; /* waits in pg_governor_pause() for the others */
+			struct PgBackendStatus *status; /* what pg_stat_activity shows of it */
 			/* written by the monitor */
 			bool		discounted;
 			bool		is_long;
