@@ -3,13 +3,19 @@
  *		Hint comments in front of a statement.  Like gate.c, it needs no server.
  *
  * A hint is a word in a comment that begins with a plus sign.  There may be several
- * comments, with and without hints, of this and of other extensions.
+ * comments, with and without hints, of this and of other extensions.  Everybody can send
+ * comments of any length, and no interrupt is served here: so only the last ones are looked at,
+ * and only so far back.
  */
 #include "hint.h"
 
+/* Of what is in front of a statement so much is looked at. */
+#define BYTES_MAX 4096
+#define COMMENTS_MAX 32
+
 static const char *comments_begin(const char *text, const char *statement);
 static const char *begin_of_block(const char *text, const char *end);
-static const char *skip_comment(const char *at);
+static const char *skip_comment(const char *at, const char *stop);
 static bool has_word(const char *from, const char *to, const char *word);
 static bool is_part_of_word(char c);
 
@@ -17,7 +23,9 @@ static bool is_part_of_word(char c);
 bool
 governor_hint_is_there(const char *text, int location, const char *hint)
 {
-	const char *at = comments_begin(text, text + location);
+	const char *statement = text + location;
+	const char *at = comments_begin(location > BYTES_MAX ? statement - BYTES_MAX : text, statement);
+	const char *stop = at + strnlen(at, statement - at + BYTES_MAX);
 
 	for (;;)
 	{
@@ -25,7 +33,9 @@ governor_hint_is_there(const char *text, int location, const char *hint)
 
 		at += strspn(at, " \t\r\n\f\v;");
 		comment = at;
-		at = skip_comment(at);
+		if (at >= stop)
+			return false;
+		at = skip_comment(at, stop);
 		if (at == comment)
 			return false;
 		if (strncmp(comment, "/*+", 3) == 0 && has_word(comment + 3, at, hint))
@@ -39,7 +49,7 @@ comments_begin(const char *text, const char *statement)
 {
 	const char *begin = statement;
 
-	for (;;)
+	for (int comments = 0; comments < COMMENTS_MAX; comments++)
 	{
 		const char *end = begin;
 		const char *line;
@@ -50,7 +60,7 @@ comments_begin(const char *text, const char *statement)
 		for (line = end; line > text && line[-1] != '\n'; line--)
 			;
 		for (dashes = line; dashes < end && strncmp(dashes, "--", 2) != 0; )
-			dashes = strncmp(dashes, "/*", 2) == 0 ? skip_comment(dashes) : dashes + 1;
+			dashes = strncmp(dashes, "/*", 2) == 0 ? skip_comment(dashes, end) : dashes + 1;
 		if (dashes < end && memchr(end, '\n', begin - end) != NULL)
 			begin = dashes;
 		else if (end - text >= 4 && strncmp(end - 2, "*/", 2) == 0)
@@ -58,6 +68,7 @@ comments_begin(const char *text, const char *statement)
 		else
 			return begin;
 	}
+	return begin;
 }
 
 static const char *
@@ -81,13 +92,17 @@ begin_of_block(const char *text, const char *end)
 
 /* Comments between a slash and a star nest; returns the argument if there is none. */
 static const char *
-skip_comment(const char *at)
+skip_comment(const char *at, const char *stop)
 {
 	int			depth = 0;
 
 	if (strncmp(at, "--", 2) == 0)
-		return at + strcspn(at, "\r\n");
-	while (*at != '\0')
+	{
+		while (at < stop && *at != '\r' && *at != '\n')
+			at++;
+		return at;
+	}
+	while (at < stop)
 	{
 		if (strncmp(at, "/*", 2) == 0)
 		{
