@@ -44,13 +44,6 @@
 #define governor_proc_in_transaction(proc) ((proc)->lxid != InvalidLocalTransactionId)
 #endif
 
-/* The cached flag: asking superuser() could take a snapshot before a wait. */
-#if PG_VERSION_NUM >= 170000
-#define governor_session_is_superuser() (current_role_is_superuser)
-#else
-#define governor_session_is_superuser() (session_auth_is_superuser)
-#endif
-
 /* 14 has to size shared memory before MaxBackends is known. */
 #if PG_VERSION_NUM >= 150000
 #define governor_max_backends() (MaxBackends)

@@ -17,6 +17,7 @@
 
 static bool is_loopback(void);
 static int	peer_pid(int sock);
+static bool is_superuser(Oid session_user);
 static bool is_listed(const GovernorRoleList *roles, Oid session_user);
 
 GovernorStanding
@@ -25,7 +26,7 @@ governor_find_standing(Oid session_user)
 	if (MyBackendType != B_BACKEND || MyProcPort == NULL || am_walsender || is_loopback() ||
 		is_listed(governor_exempt_roles, session_user))
 		return GOVERNOR_EXEMPT;
-	return governor_session_is_superuser() || is_listed(governor_reserved_roles, session_user) ?
+	return is_superuser(session_user) || is_listed(governor_reserved_roles, session_user) ?
 		GOVERNOR_PRIVILEGED : GOVERNOR_GOVERNED;
 }
 
@@ -64,6 +65,16 @@ peer_pid(int sock)
 #else
 	return 0;
 #endif
+}
+
+/* Of the login role, which SET ROLE does not change.  No snapshot of the look into the catalogs stays. */
+static bool
+is_superuser(Oid session_user)
+{
+	bool		found = superuser_arg(session_user);
+
+	InvalidateCatalogSnapshot();
+	return found;
 }
 
 /*
