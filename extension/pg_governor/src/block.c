@@ -11,8 +11,8 @@
  * Of the others who block somebody, such as a LOCK TABLE without a slot, a few
  * are let in at each look, the oldest first: what runs goes on in front of them, but
  * a circle over several gates has to end too.  Under "strict" there are none of
- * these, and of the first as many as sessions with a slot wait for a lock: those
- * do no work meanwhile.
+ * these, so that it is the slots of all gates that count for the first.  Of those as many
+ * are in beyond a limit as sessions with a slot wait for a lock, which do no work meanwhile.
  *
  * It reads what other processes wait for without their locks, and compares
  * addresses of locks only: a wrong look is corrected by the next one.
@@ -33,6 +33,8 @@
 /* Of those who wait for locks so many are looked at, who have a slot first. */
 #define WAITERS_MAX 256
 
+#define ANY_GATE (-2)
+
 /* A process that waits for a lock. */
 typedef struct LockWaiter
 {
@@ -40,7 +42,7 @@ typedef struct LockWaiter
 	LOCK	   *lock;
 	LOCKMODE	mode;
 	int			gate;			/* whose slot it has, or GOVERNOR_NOBODY */
-	bool		stops_slot;		/* a slot of the gate in question waits for it */
+	bool		stops_slot;		/* a slot of the gate in question, or of any, waits for it */
 } LockWaiter;
 
 /* A session that queues with locks. */
@@ -62,7 +64,7 @@ static void add_waiters(bool with_slot);
 static int	mark_waiters(int gate);
 static bool holds_what_is_waited_for(int process, bool by_marked);
 static void let_in(int *room_of_others);
-static int	beyond_limit(int gate);
+static int	count_let_in(void);
 static int	compare(const void *a, const void *b);
 
 void
@@ -133,7 +135,7 @@ add_waiters(bool with_slot)
 }
 
 /*
- * Marks who has a slot of the gate, then whom those wait for among the waiters, and
+ * Marks who has a slot of the gate (or any), then whom those wait for among the waiters, and
  * so on.  A waiter for the same lock counts, since it may be in front.  Returns how
  * many with a slot of the gate wait.
  */
@@ -145,7 +147,8 @@ mark_waiters(int gate)
 
 	for (int i = 0; i < waiter_count; i++)
 	{
-		waiters[i].stops_slot = waiters[i].gate == gate;
+		waiters[i].stops_slot = waiters[i].gate == gate ||
+			(gate == ANY_GATE && waiters[i].gate != GOVERNOR_NOBODY);
 		with_slot += waiters[i].stops_slot;
 	}
 	while (with_slot > 0 && changed)
@@ -202,13 +205,45 @@ holds_what_is_waited_for(int process, bool by_marked)
 	return found;
 }
 
+/*
+ * Whether somebody waits for a lock of this process, in whichever queue: its lists and the
+ * locks in them say so.
+ */
+bool
+governor_block_keeps_others(void)
+{
+	bool		found = false;
+
+	for (int i = 0; i < NUM_LOCK_PARTITIONS && !found; i++)
+	{
+		PROCLOCK   *entry;
+
+		if (governor_proc_locks_empty(MyProc, i))
+			continue;
+		LWLockAcquire(LockHashPartitionLockByIndex(i), LW_SHARED);
+		governor_foreach_proc_lock(MyProc, i, entry)
+		{
+			for (LOCKMODE mine = 1; mine <= MaxLockMode; mine++)
+				for (LOCKMODE wanted = 1; wanted <= MaxLockMode; wanted++)
+					found = found || ((entry->holdMask & LOCKBIT_ON(mine)) != 0 &&
+									  (entry->tag.myLock->waitMask & LOCKBIT_ON(wanted)) != 0 &&
+									  DoLockModesConflict(mine, wanted));
+		}
+		LWLockRelease(LockHashPartitionLockByIndex(i));
+	}
+	return found;
+}
+
 /* Gate after gate, and in each the oldest first. */
 static void
 let_in(int *room_of_others)
 {
+	bool		strict = pg_atomic_read_u32(&governor->strict) != 0;
 	int			gate = GOVERNOR_NOBODY;
 	int			room = 0;
 
+	if (strict)
+		room = mark_waiters(ANY_GATE) - count_let_in();
 	for (int i = 0; i < blocker_count; i++)
 	{
 		Blocker    *blocker = &blockers[i];
@@ -219,15 +254,10 @@ let_in(int *room_of_others)
 
 		if (blocker->gate != gate)
 		{
-			int			with_slot;
-
 			gate = blocker->gate;
-			with_slot = mark_waiters(gate);
-			room = Max(1, (int) pg_atomic_read_u32(&governor_gate_at(gate)->limit));
-			if (with_slot == 0)
-				room = 0;
-			else if (pg_atomic_read_u32(&governor->strict))
-				room = with_slot - beyond_limit(gate);
+			if (!strict)
+				room = mark_waiters(gate) == 0 ? 0 :
+					Max(1, (int) pg_atomic_read_u32(&governor_gate_at(gate)->limit));
 		}
 		stops_slot = room > 0 && holds_what_is_waited_for(blocker->session, true);
 		blocks = stops_slot || holds_what_is_waited_for(blocker->session, false);
@@ -249,12 +279,19 @@ let_in(int *room_of_others)
 	}
 }
 
-/* How many more have a slot than the limit says. */
+/* How many still run that were let in for their locks. */
 static int
-beyond_limit(int gate)
+count_let_in(void)
 {
-	return Max(0, (int) governor_gate_occupancy(governor_gate_at(gate)).taken -
-			   (int) pg_atomic_read_u32(&governor_gate_at(gate)->limit));
+	int			count = 0;
+
+	for (int i = 0; i < governor->session_count; i++)
+	{
+		uint64		word = pg_atomic_read_u64(governor_word_at(i));
+
+		count += governor_word_state(word) == GOVERNOR_RUNNING && (word & GOVERNOR_BLOCKER) != 0;
+	}
+	return count;
 }
 
 static int

@@ -7,5 +7,6 @@
 
 extern void governor_block_start(void);
 extern void governor_block_look(void);
+extern bool governor_block_keeps_others(void);
 
 #endif							/* GOVERNOR_BLOCK_H */

@@ -7,7 +7,7 @@
  * no newcomer can be faster.  Where the limit was lowered in the meantime, or
  * sessions were let in beyond it, the slot disappears instead.
  *
- * The next slot goes to the role with the fewest slots, among those to the one
+ * The next slot goes to the role with the fewest slots that work, among those to the one
  * whose first waiter has waited longest.
  *
  * It uses nothing of the server but atomics, LWLocks and latches, so that the
@@ -386,7 +386,7 @@ queue_is_full(GovernorGate *gate, int role)
 
 /*
  * Lets the next waiter in, if there is a slot for it.  The role with the fewest
- * slots is asked first: if it has its share, every other one has.
+ * slots that work is asked first: if it has its share, every other one has.
  */
 static int
 admit_next(int gate_index, GovernorReason reason, int64 now)
@@ -463,7 +463,8 @@ admit(int gate_index, int session, GovernorReason reason, uint64 flags, int64 no
 	waiter->is_long = false;
 	pg_write_barrier();
 	pg_atomic_write_u64(word, governor_word_next(entering, GOVERNOR_RUNNING, gate_index, role,
-												 flags | (entering & GOVERNOR_OBSERVED)));
+												 flags | (entering & GOVERNOR_OBSERVED) |
+												 (reason == GOVERNOR_BY_BLOCKING ? GOVERNOR_BLOCKER : 0)));
 }
 
 /* Whether a stall lets nobody in now. */

@@ -55,6 +55,8 @@ pg_governor_move_0_3(PG_FUNCTION_ARGS)
 		PG_RETURN_BOOL(false);
 	pg_atomic_exchange_u32(&governor_session_at(session)->moved_to, pool + 1);
 	order(session, GOVERNOR_ORDER_MOVE);
+	if (pg_atomic_read_u64(&governor_session_at(session)->paused_since) != 0)
+		SetLatch(&ProcGlobal->allProcs[session].procLatch);
 	PG_RETURN_BOOL(true);
 }
 

@@ -194,6 +194,8 @@ look_at_runner(int index, uint64 word)
 	if (discounted)
 	{
 		seen->discounted++;
+		if (word & GOVERNOR_ROLED)
+			seen->role_discounted[governor_word_role(word)]++;
 		return;
 	}
 	seen->counted++;

@@ -26,6 +26,7 @@ typedef enum GovernorLookAgain
 typedef struct GovernorGateLook
 {
 	uint32		discounted;
+	uint32		role_discounted[GOVERNOR_ROLES];	/* of these, where roles have shares */
 	uint32		counted;		/* have a slot and are not discounted */
 	uint32		young;			/* of these, let in a short time ago */
 	uint32		flushing;

@@ -146,7 +146,8 @@ reload(void)
 	governor_pools_publish();
 	governor_problems_log();
 	for (int i = 0; i < governor->session_count; i++)
-		if (governor_state_of(i) == GOVERNOR_QUEUED)
+		if (governor_state_of(i) == GOVERNOR_QUEUED ||
+			pg_atomic_read_u64(&governor_session_at(i)->paused_since) != 0)
 			SetLatch(&ProcGlobal->allProcs[i].procLatch);
 }
 

@@ -4,14 +4,17 @@
  *		end of a pause, and the functions that begin and end it.
  *
  * Who queues in a pool that is paused leaves its queue, and queues again afterwards.
- * Superusers and reserved roles pass, so that somebody can end the pause.
+ * Superusers and reserved roles pass, so that somebody can end the pause.  So does who has
+ * a lock that somebody waits for: what runs would not end otherwise, nor would the pause.
  */
 #include "compat.h"
 
 #include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "utils/builtins.h"
+#include "utils/syscache.h"
 
+#include "block.h"
 #include "clock.h"
 #include "pause.h"
 #include "pool.h"
@@ -27,6 +30,9 @@ PG_FUNCTION_INFO_V1(pg_governor_resume_0_3);
 /* A pause is looked at again after this, if nobody has woken the session. */
 #define PAUSE_CHECK_MS 1000
 
+/* The same for a session that has locks, for which somebody may wait. */
+#define LOCKS_CHECK_MS 100
+
 /* Between two looks whether the last transaction has ended. */
 #define DRAIN_CHECK_MS 20
 
@@ -38,8 +44,11 @@ typedef struct Scope
 } Scope;
 
 static bool is_paused(void);
+static void need_effect(void);
+static void forget_dropped_databases(void);
 static Scope read_scope(FunctionCallInfo fcinfo);
 static bool is_in(const Scope *scope, int session);
+static void drain(const Scope *scope);
 static void set_pause(const Scope *scope, bool paused);
 static void set_database(Oid database, bool paused);
 static void send_queue_away(const Scope *scope);
@@ -52,11 +61,15 @@ governor_pause_is_any(void)
 	return pg_atomic_read_u32(&governor->pauses) > 0;
 }
 
-/* Waits until neither this session's pool nor its database is paused. */
+/*
+ * Waits until neither this session's pool, which may change meanwhile, nor its database is
+ * paused.
+ */
 void
 governor_pause_wait(void)
 {
 	int64		since = governor_now_us();
+	int64		check_ms = governor_wait_holds_locks() ? LOCKS_CHECK_MS : PAUSE_CHECK_MS;
 
 	if (!is_paused())
 		return;
@@ -64,18 +77,19 @@ governor_pause_wait(void)
 	pg_atomic_exchange_u64(&governor_my_session->paused_since, since);
 	PG_TRY();
 	{
-		while (is_paused())
+		while (is_paused() && !governor_block_keeps_others())
 		{
 			int64		waited_ms = (governor_now_us() - since) / US_PER_MS;
 			int64		left_ms = governor_user_queue_timeout_ms > 0 ?
-				governor_user_queue_timeout_ms - waited_ms : PAUSE_CHECK_MS;
+				governor_user_queue_timeout_ms - waited_ms : check_ms;
 
 			if (left_ms <= 0)
 				ereport(ERROR,
 						(errcode(MAKE_SQLSTATE('5', '3', 'G', '0', '1')),
 						 errmsg("canceling statement due to queue timeout"),
 						 errdetail("The pool or the database is paused.")));
-			governor_wait_sleep(Min(left_ms, PAUSE_CHECK_MS));
+			governor_wait_sleep(Min(left_ms, check_ms));
+			governor_session_attach();
 		}
 	}
 	PG_FINALLY();
@@ -91,7 +105,7 @@ is_paused(void)
 {
 	int			pool = governor_my_session->pool;
 
-	if (!governor_pause_is_any())
+	if (!governor_pause_is_any() || !governor_pools_hold())
 		return false;
 	if (pool != GOVERNOR_NO_POOL && pg_atomic_read_u32(&governor->pools[pool].paused) != 0)
 		return true;
@@ -107,16 +121,54 @@ pg_governor_pause_0_3(PG_FUNCTION_ARGS)
 {
 	Scope		scope = read_scope(fcinfo);
 
+	need_effect();
 	set_pause(&scope, true);
 	send_queue_away(&scope);
-	while (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2) && anyone_works(&scope))
-	{
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, DRAIN_CHECK_MS,
-						 PG_WAIT_EXTENSION);
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-	}
+	if (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))
+		drain(&scope);
 	PG_RETURN_VOID();
+}
+
+/*
+ * Waits until all others have ended what they do.  Two that wait for each other would not
+ * end: one that waits here does nothing else.
+ */
+static void
+drain(const Scope *scope)
+{
+	GovernorSession *self = governor_my_session;
+
+	if (self != NULL)
+		self->drains = true;
+	PG_TRY();
+	{
+		while (anyone_works(scope))
+		{
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, DRAIN_CHECK_MS,
+							 PG_WAIT_EXTENSION);
+			ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
+			need_effect();
+		}
+	}
+	PG_FINALLY();
+	{
+		if (self != NULL)
+			self->drains = false;
+	}
+	PG_END_TRY();
+}
+
+/* Nobody shall believe that nothing begins while it does. */
+static void
+need_effect(void)
+{
+	if (!governor_pools_hold())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("a pause holds no session now, since %s",
+						governor_pools_are_governed() ? "pg_governor.mode is observe" : "pg_governor.enabled is off"),
+				 errhint("Change the setting, reload the configuration, and pause again.")));
 }
 
 /* (pool, database); returns how many sessions the pause has held. */
@@ -168,23 +220,34 @@ is_in(const Scope *scope, int index)
 static void
 set_pause(const Scope *scope, bool paused)
 {
-	uint32		pauses = 0;
-
+	forget_dropped_databases();
 	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
 	if (OidIsValid(scope->database))
 		set_database(scope->database, paused);
 	for (int i = 0; i < governor->pool_count; i++)
-	{
 		if (!OidIsValid(scope->database) && governor_pool_is_used(i) &&
 			(scope->pool == GOVERNOR_NO_POOL || scope->pool == i))
 			pg_atomic_write_u32(&governor->pools[i].paused, paused);
-		pauses += pg_atomic_read_u32(&governor->pools[i].paused);
-	}
-	for (int i = 0; i < GOVERNOR_PAUSED_DATABASES; i++)
-		pauses += OidIsValid(governor->paused_databases[i]);
-	pg_atomic_write_u32(&governor->pauses, pauses);
+	governor_pools_count_pauses();
 	LWLockRelease(governor->registry_lock);
 	pg_memory_barrier();
+}
+
+/* Nobody could name them any more. */
+static void
+forget_dropped_databases(void)
+{
+	for (int i = 0; i < GOVERNOR_PAUSED_DATABASES; i++)
+	{
+		Oid			database = *(volatile Oid *) &governor->paused_databases[i];
+
+		if (!OidIsValid(database) || SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database)))
+			continue;
+		LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
+		if (governor->paused_databases[i] == database)
+			governor->paused_databases[i] = InvalidOid;
+		LWLockRelease(governor->registry_lock);
+	}
 }
 
 /* Under the registry's lock. */
@@ -224,13 +287,13 @@ send_queue_away(const Scope *scope)
 		}
 }
 
-/* Whether somebody else is in a transaction, and is not held by a pause. */
+/* Whether somebody else is in a transaction, and neither is held by a pause nor waits for it. */
 static bool
 anyone_works(const Scope *scope)
 {
 	for (int i = 0; i < governor->session_count; i++)
 		if (i != governor_my_proc_number() && is_in(scope, i) &&
-			governor_proc_in_transaction(&ProcGlobal->allProcs[i]) &&
+			governor_proc_in_transaction(&ProcGlobal->allProcs[i]) && !governor_session_at(i)->drains &&
 			pg_atomic_read_u64(&governor_session_at(i)->paused_since) == 0)
 			return true;
 	return false;

@@ -70,7 +70,7 @@ static void run_utility(PlannedStmt *statement, const char *text, bool read_only
 						QueryEnvironment *environment, DestReceiver *dest,
 						QueryCompletion *completion);
 static bool is_chain(Node *parsetree);
-static bool ends_transaction(Node *parsetree);
+static bool is_commit(Node *parsetree);
 static bool ends_transaction(Node *parsetree);
 static UtilityKind utility_kind(Node *parsetree);
 
@@ -154,8 +154,11 @@ executor_start(QueryDesc *query, int eflags)
 {
 	governor_doom_check();
 	if (!(eflags & EXEC_FLAG_EXPLAIN_ONLY) && governor_session_undecided() && is_of_client())
-		governor_session_admit(class_of(query), GOVERNOR_AT_STATEMENT,
-							   governor_gate_autocommit && !is_catalog_query(query));
+	{
+		bool		gated = governor_gate_autocommit && !is_catalog_query(query);
+
+		governor_session_admit(gated ? class_of(query) : GOVERNOR_QUERY, GOVERNOR_AT_STATEMENT, gated);
+	}
 	governor_session_statement();
 	if (previous_executor_start)
 		previous_executor_start(query, eflags);
@@ -213,7 +216,9 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 {
 	UtilityKind kind = utility_kind(statement->utilityStmt);
 
-	if (!ends_transaction(statement->utilityStmt))
+	/* Calls by the fast path pass no hook: what they have written is not committed. */
+	if (!ends_transaction(statement->utilityStmt) ||
+		(is_commit(statement->utilityStmt) && TransactionIdIsValid(GetCurrentTransactionIdIfAny())))
 		governor_doom_check();
 	if (is_of_client() && governor_session_undecided())
 	{
@@ -267,13 +272,18 @@ is_chain(Node *parsetree)
 	return IsA(parsetree, TransactionStmt) && ((TransactionStmt *) parsetree)->chain;
 }
 
+static bool
+is_commit(Node *parsetree)
+{
+	return IsA(parsetree, TransactionStmt) && ((TransactionStmt *) parsetree)->kind == TRANS_STMT_COMMIT;
+}
+
 /* What a transaction that will fail can still do. */
 static bool
 ends_transaction(Node *parsetree)
 {
-	return IsA(parsetree, TransactionStmt) &&
-		(((TransactionStmt *) parsetree)->kind == TRANS_STMT_COMMIT ||
-		 ((TransactionStmt *) parsetree)->kind == TRANS_STMT_ROLLBACK);
+	return is_commit(parsetree) || (IsA(parsetree, TransactionStmt) &&
+									((TransactionStmt *) parsetree)->kind == TRANS_STMT_ROLLBACK);
 }
 
 static UtilityKind

@@ -14,6 +14,7 @@
 #include "list.h"
 #include "pool.h"
 #include "settings.h"
+#include "share.h"
 #include "state.h"
 
 static bool free_unused(void);
@@ -59,6 +60,36 @@ governor_pool_enter(int session, int pool, Oid role)
 	LWLockRelease(governor->registry_lock);
 }
 
+/*
+ * Whether pg_governor.enabled is on: what the monitor has published, which reaches those who
+ * wait too, and this process's own, which is right without a monitor.
+ */
+bool
+governor_pools_are_governed(void)
+{
+	return governor_enabled && pg_atomic_read_u32(&governor->enabled) != 0;
+}
+
+/* Whether anybody waits at all. */
+bool
+governor_pools_hold(void)
+{
+	return governor_pools_are_governed() && pg_atomic_read_u32(&governor->observing) == 0;
+}
+
+/* How many pools and databases are paused; under the registry's lock. */
+void
+governor_pools_count_pauses(void)
+{
+	uint32		pauses = 0;
+
+	for (int i = 0; i < governor->pool_count; i++)
+		pauses += pg_atomic_read_u32(&governor->pools[i].paused);
+	for (int i = 0; i < GOVERNOR_PAUSED_DATABASES; i++)
+		pauses += OidIsValid(governor->paused_databases[i]);
+	pg_atomic_write_u32(&governor->pauses, pauses);
+}
+
 /* The monitor's part: settings into shared memory, for all pools. */
 void
 governor_pools_publish(void)
@@ -86,6 +117,7 @@ governor_pools_publish(void)
 	for (int i = 0; i < governor->pool_count; i++)
 		if (governor_pool_is_used(i))
 			publish(&governor->pools[i]);
+	pg_atomic_write_u32(&governor->enabled, governor_enabled);
 	pg_atomic_write_u32(&governor->observing, governor_mode == GOVERNOR_OBSERVE);
 	pg_atomic_write_u32(&governor->strict, governor_strict);
 	pg_atomic_write_u32(&governor->total_limit, total);
@@ -130,6 +162,13 @@ free_unused(void)
 		memset(pool->roles, 0, sizeof(pool->roles));
 		memset(&pool->ungated, 0, sizeof(pool->ungated));
 		pg_atomic_write_u32(&pool->paused, 0);
+		/* Who was moved there by hand must not be in the next pool of this place. */
+		for (int session = 0; session < governor->session_count; session++)
+		{
+			uint32		moved_to = i + 1;
+
+			pg_atomic_compare_exchange_u32(&governor_session_at(session)->moved_to, &moved_to, 0);
+		}
 		for (int class = 0; class < GOVERNOR_CLASSES; class++)
 		{
 			memset(&pool->gates[class].stats, 0, sizeof(GovernorGateStats));
@@ -137,6 +176,8 @@ free_unused(void)
 		}
 		room = true;
 	}
+	if (room)
+		governor_pools_count_pauses();
 	return room;
 }
 
@@ -240,7 +281,6 @@ publish(GovernorPool *pool)
 {
 	GovernorPoolLimits *own = listed(pool->name);
 	bool		governed = governor_enabled && governor->monitor != GOVERNOR_NOBODY;
-	bool		shared = governor_role_share < 100;
 
 	pg_atomic_write_u32(&pool->queue_timeout_ms,
 						named_or(own ? own->queue_timeout_ms : GOVERNOR_NOT_NAMED, governor_queue_timeout_ms));
@@ -257,9 +297,8 @@ publish(GovernorPool *pool)
 		pg_atomic_write_u32(&gate->capacity, governed ? limit : 0);
 		pg_atomic_write_u32(&gate->hard_max, governed ? hard_max(limit) : 0);
 		pg_atomic_write_u32(&gate->ceiling, governed ? hard_max(limit) : 0);
-		pg_atomic_write_u32(&gate->role_slots, shared ? Max(1, limit * governor_role_share / 100) : 0);
-		pg_atomic_write_u32(&gate->role_places, shared ?
-							Max(1, (int64) governor_max_queue * governor_role_share / 100) : 0);
+		pg_atomic_write_u32(&gate->role_slots, governor_share_of_role(limit));
+		pg_atomic_write_u32(&gate->role_places, governor_share_of_role(governor_max_queue));
 	}
 }
 

@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "queue.h"
+#include "share.h"
 
 static void find_oldest(GovernorGate *gate);
 
@@ -75,7 +76,7 @@ governor_queue_first(GovernorGate *gate)
 	for (int role = 0; role < GOVERNOR_ROLES; role++)
 	{
 		int			head = gate->heads[role];
-		uint32		taken = pg_atomic_read_u32(&gate->role_taken[role]);
+		uint32		taken = governor_share_working(gate, role);
 
 		if ((gate->waiting_roles & (UINT32_C(1) << role)) == 0)
 			continue;

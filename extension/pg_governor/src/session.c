@@ -51,8 +51,8 @@ static void transaction_ended(XactEvent event, void *arg);
 static void locks_released(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg);
 static void transaction_is_over(void);
 static void session_exit(int code, Datum arg);
-static void attach(void);
-static void find_pool(void);
+static bool is_known(void);
+static bool find_pool(Oid user);
 static void tell_of_unknown_pool(void);
 static void hand_in_counts(void);
 static bool may_wait(void);
@@ -113,7 +113,7 @@ governor_session_book(void)
 	decided = true;
 	if (governor == NULL || !governor_gate_begin || !may_wait())
 		return;
-	attach();
+	governor_session_attach();
 	if (standing == GOVERNOR_EXEMPT || governor_my_session->pool == GOVERNOR_NO_POOL)
 		return;
 	gate = gate_for(GOVERNOR_TRANSACTION);
@@ -180,12 +180,14 @@ pass(GovernorClass class, GovernorBeginning where, bool gated)
 		int			gate;
 		int			role;
 
-		attach();
-		if (standing == GOVERNOR_EXEMPT)
+		governor_session_attach();
+		if (standing == GOVERNOR_EXEMPT || !governor_pools_are_governed())
 			return;
 		if (governor_pause_is_any() && standing != GOVERNOR_PRIVILEGED)
 			governor_pause_wait();
 		if (!gated)
+			return;
+		if (governor_my_session->pool == GOVERNOR_NO_POOL && !governor_pools_hold())
 			return;
 		if (governor_my_session->pool == GOVERNOR_NO_POOL)
 			ereport(ERROR,
@@ -285,28 +287,26 @@ session_exit(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 	governor_my_session = NULL;
 }
 
-/* Finds or renews what this session is; cheap when nothing has changed. */
-static void
-attach(void)
+/*
+ * Finds or renews what this session is; cheap when nothing has changed.  What it was found
+ * by is recorded last: after an error it is found anew.
+ */
+void
+governor_session_attach(void)
 {
-	int			index;
+	int			generation = governor_identity_generation;
+	Oid			user = GetSessionUserId();
+	uint32		pools = pg_atomic_read_u32(&governor->pools_generation);
+	int			index = governor_my_proc_number();
+	bool		unknown;
 
-	if (standing != GOVERNOR_UNKNOWN && identity_generation == governor_identity_generation &&
-		session_user == GetSessionUserId() &&
-		pools_generation == pg_atomic_read_u32(&governor->pools_generation) &&
-		(governor_my_session == NULL || moved_to == pg_atomic_read_u32(&governor_my_session->moved_to)))
+	if (is_known())
 		return;
-	identity_generation = governor_identity_generation;
-	session_user = GetSessionUserId();
-	pools_generation = pg_atomic_read_u32(&governor->pools_generation);
-	standing = governor_find_standing(session_user);
-	index = governor_my_proc_number();
+	standing = governor_find_standing(user);
 	if (index < 0 || index >= governor->session_count)
 		standing = GOVERNOR_EXEMPT;
-	if (governor_my_session == NULL)
+	if (governor_my_session == NULL && standing != GOVERNOR_EXEMPT)
 	{
-		if (standing == GOVERNOR_EXEMPT)
-			return;
 		governor_my_index = index;
 		governor_my_session = governor_session_at(index);
 		governor_my_session->pool = GOVERNOR_NO_POOL;
@@ -320,29 +320,43 @@ attach(void)
 		on_shmem_exit(session_exit, (Datum) 0);
 		governor_wait_start();
 	}
-	if (standing != GOVERNOR_EXEMPT)
-		find_pool();
+	unknown = standing != GOVERNOR_EXEMPT && !find_pool(user);
+	identity_generation = generation;
+	session_user = user;
+	pools_generation = pools;
+	if (unknown)
+		tell_of_unknown_pool();
 }
 
-/* By hand, by its setting, or the default one. */
-static void
-find_pool(void)
+static bool
+is_known(void)
+{
+	return standing != GOVERNOR_UNKNOWN && identity_generation == governor_identity_generation &&
+		session_user == GetSessionUserId() &&
+		pools_generation == pg_atomic_read_u32(&governor->pools_generation) &&
+		(governor_my_session == NULL || moved_to == pg_atomic_read_u32(&governor_my_session->moved_to));
+}
+
+/* By hand, by its setting, or the default one.  False if there is no pool of that name. */
+static bool
+find_pool(Oid user)
 {
 	int			pool;
+	bool		found;
 
-	hand_in_counts();
 	moved_to = pg_atomic_read_u32(&governor_my_session->moved_to);
 	if (moved_to > 0 && governor_pool_is_used(moved_to - 1) && !governor->pools[moved_to - 1].retired)
 		pool = moved_to - 1;
 	else
 		pool = governor_pool_find(governor_pool_name);
-	if (pool == GOVERNOR_NO_POOL)
-	{
-		tell_of_unknown_pool();
-		if (governor_unknown_pool == GOVERNOR_UNKNOWN_DEFAULT)
-			pool = governor_pool_find(GOVERNOR_DEFAULT_POOL);
-	}
-	governor_pool_enter(governor_my_index, pool, session_user);
+	found = pool != GOVERNOR_NO_POOL;
+	if (!found && governor_unknown_pool == GOVERNOR_UNKNOWN_DEFAULT)
+		pool = governor_pool_find(GOVERNOR_DEFAULT_POOL);
+	/* A session that stays in its pool keeps its own counts. */
+	if (pool != governor_my_session->pool)
+		hand_in_counts();
+	governor_pool_enter(governor_my_index, pool, user);
+	return found;
 }
 
 static void
@@ -386,7 +400,7 @@ hand_in_counts(void)
 static bool
 may_wait(void)
 {
-	return IsUnderPostmaster && !proc_exit_inprogress &&
+	return IsUnderPostmaster && !proc_exit_inprogress && IsTransactionState() &&
 		CritSectionCount == 0 && InterruptHoldoffCount == 0 && QueryCancelHoldoffCount == 0;
 }
 

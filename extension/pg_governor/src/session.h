@@ -17,6 +17,7 @@ typedef enum GovernorBeginning
 
 extern bool governor_session_undecided(void);
 extern void governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated);
+extern void governor_session_attach(void);
 extern void governor_session_book(void);
 extern void governor_session_statement(void);
 extern void governor_session_chains(bool by_commit);

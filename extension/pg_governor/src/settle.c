@@ -61,6 +61,7 @@ static GateWatch *watches;
 static void settle_gate(int gate, const GovernorGateLook *seen, int64 now);
 static uint32 moving_limit(int gate, uint32 limit);
 static uint32 capacity_of(int gate, const GovernorGateLook *seen, uint32 limit);
+static void settle_roles(GovernorGate *gate, const GovernorGateLook *seen, uint32 capacity);
 static void watch_demand(GateWatch *watch, const GovernorGateLook *seen, GovernorOccupancy occupancy);
 static uint32 calm_capacity(const GateWatch *watch, uint32 limit);
 static void stall_rule(int gate, int64 now);
@@ -153,6 +154,7 @@ settle_gate(int gate_index, const GovernorGateLook *seen, int64 now)
 	}
 	pg_atomic_write_u32(&gate->capacity,
 						capacity_of(gate_index, seen, moving_limit(gate_index, limit)));
+	settle_roles(gate, seen, pg_atomic_read_u32(&gate->capacity));
 	if (occupancy.queued == 0)
 		return;
 	tell_of_gate(gate_index, seen);
@@ -210,6 +212,25 @@ capacity_of(int gate_index, const GovernorGateLook *seen, uint32 limit)
 	else
 		pg_atomic_write_u32(&gate->ceiling, limit);
 	return capacity > workers ? capacity - workers : 1;
+}
+
+/* A role's share is of the slots there are now without the discounted ones; its own are added. */
+static void
+settle_roles(GovernorGate *gate, const GovernorGateLook *seen, uint32 capacity)
+{
+	bool		strict = pg_atomic_read_u32(&governor->strict) != 0;
+	uint32		discounted = strict ? 0 : seen->discounted;
+
+	if (governor_role_share == 100)
+		return;
+	for (int role = 0; role < GOVERNOR_ROLES; role++)
+	{
+		uint32		of_role = strict ? 0 : seen->role_discounted[role];
+
+		if (pg_atomic_read_u32(&gate->role_discounted[role]) != of_role)
+			pg_atomic_write_u32(&gate->role_discounted[role], of_role);
+	}
+	pg_atomic_write_u32(&gate->role_slots, governor_share_of_role(capacity - Min(capacity, discounted)));
 }
 
 static void
@@ -293,6 +314,7 @@ shed_rule(int gate_index, int64 now)
 						governor_shed_pace(&watch->pace, now, pg_atomic_read_u64(&gate->progress),
 										   pg_atomic_read_u32(&gate->place_us)));
 	if (pg_atomic_read_u32(&governor_pool_of_gate(gate_index)->policy) != GOVERNOR_CODEL ||
+		pg_atomic_read_u32(&governor->observing) != 0 ||
 		!governor_shed_due(&watch->codel, now, now - head_since, governor_codel_target_ms * US_PER_MS,
 						   governor_codel_interval_ms * US_PER_MS) ||
 		!governor_gate_order_head(gate_index, GOVERNOR_ORDER_SHED))

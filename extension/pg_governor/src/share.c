@@ -2,6 +2,10 @@
  * share.c
  *		The limit over all pools, and the share of one role in a gate.
  *
+ * A role's share is of the slots that the gate has at the time, and what of the role is
+ * discounted does not count in it: as with the limit itself, who does not work keeps
+ * nobody out.
+ *
  * Who takes a slot is counted here only while there is such a bound; the flags
  * in its word say where, so that a bound can be set and removed at any time.
  *
@@ -29,6 +33,22 @@ governor_share_is_limited(void)
 	return pg_atomic_read_u32(&governor->total_capacity) > 0;
 }
 
+/* How many of so many slots, or places, one role may have; one at least.  0 = any. */
+uint32
+governor_share_of_role(uint32 slots)
+{
+	return governor_role_share < 100 ? Max(1, (uint64) slots * governor_role_share / 100) : 0;
+}
+
+/* Slots of a role that are not discounted. */
+uint32
+governor_share_working(GovernorGate *gate, int role)
+{
+	uint32		taken = pg_atomic_read_u32(&gate->role_taken[role]);
+
+	return taken - Min(taken, pg_atomic_read_u32(&gate->role_discounted[role]));
+}
+
 /* Counts a slot, if both bounds allow it. */
 bool
 governor_share_take(int gate_index, int role, uint64 *flags)
@@ -40,7 +60,8 @@ governor_share_take(int gate_index, int role, uint64 *flags)
 	*flags = 0;
 	if (role_slots > 0 && role != GOVERNOR_ROLE_ANY)
 	{
-		if (!raise_below(&gate->role_taken[role], role_slots))
+		if (!raise_below(&gate->role_taken[role],
+						 role_slots + pg_atomic_read_u32(&gate->role_discounted[role])))
 			return false;
 		*flags |= GOVERNOR_ROLED;
 	}

@@ -8,6 +8,8 @@
 #include "state.h"
 
 extern bool governor_share_is_limited(void);
+extern uint32 governor_share_of_role(uint32 slots);
+extern uint32 governor_share_working(GovernorGate *gate, int role);
 extern bool governor_share_take(int gate, int role, uint64 *flags);
 extern uint64 governor_share_force(int gate, int role);
 extern void governor_share_release(int gate, int role, uint64 flags);

@@ -53,6 +53,7 @@ governor_shared_init(int pools, int sessions)
 	governor->monitor = GOVERNOR_NOBODY;
 	pg_atomic_init_u32(&governor->monitor_asleep, 0);
 	pg_atomic_init_u64(&governor->monitor_beat, 0);
+	pg_atomic_init_u32(&governor->enabled, 1);
 	pg_atomic_init_u32(&governor->observing, 0);
 	pg_atomic_init_u32(&governor->strict, 0);
 	pg_atomic_init_u32(&governor->pools_generation, 1);
@@ -110,6 +111,7 @@ gate_init(GovernorGate *gate)
 		gate->heads[role] = GOVERNOR_NOBODY;
 		gate->tails[role] = GOVERNOR_NOBODY;
 		pg_atomic_init_u32(&gate->role_taken[role], 0);
+		pg_atomic_init_u32(&gate->role_discounted[role], 0);
 	}
 }
 

@@ -143,7 +143,7 @@ typedef struct GovernorGate
 			pg_atomic_uint32 hard_max;
 			/* the same with those who do not work: stalls let nobody in beyond it */
 			pg_atomic_uint32 ceiling;
-			/* slots, and places in the queue, that one role may have; 0 = any */
+			/* slots, beside those that are discounted, and places in the queue, that one role may have; 0 = any */
 			pg_atomic_uint32 role_slots;
 			pg_atomic_uint32 role_places;
 			/* the wait that each place in the queue has meant lately; 0 = not known */
@@ -160,6 +160,7 @@ typedef struct GovernorGate
 	int			tails[GOVERNOR_ROLES];
 	uint32		role_queued[GOVERNOR_ROLES];
 	pg_atomic_uint32 role_taken[GOVERNOR_ROLES];
+	pg_atomic_uint32 role_discounted[GOVERNOR_ROLES];	/* of these, by the monitor's last look */
 	GovernorGateStats stats;
 	GovernorSample sample;
 } GovernorGate;
@@ -275,6 +276,7 @@ typedef struct GovernorShared
 	int			monitor_pid;
 	pg_atomic_uint32 monitor_asleep;
 	pg_atomic_uint64 monitor_beat;
+	pg_atomic_uint32 enabled;	/* 0: nobody waits, and nothing is counted */
 	pg_atomic_uint32 observing; /* nobody waits: queues are only kept */
 	pg_atomic_uint32 strict;	/* nothing is let in beyond a limit */
 

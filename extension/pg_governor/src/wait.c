@@ -28,7 +28,6 @@
 static uint32 wait_event = 0;
 
 static bool wait_in_queue(int gate, int64 queued_at);
-static bool holds_locks(void);
 static bool is_waiting(void);
 static GovernorOnTimeout end_of_timeout(int gate);
 static int64 error_deadline_ms(int gate);
@@ -61,7 +60,7 @@ governor_wait_for_slot(int gate, int role, bool at_begin)
 			return GOVERNOR_WAIT_WITHOUT;
 		refuse_if_hopeless(gate);
 	}
-	if (!at_begin || holds_locks())
+	if (!at_begin || governor_wait_holds_locks())
 		how |= GOVERNOR_HOLDING;
 	pg_atomic_write_u32(&governor_my_session->order, GOVERNOR_ORDER_NONE);
 	switch (governor_gate_join(gate, governor_my_index, role, how))
@@ -159,8 +158,8 @@ wait_in_queue(int gate, int64 queued_at)
  * The lock of its virtual transaction does not count: without a snapshot nobody waits
  * for that.
  */
-static bool
-holds_locks(void)
+bool
+governor_wait_holds_locks(void)
 {
 	for (int i = 0; i < NUM_LOCK_PARTITIONS; i++)
 		if (!governor_proc_locks_empty(MyProc, i))

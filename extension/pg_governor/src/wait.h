@@ -19,5 +19,6 @@ typedef enum GovernorWaitEnd
 extern void governor_wait_start(void);
 extern GovernorWaitEnd governor_wait_for_slot(int gate, int role, bool at_begin);
 extern void governor_wait_sleep(long timeout_ms);
+extern bool governor_wait_holds_locks(void);
 
 #endif							/* GOVERNOR_WAIT_H */

@@ -3,7 +3,7 @@
  *		A session's state in one atomic word: what it does, at which gate, in
  *		which counters it is counted, and how often the word has changed.
  *
- * Bits: 0–2 state, 3–6 flags, 8–15 role, 16–31 gate + 1, 32–63 generation.
+ * Bits: 0–2 state, 3–7 flags, 8–15 role, 16–31 gate + 1, 32–63 generation.
  */
 #ifndef GOVERNOR_WORD_H
 #define GOVERNOR_WORD_H
@@ -35,7 +35,10 @@ StaticAssertDecl(GOVERNOR_ROLES <= 32, "the roles of a gate fit into a bit map")
 #define GOVERNOR_OBSERVED UINT64CONST(0x20)
 /* may hold locks while it queues, for which others may wait */
 #define GOVERNOR_HOLDING UINT64CONST(0x40)
-#define GOVERNOR_FLAGS (GOVERNOR_COUNTED | GOVERNOR_ROLED | GOVERNOR_OBSERVED | GOVERNOR_HOLDING)
+/* was let in since somebody waits for its locks */
+#define GOVERNOR_BLOCKER UINT64CONST(0x80)
+#define GOVERNOR_FLAGS \
+	(GOVERNOR_COUNTED | GOVERNOR_ROLED | GOVERNOR_OBSERVED | GOVERNOR_HOLDING | GOVERNOR_BLOCKER)
 
 static inline pg_atomic_uint64 *
 governor_word_at(int session)

@@ -25,6 +25,7 @@ double		governor_runnable_per_cpu = 3;
 double		governor_parallel_weight = 1;
 
 MemoryContext TopMemoryContext;
+PGPROC	   *MyProc;
 LWLockPadded *MainLWLockArray;
 
 void

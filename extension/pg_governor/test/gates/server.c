@@ -17,6 +17,7 @@
 #include "storage/shmem.h"
 
 int			governor_max_queue = 0;
+int			governor_role_share = 60;
 int			governor_pass_over_max_ms = 4;
 PROC_HDR   *ProcGlobal;
 
