@@ -72,6 +72,7 @@ static const QuotaCase quotas[] = {
 };
 
 static int	check_hints(void);
+static int	check_long_hints(void);
 static int	check_quotas(void);
 static void write_file(const char *root, const char *path, const char *content);
 static int	check_codel(void);
@@ -80,7 +81,7 @@ static int	check_pace(void);
 int
 main(void)
 {
-	int			failed = check_hints() + check_quotas() + check_codel() + check_pace();
+	int			failed = check_hints() + check_long_hints() + check_quotas() + check_codel() + check_pace();
 
 	printf("%d cases of hints, %d of quotas, and two rules of queues: %d failed\n", (int) lengthof(hints),
 		   (int) lengthof(quotas), failed);
@@ -104,6 +105,32 @@ check_hints(void)
 		}
 	}
 	return failed;
+}
+
+/* A megabyte of comments takes no time, and the hint next to the statement is found. */
+static int
+check_long_hints(void)
+{
+	const char *hint = "/*+ big_query */ ";
+	int			comments = 250000;
+	char	   *text = malloc(comments * 4 + strlen(hint) + 16);
+	char	   *at = text;
+	bool		without;
+	bool		with;
+
+	for (int i = 0; i < comments; i++, at += 4)
+		memcpy(at, "/**/", 4);
+	strcpy(at, "SELECT 1");
+	without = governor_hint_is_there(text, at - text, "big_query") ||
+		governor_hint_is_there(text, 0, "big_query");
+	strcpy(at, hint);
+	strcat(at, "SELECT 1");
+	with = governor_hint_is_there(text, at - text + strlen(hint), "big_query");
+	free(text);
+	if (!without && with)
+		return 0;
+	printf("hints after a megabyte of comments: %d without one, %d with one\n", without, with);
+	return 1;
 }
 
 static int
