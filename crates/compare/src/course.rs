@@ -265,7 +265,10 @@ impl<'c, 'a> Course<'c, 'a> {
         let plan = self.plan(number, warm_blocks, octets);
         let order = plan.blocks.as_ref().map_or(&[][..], |blocks| &blocks.order);
         let block_s = self.shape.active_s();
-        let of_a = self.contest.workloads[0].len();
+        let workloads = &self.contest.workloads;
+        let of_a = workloads[0].len();
+        let clients: [Vec<u32>; 2] =
+            workloads.each_ref().map(|side| side.iter().map(|one| one.clients).collect());
         let own = Control::new();
         let mut blocks = 0;
         let mut octet = Octet::default();
@@ -317,7 +320,7 @@ impl<'c, 'a> Course<'c, 'a> {
                         let idle = 1 - turn.side;
                         meter.read_idle(idle, &mut octet.sides[idle]);
                     } else {
-                        octet.add(cells, of_a, turn.side, block_s);
+                        octet.add(cells, &clients, turn.side, block_s);
                     }
                     if number == CYCLE - 1 {
                         meter.read(&mut octet.sides);
@@ -357,6 +360,10 @@ impl<'c, 'a> Course<'c, 'a> {
         seen.run_delay_share_max = seen.run_delay_share_max.max(delay);
         let sides = self.contest.arena.sides();
         for (workload, result) in outcome.workloads.iter().enumerate() {
+            if stop.is_none() {
+                let place = observation::side_of(workload, of_a);
+                self.under_way.add_open(place, &result.open, self.shape);
+            }
             let side = sides[observation::side_of(workload, of_a).0];
             let (side, why) = (side.name().to_owned(), first.clone().unwrap_or_default());
             let counts = &result.counts_total;

@@ -6,6 +6,8 @@ use record::comparison::{Background, Metric, OCTET_PAIRS};
 use record::{Counts, Cycles};
 use stats::Latency;
 
+use crate::pilot::Shape;
+
 /// Observations of one side in one octet: four blocks of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Half {
@@ -39,22 +41,28 @@ pub struct Half {
 pub struct Part {
     /// Transactions that ended well.
     pub transactions: u64,
+    /// Its clients; 0 where its cycles are not known.
+    pub clients: u32,
     /// Cycles of its clients, in a closed loop.
     pub cycles: Cycles,
 }
 
 impl Part {
-    /// Transactions a second of its clients while they are busy, which began in so many blocks; none where
-    /// no client had two transactions in a block.
-    fn speed(&self, blocks: usize) -> Option<f64> {
-        let Cycles { first, ended, ns } = self.cycles;
-        let clients = first as f64 / blocks as f64;
-        (ended > 0 && ns > 0).then(|| clients * ended as f64 / (ns as f64 / 1e9))
+    /// Transactions a second of its clients while they are busy: their number divided by the mean time from
+    /// one end of a transaction to the next of the same client. None where no client had two transactions in
+    /// a block.
+    ///
+    /// All clients count, however many of them began in a block: the wait of one that began in none is in the
+    /// time of its cycle.
+    fn speed(&self) -> Option<f64> {
+        let Cycles { ended, ns, .. } = self.cycles;
+        (ended > 0 && ns > 0).then(|| f64::from(self.clients) * ended as f64 / (ns as f64 / 1e9))
     }
 
-    fn add(&mut self, transactions: u64, cycles: &Cycles) {
-        self.transactions += transactions;
-        self.cycles.add(cycles);
+    fn add(&mut self, other: &Part) {
+        self.transactions += other.transactions;
+        self.clients = self.clients.max(other.clients);
+        self.cycles.add(&other.cycles);
     }
 }
 
@@ -80,7 +88,7 @@ impl Half {
     /// Transactions, and the seconds that it took for them: of the cycles of its clients, where they have
     /// any, and else of its turns.
     pub(crate) fn done(&self) -> (f64, f64) {
-        let speeds = self.by_workload.iter().map(|part| part.speed(self.blocks));
+        let speeds = self.by_workload.iter().map(Part::speed);
         let ended: u64 = self.by_workload.iter().map(|part| part.cycles.ended).sum();
         match speeds.sum::<Option<f64>>() {
             Some(speed) if speed > 0.0 => (ended as f64, ended as f64 / speed),
@@ -88,20 +96,21 @@ impl Half {
         }
     }
 
-    /// Adds what its workload at this position did.
+    /// Adds what its workload at this position did. `clients` and `cycles` are those of blocks.
     pub(crate) fn add(
         &mut self,
         position: usize,
         counts: &Counts,
         latency: &Latency,
-        cycles: &Cycles,
+        (clients, cycles): (u32, Cycles),
     ) {
         self.transactions += counts.transactions;
         self.failures += counts.failed();
         self.latency.merge(latency);
         let len = self.by_workload.len().max(position + 1);
         self.by_workload.resize(len, Part::default());
-        self.by_workload[position].add(counts.transactions, cycles);
+        let transactions = counts.transactions;
+        self.by_workload[position].add(&Part { transactions, clients, cycles });
     }
 
     /// Transactions a second of its own turns, by the workload at this position.
@@ -109,7 +118,7 @@ impl Half {
         let part = self.by_workload.get(position).copied().unwrap_or_default();
         let of_turns =
             part.transactions as f64 / if self.seconds > 0.0 { self.seconds } else { 1.0 };
-        part.speed(self.blocks).unwrap_or(of_turns)
+        part.speed().unwrap_or(of_turns)
     }
 
     /// Adds a block of this many transactions to one of the two parts of its side's blocks.
@@ -130,7 +139,7 @@ impl Half {
         let len = self.by_workload.len().max(other.by_workload.len());
         self.by_workload.resize(len, Part::default());
         for (sum, more) in self.by_workload.iter_mut().zip(&other.by_workload) {
-            sum.add(more.transactions, &more.cycles);
+            sum.add(more);
         }
         self.lead += other.lead;
         self.failures += other.failures;
@@ -177,6 +186,23 @@ impl Segment {
         self.octets += 1;
     }
 
+    /// Adds the time of transactions that stood still when the segment ended, of the workload at this position
+    /// of a side: no end tells for how long. `ages` are those of all that had not ended; the ones that
+    /// began within the last block are left out. Of the time, only the observed turns of their side count.
+    pub(crate) fn add_open(
+        &mut self,
+        (side, position): (usize, usize),
+        ages: &Latency,
+        shape: Shape,
+    ) {
+        let Some(last) = self.octets.checked_sub(1) else { return };
+        let workloads = &mut self.parts[last % 2].sides[side].by_workload;
+        let Some(part) = workloads.get_mut(position) else { return };
+        let of_its_turns = OCTET_PAIRS as f64 * shape.active_s() / shape.octet_s();
+        let still_ns = ages.sum_from_ns(shape.length_ms * 1_000_000 + 1);
+        part.cycles.ns += (still_ns as f64 * of_its_turns) as u64;
+    }
+
     pub(crate) fn whole(&self) -> Octet {
         let mut whole = self.parts[0].clone();
         if self.octets > 1 {
@@ -194,15 +220,16 @@ impl Octet {
         }
     }
 
-    /// Adds a block that is over: one cell for each workload, of which A has the first so many. `turn` is
-    /// the side whose block it was, for so many seconds.
+    /// Adds a block that is over: one cell for each workload, first those of A. `clients` has how many each
+    /// workload of A and of B has. `turn` is the side whose block it was, for so many seconds.
     pub(crate) fn add(
         &mut self,
         cells: &[record::Interval],
-        of_a: usize,
+        clients: &[Vec<u32>; 2],
         turn: usize,
         seconds: f64,
     ) {
+        let of_a = clients[0].len();
         let own = cells.iter().filter(|cell| side_of(cell.workload, of_a).0 == turn);
         let transactions = own.map(|cell| cell.counts.transactions).sum();
         let half = &mut self.sides[turn];
@@ -210,7 +237,8 @@ impl Octet {
         half.add_block(transactions, seconds, usize::from(is_inner));
         for cell in cells {
             let (side, position) = side_of(cell.workload, of_a);
-            self.sides[side].add(position, &cell.counts, &cell.latency, &cell.cycles);
+            let cycles = (clients[side][position], cell.cycles);
+            self.sides[side].add(position, &cell.counts, &cell.latency, cycles);
         }
     }
 
@@ -266,6 +294,9 @@ pub(crate) fn failed_shares(octets: &[Octet]) -> [f64; 2] {
 }
 
 #[cfg(test)]
+mod simulation;
+
+#[cfg(test)]
 mod tests {
     use record::{Counts, Interval};
 
@@ -289,7 +320,7 @@ mod tests {
         let check = |clients: u64, ended: u64, cycle_ms: u64, expected: f64| {
             let mut octet = Octet::default();
             for _ in 0..4 {
-                octet.add(&[block(clients, ended, cycle_ms)], 1, 0, 0.5);
+                octet.add(&[block(clients, ended, cycle_ms)], &[vec![10], vec![]], 0, 0.5);
             }
             let rate = octet.sides[0].rate();
             assert!((rate - expected).abs() < 1e-6, "{clients} {ended} {cycle_ms}: {rate}");
@@ -306,7 +337,7 @@ mod tests {
     fn workloads_that_run_together_have_a_rate_each() {
         let mut octet = Octet::default();
         let second = Interval { workload: 1, ..block(4, 24, 100) };
-        octet.add(&[block(10, 110, 50), second], 2, 0, 0.5);
+        octet.add(&[block(10, 110, 50), second], &[vec![10, 4], vec![]], 0, 0.5);
         let half = &octet.sides[0];
         let seen = [half.rate_of(0), half.rate_of(1), half.rate()];
         for (seen, expected) in seen.into_iter().zip([200.0, 40.0, 240.0]) {

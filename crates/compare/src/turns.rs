@@ -92,7 +92,7 @@ impl Course<'_, '_> {
         let transactions = outcome.workloads.iter().map(|result| result.counts.transactions);
         half.add_block(transactions.sum(), seconds, part);
         for (position, result) in outcome.workloads.iter().enumerate() {
-            half.add(position, &result.counts, &result.latency, &Cycles::default());
+            half.add(position, &result.counts, &result.latency, (0, Cycles::default()));
         }
         Ok(())
     }

@@ -158,6 +158,13 @@ impl Latency {
         buckets.filter(|(longest_ns, _)| *longest_ns >= from_ns).map(|(_, count)| count).sum()
     }
 
+    /// Sum of the durations in the buckets from this length on, in nanoseconds, each as the longest of its
+    /// bucket.
+    pub fn sum_from_ns(&self, from_ns: u64) -> u64 {
+        let buckets = self.buckets().into_iter().filter(|(longest_ns, _)| *longest_ns >= from_ns);
+        buckets.map(|(longest_ns, count)| longest_ns.saturating_mul(count)).sum()
+    }
+
     /// Memory that it holds, bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.counts.memory_bytes()
