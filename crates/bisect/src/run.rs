@@ -123,8 +123,12 @@ pub fn bisect(
             || request.max_time.is_some_and(|max_time| began.elapsed() >= max_time)
     };
     for (kind, commit) in [(Kind::Effect, last), (Kind::Identical, 0)] {
-        if state.step(kind).is_some() {
+        // One that did not show what it must is measured again: a step may have more time now.
+        if state.step(kind).is_some() && course.preflight(&state, kind).is_ok() {
             continue;
+        }
+        if is_over(control) {
+            return ended(state, directory, true);
         }
         let until = match kind {
             Kind::Effect => Until::Resolved,
@@ -140,7 +144,7 @@ pub fn bisect(
     }
     let threshold = course.threshold(&state)?;
     let mut search = Search::new(last);
-    for step in state.steps.iter().filter(|step| step.kind == Kind::Search) {
+    for step in state.searched() {
         search.note(step.commit, step.verdict);
     }
     while let Some(commit) = search.next() {
@@ -227,14 +231,17 @@ impl Course<'_, '_> {
     fn preflight(&self, state: &State, kind: Kind) -> Result<(), Error> {
         let figure = self.request.figure.words().to_owned();
         let Some(step) = state.step(kind) else { return Ok(()) };
-        let Some([value, low, high]) = step.ratio else { return self.threshold(state).map(drop) };
+        let threshold = self.threshold(state)?;
+        let Some([value, low, high]) = step.ratio else {
+            return Err(Error::NotIdentical { figure, ratio: "has no interval".to_owned() });
+        };
         let ratio = format!("{value:.3}× [{low:.3}, {high:.3}]");
         match kind {
             Kind::Effect if low <= 1.0 && 1.0 <= high => {
                 let minutes = self.request.common.max_time.as_secs() / 60;
                 Err(Error::NoEffect { minutes, figure, ratio })
             }
-            Kind::Identical => match self.threshold(state)?.judge(low, high) {
+            Kind::Identical => match threshold.judge(low, high) {
                 Said::Decided(Verdict::Good) => Ok(()),
                 _ => Err(Error::NotIdentical { figure, ratio }),
             },
@@ -253,7 +260,7 @@ impl Course<'_, '_> {
     ) -> Result<Step, Error> {
         let began = Instant::now();
         let most = Search::steps_max(state.commits.len() - 1) + PREFLIGHT;
-        let number = [state.steps.len() + 1, most as usize];
+        let number = [state.steps.len() + 1, (most as usize).max(state.steps.len() + 1)];
         let (good, candidate) = (&state.commits[0], &state.commits[commit]);
         (self.observe)(Event::Step { kind, commit: candidate, number });
         let blank = Step {

@@ -124,8 +124,14 @@ impl State {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
-    /// The step of a kind.
+    /// The last step of a kind: earlier ones of the preflight did not show what they must.
     pub fn step(&self, kind: Kind) -> Option<&Step> {
-        self.steps.iter().find(|step| step.kind == kind)
+        self.steps.iter().rfind(|step| step.kind == kind)
+    }
+
+    /// The steps of the search since the last one of the preflight, which decides what good and bad are.
+    pub(crate) fn searched(&self) -> impl Iterator<Item = &Step> {
+        let from = self.steps.iter().rposition(|step| step.kind != Kind::Search);
+        self.steps.iter().skip(from.map_or(0, |last| last + 1))
     }
 }

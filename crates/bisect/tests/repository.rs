@@ -193,3 +193,45 @@ fn commits_that_do_not_fit_are_refused_before_anything_is_built() {
     let error = found.expect_err("no difference");
     assert!(matches!(error, Error::NoEffect { .. }), "{error}");
 }
+
+#[test]
+fn a_preflight_that_failed_is_measured_again() {
+    let desk = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| desk.path().join(name);
+    repository(&at("repository"));
+    std::fs::create_dir(at("out")).expect("a directory");
+    let mut request = request(&at("repository"), &at("builds"), &at("counted"));
+    let commits = request.repository.commits("v1", "main").expect("commits");
+    let mut state = State::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
+    // So many steps have been measured when it ends; the last of these shows too little.
+    let check = |request: &_, state: State, width: f64, until: usize| {
+        let compare = |request: &study::Versus, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+            let Compared { ratio: Some([value, ..]), refusal } = compared(request) else {
+                panic!("no ratio")
+            };
+            Ok(Compared { ratio: Some([value, value / width, value * width]), refusal })
+        };
+        let found = bisect(request, state, &at("out"), &Control::new(), &compare, &mut |_| {});
+        let state = State::read(&at("out")).expect("the state");
+        assert_eq!(state.steps.len(), until, "{:?}", state.steps);
+        (found.map(|found| found.state.first_bad), state)
+    };
+    for steps in [1, 2] {
+        let (found, after) = check(&request, state, 2.0, steps);
+        assert!(matches!(found, Err(Error::NoEffect { .. })), "{found:?}");
+        state = after;
+    }
+    // Out of time, it begins no step either.
+    request.max_time = Some(Duration::ZERO);
+    let (found, after) = check(&request, state, 1.01, 2);
+    assert!(matches!(found, Ok(None)), "{found:?}");
+    request.max_time = None;
+    let compare = |request: &study::Versus, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+        Ok(compared(request))
+    };
+    let found = bisect(&request, after, &at("out"), &Control::new(), &compare, &mut |_| {});
+    let state = found.expect("an answer").state;
+    assert_eq!(state.first_bad, Some([6, 6]), "{:?}", state.steps);
+    let kinds: Vec<Kind> = state.steps.iter().take(4).map(|step| step.kind).collect();
+    assert_eq!(kinds, [Kind::Effect, Kind::Effect, Kind::Effect, Kind::Identical]);
+}
