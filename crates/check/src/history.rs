@@ -1,6 +1,6 @@
 //! The history of a trial's clients: which anomalies it shows, and how old what they read was.
 
-use history::{Anomaly, Cycle, Findings, History, Level, Order, Staleness, Witness};
+use history::{Anomaly, Cycle, Findings, History, Judgement, Level, Order, Staleness, Witness};
 use record::{Note, NoteKind};
 use site::Site;
 use spec::{Check, Metric, metrics};
@@ -43,13 +43,16 @@ fn figures(findings: &Findings, level: Level, outcome: &mut Outcome) {
         (&metrics::HISTORY_FAILED, counted.failed),
         (&metrics::HISTORY_UNKNOWN, counted.unknown),
         (&metrics::HISTORY_READS, counted.reads),
-        (&metrics::HISTORY_FORBIDDEN, forbidden),
         (&metrics::HISTORY_UNJUDGED, unjudged as u64),
         (&metrics::HISTORY_DISORDER, disorder.map(|one| findings.count(one)).iter().sum()),
         (&metrics::HISTORY_PROCESS, ordered(Order::Process)),
         (&metrics::HISTORY_REALTIME, ordered(Order::Realtime)),
     ] {
         outcome.set(metric, "", value as f64);
+    }
+    // Nothing found where not everything could be judged is not nothing.
+    if findings.judge(level) != Judgement::CannotTell {
+        outcome.set(&metrics::HISTORY_FORBIDDEN, "", forbidden as f64);
     }
     for (metric, anomaly) in BY_NAME {
         outcome.set(metric, "", findings.count(anomaly) as f64);
@@ -106,6 +109,13 @@ fn words(findings: &Findings, level: Level, outcome: &mut Outcome) {
     for fault in &findings.faults {
         outcome.note(format!("history: {fault}"));
     }
+    if findings.judge(level) == Judgement::CannotTell {
+        let why = match findings.counted.committed {
+            0 => "no transaction was committed",
+            _ => "not everything could be judged",
+        };
+        outcome.note(format!("history: whether it is {level} cannot be told: {why}"));
+    }
     for (anomaly, count) in findings.forbidden(level) {
         let least = if findings.is_partial { "at least " } else { "" };
         let text = format!(
@@ -156,5 +166,35 @@ fn picture(witness: &Witness) -> record::Witness {
         transactions: transactions.collect(),
         links: links.collect(),
         why: witness.why.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_level_forbids_is_counted_where_it_could_be_judged() {
+        let check = |lines: &str, level: Level, expected: Option<f64>| {
+            let text = format!("history 1\ng 0\tprimary\tserializable\tw\nc 1 0 1 1\n{lines}");
+            let mut history = History::default();
+            history::file::read(&mut history, "0.history", text.as_bytes()).expect("a history");
+            let findings = history::check(&history);
+            let mut outcome = Outcome::default();
+            figures(&findings, level, &mut outcome);
+            words(&findings, level, &mut outcome);
+            let seen = outcome.value(&metrics::HISTORY_FORBIDDEN, "");
+            assert_eq!(seen, expected, "{lines}");
+            let is_told = outcome.notes.iter().any(|note| note.text.contains("cannot be told"));
+            assert_eq!(is_told, expected.is_none(), "{lines}");
+        };
+        let clean = "b 1 1 10\na 1 5 1\no 1 20\n";
+        check(clean, Level::Serializable, Some(0.0));
+        check("", Level::Serializable, None);
+        check("b 1 1 10\na 1 5 1\nf 1 20\n", Level::Serializable, None);
+        check(&format!("{clean}what\n"), Level::Serializable, None);
+        // What is found is found, whatever else could not be judged.
+        let unwritten = format!("{clean}b 1 2 30\nl 1 5 0 1 7\no 1 40\nwhat\n");
+        check(&unwritten, Level::ReadCommitted, Some(1.0));
     }
 }
