@@ -113,13 +113,17 @@ impl Rule {
         !self.claims.is_empty() && self.claims.iter().all(|claim| claim.is_judged(series))
     }
 
-    /// The reason to stop; none while these figures are not enough. Valid at every look: the intervals
-    /// are confidence sequences.
+    /// The reason to stop; none while these figures of these instances are not enough. Valid at every look:
+    /// the intervals are confidence sequences.
     ///
     /// `are_others_due` says whether the other deciding figures, where they have no interval yet, will have
     /// one within the time: the precision of the first one then waits for them.
-    pub(crate) fn stops(&self, figures: &[Figure], are_others_due: bool) -> Option<Stop> {
-        let deciding = || figures.iter().filter(|one| self.deciding.contains(&one.metric));
+    pub(crate) fn stops(
+        &self,
+        figures: &[Figure],
+        instances: &Instances,
+        are_others_due: bool,
+    ) -> Option<Stop> {
         let of = |metric| figures.iter().find(|one| one.metric == metric)?.ratio;
         let ratio = of(*self.deciding.first()?)?;
         if let Some(until) = self.until {
@@ -130,9 +134,13 @@ impl Rule {
             return Some(Stop::Precision);
         }
         let region = Region::within(self.threshold);
-        let is_decided = |ratio: &Interval| region.judge(ratio) != Difference::CannotTell;
-        let all = || deciding().all(|one| one.ratio.is_some_and(|ratio| is_decided(&ratio)));
-        (self.by_threshold && all()).then_some(Stop::Decided)
+        let is_decided = |metric: Metric| {
+            let Some(ratio) = of(metric) else { return false };
+            let verdict = verdict(metric, Some(&ratio), self.threshold, instances.floor(metric));
+            region.judge(&ratio) != Difference::CannotTell && verdict != Verdict::CannotTell
+        };
+        let are_all = || self.deciding.iter().all(|metric| is_decided(*metric));
+        (self.by_threshold && are_all()).then_some(Stop::Decided)
     }
 }
 
@@ -143,6 +151,8 @@ pub(crate) fn half_width(ratio: &Interval) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use record::comparison::Renewal;
+
     use super::*;
 
     fn interval(low: f64, high: f64) -> Interval {
@@ -188,7 +198,9 @@ mod tests {
             claims: Vec::new(),
         };
         let check_due = |by_threshold, tps, p99, is_due, expected| {
-            assert_eq!(rule(by_threshold).stops(&figures(tps, p99), is_due), expected);
+            let instances = Instances { renewal: Renewal::Shared, ..Instances::default() };
+            let seen = rule(by_threshold).stops(&figures(tps, p99), &instances, is_due);
+            assert_eq!(seen, expected);
         };
         let check = |by_threshold, tps, p99, expected| {
             check_due(by_threshold, tps, p99, false, expected);
@@ -208,9 +220,24 @@ mod tests {
         check(true, beyond, Some(wide), None);
         check(true, beyond, None, None);
         check(true, wide, Some(within), None);
+        // There is no figure of p99 before a segment has enough transactions.
+        let instances = Instances { renewal: Renewal::Shared, ..Instances::default() };
+        let early = rule(true).stops(&figures(within, None)[..1], &instances, true);
+        assert_eq!(early, None);
+        // Identical servers may differ by more than the threshold until they were restarted often enough.
+        let restarted = |segments, threshold, expected| {
+            let instances =
+                Instances { renewal: Renewal::Restarted, segments, ..Instances::default() };
+            let rule = Rule { threshold, precision: 0.001, ..rule(true) };
+            let seen = rule.stops(&figures(narrow, Some(narrow)), &instances, false);
+            assert_eq!(seen, expected, "{segments} {threshold}");
+        };
+        restarted(5, 0.01, None);
+        restarted(9, 0.01, Some(Stop::Decided));
         let until = |until, tps, expected| {
             let rule = Rule { until: Some(until), ..rule(false) };
-            assert_eq!(rule.stops(&figures(tps, None), false), expected, "{until:?}");
+            let seen = rule.stops(&figures(tps, None), &Instances::default(), false);
+            assert_eq!(seen, expected, "{until:?}");
         };
         until(Until::Excludes(0.975), narrow, Some(Stop::Decided));
         until(Until::Excludes(0.975), within, None);

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use lab::machine::CpuTime;
 use load::{Blocks, Control, End, Limit, Plan, Urgency, WarmUp};
-use record::Conditions;
 use record::comparison::{Look, Metric, OCTET_PAIRS, Renewal, Stop};
+use record::{Conditions, Generator};
 use stats::sequence::OBSERVATIONS_MIN;
 
 use crate::contest::{CONFIDENCE, Contest, Contested, Ground, Progress, Told, WARM_MS};
@@ -354,10 +354,7 @@ impl<'c, 'a> Course<'c, 'a> {
                 Err(error) => self.found.doubts.push(error.to_string()),
             }
         }
-        let seen = &mut self.conditions;
-        seen.busy_share_max = seen.busy_share_max.max(outcome.generator.busy_share_max);
-        let delay = outcome.generator.run_delay_share.unwrap_or(0.0);
-        seen.run_delay_share_max = seen.run_delay_share_max.max(delay);
+        self.note_generator(&outcome.generator);
         let sides = self.contest.arena.sides();
         for (workload, result) in outcome.workloads.iter().enumerate() {
             if stop.is_none() {
@@ -376,6 +373,14 @@ impl<'c, 'a> Course<'c, 'a> {
             }
         }
         Ok(stop)
+    }
+
+    /// Keeps the worst that was seen of the generator.
+    pub(crate) fn note_generator(&mut self, generator: &Generator) {
+        let seen = &mut self.conditions;
+        seen.busy_share_max = seen.busy_share_max.max(generator.busy_share_max);
+        let delay = generator.run_delay_share.unwrap_or(0.0);
+        seen.run_delay_share_max = seen.run_delay_share_max.max(delay);
     }
 
     /// Samples the first segment, if that was asked for.
@@ -441,7 +446,7 @@ impl<'c, 'a> Course<'c, 'a> {
         let share = seconds / self.contest.max_time.as_secs_f64();
         let is_due = observation::transactions_min(&self.units) as f64 >= needed * share;
         let rule = &self.contest.rule;
-        rule.stops(&self.found.figures, is_due).or_else(|| {
+        rule.stops(&self.found.figures, &self.found.instances, is_due).or_else(|| {
             let is_judged = !rule.claims.is_empty()
                 && rule.are_judged(&figure::series(&self.units, &self.contest.names()));
             is_judged.then_some(Stop::Decided)

@@ -63,7 +63,7 @@ impl Course<'_, '_> {
 
     /// One turn of a side, noted in a quad.
     fn turn(
-        &self,
+        &mut self,
         side: usize,
         seed: u64,
         transactions: u64,
@@ -84,6 +84,7 @@ impl Course<'_, '_> {
             return Err(Error::Died { side: side.to_owned(), why });
         }
         let Some(octet) = octet else { return Ok(()) };
+        self.note_generator(&outcome.generator);
         let half = &mut octet.sides[side];
         let seconds =
             outcome.window.map_or(0.0, |window| (window.close.0 - window.open.0) as f64 / 1e9);
