@@ -63,12 +63,14 @@ pub fn compare_servers(
     observe: &mut dyn FnMut(compare::Event<'_>),
 ) -> Result<Compared, study::Error> {
     let found = study::versus(request, control, observe)?;
-    let headline = found.header.comparison.as_ref().map(record::Comparison::headline);
+    let comparison = found.header.comparison.as_ref();
+    let headline = comparison.map(record::Comparison::headline);
+    let threshold = comparison.map_or(0.0, |comparison| comparison.threshold);
     let shown = &found.paired.shown;
     let figure = headline.and_then(|metric| shown.figure(metric));
     let ratio = figure.and_then(|figure| figure.b_over_a.as_ref());
     let ratio = ratio.map(|ratio| [ratio.value, ratio.low, ratio.high]);
-    let refusal = figure.and_then(|figure| figure.refusal(&shown.conditions));
+    let refusal = figure.and_then(|figure| figure.refusal(&shown.conditions, threshold));
     let compared = Compared { ratio, refusal: refusal.map(|doubt| doubt.words()) };
     found.save(directory, Some(directory))?;
     Ok(compared)

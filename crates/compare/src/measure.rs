@@ -152,12 +152,13 @@ impl Contest<'_> {
         }
         let pairs = contested.pairs();
         let Contested { figures, instances, conditions, identical, background, .. } = contested;
+        let threshold = self.rule.threshold;
         let figures = self.rule.judged(&figures, &instances).into_iter();
         let shown = Shown {
             pairs,
             seconds,
             stop,
-            figures: figures.map(|figure| figure.under(&conditions)).collect(),
+            figures: figures.map(|figure| figure.under(&conditions, threshold)).collect(),
             identical,
             instances,
             background,

@@ -218,42 +218,39 @@ impl Figure {
         self.a.max(self.b) < self.metric.negligible()
     }
 
+    /// True if one side shows none of it at all, and the other one does: that has no quotient.
+    #[must_use]
+    pub fn is_of_one_side(&self) -> bool {
+        !self.is_of_nothing() && (self.a == 0.0 || self.b == 0.0)
+    }
+
     /// The reason why it has no quotient, in two or three words.
     #[must_use]
     pub fn lacking(&self) -> &'static str {
-        match self.is_of_nothing() {
-            true => "next to nothing",
-            false => "too few samples",
+        match () {
+            () if self.is_of_nothing() => "next to nothing",
+            () if self.is_of_one_side() => "none on one side",
+            () => "too few samples",
         }
     }
 
-    /// True if B is worse by more than this share: not only by more than chance.
-    #[must_use]
-    pub fn is_worse_beyond(&self, threshold: f64) -> bool {
-        self.verdict == Verdict::Worse
-            && self.b_over_a.as_ref().is_some_and(|ratio| match self.metric.higher_is_better() {
-                true => ratio.high < 1.0 / (1.0 + threshold),
-                false => ratio.low > 1.0 + threshold,
-            })
-    }
-
     /// The doubt about the conditions that keeps it from being judged. One that pulls quotients
-    /// towards 1 matters only to *equal*.
+    /// towards 1 matters only where the whole interval is within this threshold of 1.
     #[must_use]
-    pub fn refusal(&self, conditions: &Conditions) -> Option<Doubt> {
+    pub fn refusal(&self, conditions: &Conditions, threshold: f64) -> Option<Doubt> {
         let sort = match (self.metric, self.metric.quantile()) {
             (Metric::Throughput, _) => Sort::Rate,
             (_, Some(_)) => Sort::Latency,
             _ => Sort::Use,
         };
-        let is_near_one = self.verdict == Verdict::Equal;
+        let is_near_one = self.b_over_a.as_ref().is_some_and(|ratio| ratio.is_within(threshold));
         conditions.doubts().into_iter().find(|doubt| doubt.refuses(sort, is_near_one))
     }
 
     /// The same, with what the conditions leave of its verdict.
     #[must_use]
-    pub fn under(self, conditions: &Conditions) -> Figure {
-        match self.refusal(conditions) {
+    pub fn under(self, conditions: &Conditions, threshold: f64) -> Figure {
+        match self.refusal(conditions, threshold) {
             Some(_) => Figure { verdict: Verdict::CannotTell, ..self },
             None => self,
         }
@@ -361,6 +358,12 @@ impl Comparison {
         sides::intervals(self)
     }
 
+    /// The confidence of each deciding figure's interval, so that they hold together (Bonferroni).
+    #[must_use]
+    pub fn confidence_of_each(&self) -> f64 {
+        1.0 - (1.0 - self.confidence) / self.decides.len().max(1) as f64
+    }
+
     /// The figure that the answer begins with.
     #[must_use]
     pub fn headline(&self) -> Metric {
@@ -394,5 +397,25 @@ mod tests {
         assert_eq!(title(Metric::Wal, "bytes"), "WAL per transaction, bytes");
         let switches = title(Metric::ContextSwitches, "switches");
         assert_eq!(switches, "context switches per transaction");
+    }
+
+    #[test]
+    fn a_wait_for_a_cpu_refuses_what_is_within_the_threshold_and_stays_the_reason() {
+        let conditions = Conditions { run_delay_share_max: 0.1, ..Conditions::default() };
+        let check = |value: f64, verdict: Verdict, expected: Verdict| {
+            let (low, high) = (value * 0.99, value * 1.01);
+            let (confidence, n, method) = (0.95, 9, String::new());
+            let ratio = Ratio { value, low, high, confidence, n, method };
+            let unit = "1/s".to_owned();
+            let metric = Metric::Throughput;
+            let (b_over_a, deciding) = (Some(ratio), true);
+            let figure = Figure { metric, unit, a: 1.0, b: value, b_over_a, verdict, deciding };
+            let figure = figure.under(&conditions, 0.03);
+            assert_eq!(figure.verdict, expected, "{value}");
+            let is_refused = figure.refusal(&conditions, 0.03).is_some();
+            assert_eq!(is_refused, expected == Verdict::CannotTell, "{value}");
+        };
+        check(1.0, Verdict::Equal, Verdict::CannotTell);
+        check(0.9, Verdict::Worse, Verdict::Worse);
     }
 }

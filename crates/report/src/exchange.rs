@@ -4,7 +4,7 @@
 mod junit;
 mod summary;
 
-use record::{Ending, Paired};
+use record::{Comparison, Ending, Paired};
 use spec::{Better, ClaimKind, Metric, metrics};
 use verdict::{ClaimVerdict, Measured, Verdict};
 
@@ -108,7 +108,7 @@ impl Report<'_> {
             let case = case(claim);
             match case.outcome {
                 // It need not be told, unless something stands against the figures.
-                CaseOutcome::Broken if comparison.is_some() && !self.is_doubted() => {
+                CaseOutcome::Broken if comparison.is_some_and(|one| !self.is_doubted(one)) => {
                     Case { outcome: CaseOutcome::Skipped, ..case }
                 }
                 _ => case,
@@ -125,10 +125,15 @@ impl Report<'_> {
         }
     }
 
-    /// True if the conditions of pairs keep figures from being judged.
-    fn is_doubted(&self) -> bool {
-        self.pairs.iter().any(|paired| !paired.shown.conditions.doubts().is_empty())
+    /// True if the conditions of a comparison keep a figure that decides from being judged.
+    fn is_doubted(&self, comparison: &Comparison) -> bool {
+        self.pairs.iter().map(|paired| &paired.shown).any(|shown| {
+            let deciding = shown.figures.iter().filter(|figure| figure.deciding);
+            let threshold = comparison.threshold;
+            deciding.into_iter().any(|one| one.refusal(&shown.conditions, threshold).is_some())
+        })
     }
+
     /// The ratios of an attempt at pairs that was measured to its end.
     fn ratios(&self, paired: &Paired) -> Vec<Measure> {
         let benchmark = match self.header.comparison {

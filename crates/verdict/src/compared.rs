@@ -4,10 +4,11 @@ use record::comparison::{Figure, Metric, Ratio, Verdict as Seen};
 use record::{Comparison, Conditions, Doubt, Header, Paired, Trial};
 use spec::{ClaimKind, Rank, Study};
 use stats::sequence::OBSERVATIONS_MIN;
+use stats::{Expectation, Interval};
 
 use crate::claim_verdict::{ClaimVerdict, Measured, Verdict};
 use crate::judge::{Judgement, judge_at};
-use crate::paired::CONFIDENCE;
+use crate::paired::{CONFIDENCE, Judged, verdict_of};
 
 /// Judges a record. One of `pgrig compare` also decides by figures that claims cannot speak of, and by the
 /// transactions that failed; it has an answer of its own.
@@ -19,37 +20,85 @@ pub fn judge_record(
     pairs: &[Paired],
 ) -> Judgement {
     let compared = header.comparison.as_ref().zip(pairs.last());
-    // The figures that decide hold together: each claim has the interval that its figure has.
-    let ratio = compared.and_then(|(comparison, paired)| {
-        paired.shown.figure(comparison.headline())?.b_over_a.as_ref()
-    });
-    let confidence = ratio.map_or(CONFIDENCE, |ratio| ratio.confidence);
+    // The figures that decide hold together: each claim has the confidence that they have.
+    let confidence = compared.map_or(CONFIDENCE, |(comparison, _)| comparison.confidence_of_each());
     let mut judgement = judge_at(confidence, study, &header.plan, trials, pairs);
     if let Some((comparison, paired)) = compared {
         judgement.answer = answer(comparison, paired);
-        let others = comparison.decides.iter().filter(|one| one.catalogued().is_none());
-        judgement.claims.extend(others.map(|one| by_figure(comparison, paired, *one)));
+        let (claimed, others): (Vec<Metric>, Vec<Metric>) =
+            comparison.decides.iter().partition(|metric| metric.catalogued().is_some());
+        for (claim, metric) in judgement.claims.iter_mut().zip(claimed) {
+            if let Measured::Pairs { interval, .. } = &claim.measured
+                && claim.verdict != Verdict::CannotTell
+                && let Some(why) = below_floor(comparison, paired, metric, interval.point)
+            {
+                (claim.verdict, claim.alone) = (Verdict::CannotTell, Verdict::CannotTell);
+                claim.why = why;
+            }
+        }
+        let others = others.into_iter().map(|metric| by_figure(comparison, paired, metric));
+        judgement.claims.extend(others);
         judgement.claims.push(of_failures(&paired.shown.conditions));
     }
     judgement
 }
 
+/// The reason why nothing is said of a quotient near 1: identical servers may differ by as much here, and by
+/// more than the threshold.
+fn below_floor(
+    comparison: &Comparison,
+    paired: &Paired,
+    metric: Metric,
+    ratio: f64,
+) -> Option<String> {
+    let floor = paired.shown.instances.floor(metric);
+    (comparison.threshold < floor && ratio.ln().abs() < floor.ln_1p()).then(|| {
+        format!(
+            "identical servers may differ by {:.1} % here, which is more than the threshold",
+            floor * 100.0
+        )
+    })
+}
+
 /// The verdict on a figure that no claim can speak of, by its own interval.
 fn by_figure(comparison: &Comparison, paired: &Paired, metric: Metric) -> ClaimVerdict {
-    let figure = paired.shown.figure(metric);
-    let verdict = match figure.map(|figure| figure.verdict) {
-        Some(Seen::Better | Seen::Equal) => Verdict::Holds,
-        Some(Seen::Worse)
-            if figure.is_some_and(|one| one.is_worse_beyond(comparison.threshold)) =>
-        {
-            Verdict::DoesNotHold
-        }
-        _ => Verdict::CannotTell,
+    let (verdict, why) = match paired.shown.figure(metric) {
+        Some(figure) => judged_figure(comparison, paired, figure),
+        None => (Verdict::CannotTell, "it could not be read".to_owned()),
     };
-    let ratio = figure.and_then(|figure| figure.b_over_a.as_ref());
-    let why =
-        ratio.map_or("too few samples".to_owned(), |ratio| format!("B ÷ A: {}", ratio.words()));
     invariant(comparison.says(metric), verdict, why)
+}
+
+fn of_ratio(ratio: &Ratio) -> Interval {
+    let Ratio { value: point, low, high, confidence, n, .. } = *ratio;
+    Interval { point, low, high, confidence, n, method: stats::Method::ConfidenceSequence }
+}
+
+fn judged_figure(comparison: &Comparison, paired: &Paired, figure: &Figure) -> (Verdict, String) {
+    let (metric, threshold) = (figure.metric, comparison.threshold);
+    let expect = match metric.higher_is_better() {
+        true => Expectation::AtLeast(1.0 / (1.0 + threshold)),
+        false => Expectation::AtMost(1.0 + threshold),
+    };
+    let (interval, words) = match &figure.b_over_a {
+        Some(ratio) => (of_ratio(ratio), format!("B ÷ A: {}", ratio.words())),
+        None if figure.is_of_nothing() => (Interval::exact(1.0, 1), figure.lacking().to_owned()),
+        None => return (Verdict::CannotTell, figure.lacking().to_owned()),
+    };
+    let verdict = verdict_of(expect, &interval);
+    let mut doubts = Judged { paired, metric, expect, interval, verdict }.doubts();
+    if figure.b_over_a.is_some() {
+        doubts.extend(below_floor(comparison, paired, metric, interval.point));
+        // What differs for a transaction was as much on both in the same time.
+        let is_told_apart = !interval.contains(1.0);
+        if metric.has_background() && is_told_apart && figure.verdict == Seen::CannotTell {
+            doubts.push("the difference may be background work of the servers".to_owned());
+        }
+    }
+    match doubts.is_empty() {
+        true => (verdict, words),
+        false => (Verdict::CannotTell, format!("{words}; {}", doubts.join("; "))),
+    }
 }
 
 /// A side of which more transactions fail does less work.
@@ -88,6 +137,10 @@ fn answer(comparison: &Comparison, paired: &Paired) -> String {
     let pairs = format!("{segments}, {} pairs, {}", shown.pairs, terms::duration(shown.seconds));
     let headline = comparison.headline();
     let Some((figure, ratio)) = with_ratio(paired, headline) else {
+        let is_none = |one: &&Figure| one.is_of_nothing() || one.is_of_one_side();
+        if let Some(figure) = shown.figure(headline).filter(is_none) {
+            return of_none(figure, &pairs) + &further_words(comparison, paired);
+        }
         return match headline.quantile() {
             None => format!(
                 "Cannot tell: {pairs} are too few. An interval takes {OBSERVATIONS_MIN} {}.",
@@ -109,20 +162,43 @@ fn answer(comparison: &Comparison, paired: &Paired) -> String {
         Seen::Better => format!("B is faster{rate}: {seen}."),
         Seen::Worse => format!("B is slower{rate}: {seen}."),
         Seen::Equal => format!("B is as fast as A{rate} within {percent} %: {seen}."),
-        Seen::CannotTell => match figure.refusal(&shown.conditions).map(Doubt::words) {
-            Some(doubt) => {
-                format!("Cannot tell whether B is faster or slower{rate}, for {doubt}: {seen}.")
+        Seen::CannotTell => {
+            match figure.refusal(&shown.conditions, comparison.threshold).map(Doubt::words) {
+                Some(doubt) => {
+                    format!("Cannot tell whether B is faster or slower{rate}, for {doubt}: {seen}.")
+                }
+                None => format!(
+                    "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} %{}.",
+                    ratio.half_width() * 100.0,
+                    would_tell(ratio, comparison.threshold, shown.seconds),
+                ),
             }
-            None => format!(
-                "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} %{}.",
-                ratio.half_width() * 100.0,
-                would_tell(ratio, comparison.threshold, shown.seconds),
-            ),
-        },
+        }
     };
+    first + &further_words(comparison, paired)
+}
+
+/// The sentences about the further figures that decide.
+fn further_words(comparison: &Comparison, paired: &Paired) -> String {
     let others = comparison.decides.iter().skip(1);
-    let further = |metric: &Metric| further(paired, *metric, comparison.threshold);
-    first + &others.filter_map(further).collect::<String>()
+    others.filter_map(|metric| further(paired, *metric, comparison.threshold)).collect()
+}
+
+/// The answer about a figure that has no quotient because a side shows none of it, or both next to none.
+fn of_none(figure: &Figure, pairs: &str) -> String {
+    let (words, sides) = (figure.metric.words(), of_sides(figure));
+    match figure.is_of_nothing() {
+        true => format!("Both sides have next to nothing of {words}: {sides} ({pairs})."),
+        false => format!(
+            "Cannot tell by how much B differs. The {words} has no quotient: {sides} ({pairs})."
+        ),
+    }
+}
+
+/// `0 bytes on A, 1,048,576 bytes on B`
+fn of_sides(figure: &Figure) -> String {
+    let [a, b] = [figure.a, figure.b].map(terms::figure);
+    format!("{a} {unit} on A, {b} {unit} on B", unit = figure.unit)
 }
 
 fn with_ratio(paired: &Paired, metric: Metric) -> Option<(&Figure, &Ratio)> {
@@ -148,6 +224,13 @@ fn would_tell(ratio: &Ratio, threshold: f64, seconds: f64) -> String {
 fn further(paired: &Paired, metric: Metric, threshold: f64) -> Option<String> {
     let words = metric.words();
     let Some((figure, ratio)) = with_ratio(paired, metric) else {
+        match paired.shown.figure(metric) {
+            Some(figure) if figure.is_of_nothing() => return None,
+            Some(figure) if figure.is_of_one_side() => {
+                return Some(format!(" The {words} has no quotient: {}.", of_sides(figure)));
+            }
+            _ => {}
+        }
         let failed = paired.shown.conditions.failed_share_max;
         let is_hidden = metric.quantile().is_some_and(|quantile| failed > 1.0 - quantile);
         return Some(match is_hidden {

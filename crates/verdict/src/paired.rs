@@ -125,17 +125,17 @@ fn p_value(series: &Series, point: f64, bound: f64, lasting: f64) -> f64 {
 }
 
 /// A quotient that was measured in pairs, and its verdict.
-struct Judged<'p> {
-    paired: &'p Paired,
-    metric: Metric,
-    expect: Expectation,
-    interval: Interval,
-    verdict: Verdict,
+pub(crate) struct Judged<'p> {
+    pub(crate) paired: &'p Paired,
+    pub(crate) metric: Metric,
+    pub(crate) expect: Expectation,
+    pub(crate) interval: Interval,
+    pub(crate) verdict: Verdict,
 }
 
 impl Judged<'_> {
     /// Doubts about it.
-    fn doubts(&self) -> Vec<String> {
+    pub(crate) fn doubts(&self) -> Vec<String> {
         let sort = match self.metric {
             Metric::Throughput => Sort::Rate,
             metric if metric.quantile().is_some() => Sort::Latency,
@@ -172,7 +172,7 @@ fn without_wait(ratio: f64, share: f64) -> f64 {
     ratio * left(of_below) / left(ratio * of_below)
 }
 
-fn verdict_of(expect: Expectation, interval: &Interval) -> Verdict {
+pub(crate) fn verdict_of(expect: Expectation, interval: &Interval) -> Verdict {
     // A confidence sequence is as wide as few observations make it: no number of them is too few.
     match expect.judge(Ok(interval), 1) {
         stats::Verdict::Holds => Verdict::Holds,

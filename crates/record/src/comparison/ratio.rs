@@ -26,6 +26,12 @@ impl Ratio {
         (self.high / self.low).ln() / 2.0
     }
 
+    /// True if the whole interval is within this share of 1.
+    #[must_use]
+    pub fn is_within(&self, threshold: f64) -> bool {
+        1.0 / (1.0 + threshold) <= self.low && self.high <= 1.0 + threshold
+    }
+
     /// `0.968× [0.957, 0.979]`: two digits of the interval's width are told, and no more.
     pub fn words(&self) -> String {
         let width = (self.high - self.low).max(self.value.abs() * 1e-4).max(f64::MIN_POSITIVE);

@@ -10,6 +10,16 @@ use super::*;
 /// The verdicts on throughput, on the figures that no claim can speak of, and on failed transactions; and
 /// the answer.
 fn judged(ratio: f64, change: &dyn Fn(&mut Shown), decides: &[Metric]) -> (Vec<Verdict>, String) {
+    judged_within(0.03, ratio, change, decides)
+}
+
+/// The same with this threshold.
+fn judged_within(
+    threshold: f64,
+    ratio: f64,
+    change: &dyn Fn(&mut Shown),
+    decides: &[Metric],
+) -> (Vec<Verdict>, String) {
     let [metric, ..] = decides else { panic!("nothing decides") };
     let interval = Ratio {
         value: ratio,
@@ -48,8 +58,10 @@ fn judged(ratio: f64, change: &dyn Fn(&mut Shown), decides: &[Metric]) -> (Vec<V
         shown,
         ..attempt_at_pairs(Ending::Done)
     };
-    let comparison =
-        Comparison { threshold: 0.03, decides: decides.to_vec(), ..Comparison::default() };
+    // Each figure that decides has 97.5 %.
+    let confidence = 1.0 - 0.025 * decides.len() as f64;
+    let decides = decides.to_vec();
+    let comparison = Comparison { threshold, confidence, decides, ..Comparison::default() };
     let text = "question = \"?\"\n[variants.A]\n[variants.B]\n[workloads.w]\nbuiltin = \"select-only\"\n\
                 [scenarios.s]\nrun = [\"w\"]\n";
     let files = [("study.toml".to_owned(), text.to_owned())].into();
@@ -61,7 +73,7 @@ fn judged(ratio: f64, change: &dyn Fn(&mut Shown), decides: &[Metric]) -> (Vec<V
     // A claim has the interval of the table, where figures hold together.
     for claim in &judgement.claims {
         if let Measured::Pairs { interval, .. } = &claim.measured {
-            assert_eq!(interval.confidence, 0.975);
+            assert!((interval.confidence - 0.975).abs() < 1e-12, "{interval:?}");
         }
     }
     (judgement.claims.iter().map(|claim| claim.verdict).collect(), judgement.answer)
@@ -99,4 +111,64 @@ fn the_answer_begins_with_the_first_figure_that_decides() {
     assert_eq!(verdicts[1], Verdict::CannotTell);
     // No claim can speak of WAL: its own interval decides, here of 10 % more.
     assert_eq!(judged(1.1, &|_| {}, &[Metric::Wal]).0[0], Verdict::DoesNotHold);
+}
+
+#[test]
+fn claims_have_the_confidence_of_the_table_whichever_figure_lacks_an_interval() {
+    let without_first = |shown: &mut Shown| shown.figures.clear();
+    // The helper looks at the interval of throughput, which is in the series.
+    let (verdicts, _) = judged(0.99, &without_first, &[Metric::P99, Metric::Throughput]);
+    assert_eq!(verdicts[..2], [Verdict::CannotTell, Verdict::Holds]);
+}
+
+#[test]
+fn a_difference_below_the_floor_of_identical_servers_is_none_for_a_claim_either() {
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    let check = |threshold, ratio, segments, expected: Verdict| {
+        let change = |shown: &mut Shown| shown.instances.segments = segments;
+        for metric in [Metric::Throughput, Metric::ContextSwitches] {
+            let ratio = if metric.higher_is_better() { ratio } else { 1.0 / ratio };
+            let seen = judged_within(threshold, ratio, &change, &[metric]).0[0];
+            assert_eq!(seen, expected, "{metric:?} {threshold} {ratio} {segments}");
+        }
+    };
+    // The floor of five restarts is 1.3 %, that of nine 1.0 %.
+    check(0.01, 1.0, 5, CannotTell);
+    check(0.01, 1.0, 9, Holds);
+    check(0.01, 0.988, 5, CannotTell);
+    check(0.01, 0.988, 9, DoesNotHold);
+    check(0.01, 1.05, 5, Holds);
+    check(0.03, 0.99, 5, Holds);
+}
+
+#[test]
+fn a_figure_that_no_claim_can_speak_of_is_judged_as_claims_are() {
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    let check = |change: &dyn Fn(&mut Shown), expected: Verdict, words: &str| {
+        let (verdicts, answer) = judged(1.0, change, &[Metric::Wal]);
+        assert_eq!(verdicts[0], expected, "{answer}");
+        assert!(answer.contains(words), "{answer}");
+    };
+    let ratio = |low: f64, high: f64| {
+        move |shown: &mut Shown| {
+            let ratio = shown.figures[0].b_over_a.as_mut().expect("a ratio");
+            (ratio.value, ratio.low, ratio.high) = ((low * high).sqrt(), low, high);
+            shown.figures[0].verdict = Seen::CannotTell;
+        }
+    };
+    let sides = |a: f64, b: f64| {
+        move |shown: &mut Shown| {
+            shown.figures[0] = Figure { a, b, b_over_a: None, ..shown.figures[0].clone() };
+        }
+    };
+    check(&ratio(0.955, 1.006), Holds, "Cannot tell whether");
+    check(&ratio(0.955, 1.05), CannotTell, "Cannot tell whether");
+    check(&ratio(1.04, 1.06), CannotTell, "Cannot tell whether");
+    check(&sides(3.0, 4.0), Holds, "next to nothing of WAL per transaction: 3.00 bytes on A");
+    check(&sides(0.0, 1e6), CannotTell, "no quotient: 0 bytes on A, 1,000,000 bytes on B");
+    for stop in [Stop::Died, Stop::Interrupted] {
+        let (verdicts, _) = judged(1.1, &|shown| shown.stop = stop, &[Metric::Wal]);
+        assert_eq!(verdicts[0], CannotTell);
+    }
+    assert_eq!(judged(1.1, &|_| {}, &[Metric::Wal]).0[0], DoesNotHold);
 }
