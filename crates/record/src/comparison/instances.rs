@@ -79,7 +79,8 @@ impl Floor {
     pub fn of<'c>(comparisons: impl IntoIterator<Item = &'c Instances>) -> Floor {
         let mut floor = Floor::default();
         let mut sums: BTreeMap<Metric, (f64, usize)> = BTreeMap::new();
-        for one in comparisons.into_iter().filter(|one| one.renewal.restarts()) {
+        let has_spread = |one: &&Instances| one.renewal.restarts() && !one.spread.is_empty();
+        for one in comparisons.into_iter().filter(has_spread) {
             floor.restarts += one.segments;
             for (metric, spread) in &one.spread {
                 let sum = sums.entry(*metric).or_default();
@@ -142,8 +143,9 @@ impl Instances {
         }
         if renewal != Renewal::Shared {
             let floor = percent(self.floor(headline));
+            let is_known = self.floor.spread.contains_key(&headline);
             let from = match self.floor.restarts {
-                0 => format!(
+                _ if !is_known => format!(
                     "assumed: instances differ by {} (pgrig compare --self measures it here)",
                     percent(SPREAD_ASSUMED)
                 ),
@@ -204,6 +206,16 @@ mod tests {
         let one = floor.share(Metric::Throughput, 1);
         assert!((one - (1.96 * spread).exp_m1()).abs() < 1e-12);
         assert!((floor.share(Metric::Throughput, 25).ln_1p() * 5.0 - one.ln_1p()).abs() < 1e-12);
+        // A short one has no spread: what is assumed in its place was not measured in its restarts.
+        let short = Instances { spread: BTreeMap::new(), ..of(Renewal::Restarted, 3, 0.0) };
+        assert_eq!(Floor::of([&short]), Floor::default());
+        let words = Instances { floor: Floor::of(&all), ..all[0].clone() };
+        let check = |headline, expected: &str| {
+            let words = words.words(headline).join(" ");
+            assert!(words.contains(expected), "{words}");
+        };
+        check(Metric::Throughput, "(measured in 40 restarts");
+        check(Metric::P99, "(assumed: instances differ by 1.5 %");
         let quiet = Floor::of(&[of(Renewal::Exchanged, 9, 0.0)]);
         assert_eq!(quiet.spread(Metric::Throughput), SPREAD_MIN);
     }
