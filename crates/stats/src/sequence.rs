@@ -49,7 +49,8 @@ pub enum Place {
 /// sequences for Gaussian means with unknown variance", 2023) for the logarithm of the quotient,
 /// which is linearized (delta method): the values at which the likelihood ratio, mixed over effects
 /// of the normal distribution, is below 1/α. It is exact for normal observations of unknown
-/// variance, however few they are, and wider than Student's interval for a fixed number by half.
+/// variance, however few they are, and 1.6 to 1.7 times as wide as Student's interval for a
+/// fixed number.
 ///
 /// # Errors
 /// With fewer than [`OBSERVATIONS_MIN`] observations, terms of different lengths, a negative or
