@@ -160,6 +160,12 @@ fn published(claim: &ClaimVerdict) -> String {
     claim.published.map_or_else(|| "–".to_owned(), figure)
 }
 
+/// `1.31 [1.27, 1.35]`
+fn shown(interval: &stats::Interval) -> String {
+    let (value, range) = terms::figure_with_interval(interval.point, interval.low, interval.high);
+    format!("{value} {range}")
+}
+
 /// `1.31 [1.27, 1.35]  n 6`, `in all 18 trials`.
 pub(crate) fn here(claim: &ClaimVerdict) -> String {
     match &claim.measured {
@@ -167,19 +173,8 @@ pub(crate) fn here(claim: &ClaimVerdict) -> String {
         Measured::Value { interval, .. } if interval.n == 1 => {
             format!("{}  n 1", figure(interval.point))
         }
-        Measured::Value { interval, .. } => format!(
-            "{} [{}, {}]  n {}",
-            figure(interval.point),
-            figure(interval.low),
-            figure(interval.high),
-            interval.n
-        ),
-        Measured::Pairs { interval, pairs } => format!(
-            "{} [{}, {}]  {pairs} pairs",
-            figure(interval.point),
-            figure(interval.low),
-            figure(interval.high),
-        ),
+        Measured::Value { interval, .. } => format!("{}  n {}", shown(interval), interval.n),
+        Measured::Pairs { interval, pairs } => format!("{}  {pairs} pairs", shown(interval)),
         counted @ Measured::Count { .. } => counted.counted().unwrap_or_default(),
     }
 }

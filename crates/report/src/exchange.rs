@@ -179,8 +179,8 @@ fn case(claim: &ClaimVerdict) -> Case {
             format!("{} (one round, no interval)", terms::figure(value))
         }
         (Some(value), Some(low), Some(high)) => {
-            let number = terms::figure;
-            format!("{} [{}, {}]", number(value), number(low), number(high))
+            let (value, range) = terms::figure_with_interval(value, low, high);
+            format!("{value} {range}")
         }
         (Some(value), ..) => terms::figure(value),
         _ => "nothing measured".to_owned(),

@@ -3,6 +3,7 @@
 //! The value's interval decides: inside the expected range the claim holds, outside it does not,
 //! and where the interval straddles a bound, or too few rounds stand behind it, it cannot be told.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use crate::interval::{Interval, NoInterval};
@@ -86,20 +87,26 @@ impl Expectation {
 
     /// Smallest error probability at which the verdict would stand: that with which an interval
     /// around `point` still lies wholly inside or wholly outside. `p_at` gives the two-sided
-    /// p-value of a bound. To be corrected where several claims are judged at once
-    /// ([`crate::holm()`]). 1 where the point lies on a bound.
-    pub fn p_value(&self, point: f64, p_at: impl Fn(f64) -> f64) -> f64 {
+    /// p-value of a bound, and is told on which side of it a value counts that is equal to it: inside where
+    /// the bound belongs to the range. To be corrected where several claims are judged at once
+    /// ([`crate::holm()`]).
+    pub fn p_value(&self, point: f64, p_at: impl Fn(f64, Ordering) -> f64) -> f64 {
         let (from, to) = self.range();
-        let p_at = |bound: f64| if bound.is_infinite() { 0.0 } else { p_at(bound) };
+        let belongs = !matches!(self, Expectation::MoreThan(_) | Expectation::LessThan(_));
+        let p_at = |bound: f64, inside: Ordering| match bound.is_infinite() {
+            true => 0.0,
+            false => p_at(bound, if belongs { inside } else { inside.reverse() }),
+        };
+        let (p_from, p_to) = (|| p_at(from, Ordering::Greater), || p_at(to, Ordering::Less));
         if point < from {
-            p_at(from)
+            p_from()
         } else if point > to {
-            p_at(to)
+            p_to()
         } else if point.is_nan() || self.is_nan() {
             1.0
         } else {
             // Inside: both bounds must be excluded.
-            p_at(from).max(p_at(to))
+            p_from().max(p_to())
         }
     }
 
@@ -226,7 +233,7 @@ mod tests {
     /// A verdict that stands by a 95 % interval has a p-value of at most 5 %.
     #[test]
     fn p_is_that_of_the_bound_in_question() {
-        let p_at = |bound: f64| 0.01 * bound;
+        let p_at = |bound: f64, _| 0.01 * bound;
         let check = |expected: Expectation, point: f64, p: f64| {
             assert!((expected.p_value(point, p_at) - p).abs() < 1e-12, "{expected} for {point}");
         };
@@ -237,6 +244,25 @@ mod tests {
         check(Between { low: 1.0, high: 4.0 }, 0.5, 0.01);
         check(Between { low: 1.0, high: 4.0 }, 9.0, 0.04);
         check(AtLeast(2.0), f64::NAN, 1.0);
+    }
+
+    #[test]
+    fn a_value_on_a_bound_is_where_the_bound_is() {
+        let check = |expected: Expectation, value: f64, p: f64| {
+            let values = [value; 6];
+            let seen = expected
+                .p_value(value, |bound, equal| crate::sign_test::median_p(&values, bound, equal));
+            assert!((seen - p).abs() < 1e-12, "{expected} for {value}: {seen}");
+        };
+        let least = crate::sign_test::least_p(6);
+        check(Equal(0.0), 0.0, least);
+        check(AtMost(0.0), 0.0, least);
+        check(AtLeast(0.0), 0.0, least);
+        check(Between { low: 0.0, high: 1.0 }, 1.0, least);
+        check(AtMost(0.0), 1.0, least);
+        // It does not hold, and that is as sure.
+        check(MoreThan(0.0), 0.0, least);
+        check(LessThan(0.0), 0.0, least);
     }
 
     #[test]

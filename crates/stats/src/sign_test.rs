@@ -1,5 +1,7 @@
 //! The median's interval between order statistics: valid for any distribution, symmetric or not.
 
+use std::cmp::Ordering;
+
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::interval::{self, Interval, Method, NoInterval};
@@ -36,17 +38,18 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Result<Interval, NoIn
     Ok(Interval { point, low, high, confidence, n, method: Method::SignTest })
 }
 
-/// The two-sided p-value of the hypothesis that the median is `value`, by the exact sign test;
-/// values equal to it are left out. It is never below 2¹⁻ⁿ ([`least_p`]). Student's test would go
+/// The two-sided p-value of the hypothesis that the median is `value`, by the exact sign test. Values equal
+/// to it count as less or as greater, as `equal` says. It is never below 2¹⁻ⁿ ([`least_p`]). Student's test would go
 /// below, and be wrong: of noise with two peaks, all of n values lie in the same one, close together,
-/// that often. 1 where no value remains or one is not finite.
-pub fn median_p(values: &[f64], value: f64) -> f64 {
+/// that often. 1 where there is no value or one is not finite.
+pub fn median_p(values: &[f64], value: f64, equal: Ordering) -> f64 {
     if values.iter().any(|value| !value.is_finite()) {
         return 1.0;
     }
-    let above = values.iter().filter(|one| **one > value).count();
-    let below = values.iter().filter(|one| **one < value).count();
-    let heads = Binomial::new(0.5, (above + below) as u64);
+    let above =
+        values.iter().filter(|one| **one > value || (**one == value && equal.is_gt())).count();
+    let below = values.len() - above;
+    let heads = Binomial::new(0.5, values.len() as u64);
     heads.map_or(1.0, |heads| (2.0 * heads.cdf(above.min(below) as u64)).min(1.0))
 }
 
@@ -86,13 +89,13 @@ mod tests {
     #[test]
     fn p_values() {
         let check = |values: &[f64], expected: f64| {
-            assert!((median_p(values, 0.0) - expected).abs() < 1e-12, "{values:?}");
+            assert!((median_p(values, 0.0, Ordering::Less) - expected).abs() < 1e-12, "{values:?}");
         };
         check(&[1.0, 1.0, 1.0, 1.0, 1.0, 99.0], 2.0 / 64.0);
         check(&[1.0; 6], least_p(6));
         check(&[-1.0, -1.0, -1.0, -1.0, -1.0, 1.0], 14.0 / 64.0);
         check(&[1.0, -1.0], 1.0);
-        check(&[0.0, 0.0], 1.0);
+        check(&[0.0, 0.0], 0.5);
         check(&[], 1.0);
         check(&[1.0, f64::NAN], 1.0);
     }

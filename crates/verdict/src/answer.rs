@@ -7,7 +7,7 @@ use stats::Interval;
 
 use crate::claim_verdict::{ClaimVerdict, Measured, Verdict};
 use crate::value;
-use terms::figure;
+use terms::{figure, figure_with_interval};
 
 /// The answer of profile smoke.
 const SMOKE: &str = "A check of the rig, not an answer: profile quick gives one.";
@@ -48,11 +48,11 @@ fn measured(
 fn filled_in(added: &Added, interval: &Interval) -> Option<String> {
     let Interval { point, low, high, n, .. } = *interval;
     point.is_finite().then_some(())?;
-    let range = match n {
-        1 => "(one round)".to_owned(),
-        _ => format!("[{}, {}]", figure(low), figure(high)),
+    let (value, range) = match n {
+        1 => (figure(point), "(one round)".to_owned()),
+        _ => figure_with_interval(point, low, high),
     };
-    let sentence = added.says.replace("{value}", &figure(point));
+    let sentence = added.says.replace("{value}", &value);
     let sentence = sentence.replace("{interval}", &range).replace("{n}", &n.to_string());
     Some(sentence.replace("{low}", &figure(low)).replace("{high}", &figure(high)))
 }
@@ -79,16 +79,14 @@ fn first_sentence(study: &Study, claims: &[ClaimVerdict]) -> String {
         Measured::Value { interval, .. } if interval.n == 1 => {
             (figure(interval.point), "(one round)".to_owned(), "1".to_owned())
         }
-        Measured::Pairs { interval, pairs } => (
-            figure(interval.point),
-            format!("[{}, {}]", figure(interval.low), figure(interval.high)),
-            pairs.to_string(),
-        ),
-        Measured::Value { interval, .. } => (
-            figure(interval.point),
-            format!("[{}, {}]", figure(interval.low), figure(interval.high)),
-            interval.n.to_string(),
-        ),
+        Measured::Pairs { interval, pairs } => {
+            let (value, range) = figure_with_interval(interval.point, interval.low, interval.high);
+            (value, range, pairs.to_string())
+        }
+        Measured::Value { interval, .. } => {
+            let (value, range) = figure_with_interval(interval.point, interval.low, interval.high);
+            (value, range, interval.n.to_string())
+        }
         Measured::Count { trials, failures, .. } => {
             (format!("{}", trials - failures), format!("of {trials}"), trials.to_string())
         }

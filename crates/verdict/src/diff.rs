@@ -205,7 +205,7 @@ fn difference(
     let p = judged.map(|(ratio, (before, after))| {
         let Region { low, high } = Region::DEFAULT;
         let same = Expectation::Between { low, high };
-        same.p_value(ratio.point, |bound| student::difference_p(&after, &before, bound.ln()))
+        same.p_value(ratio.point, |bound, _| student::difference_p(&after, &before, bound.ln()))
     });
     let (before, after) = (middle_before, middle_after);
     let found =

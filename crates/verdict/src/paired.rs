@@ -79,7 +79,8 @@ pub(crate) fn judge(
     let lasting = paired.shown.instances.lasting(series.metric);
     let interval = wider(interval, lasting);
     let verdict = verdict_of(expect, &interval);
-    let p = expect.p_value(interval.point, |bound| p_value(series, interval.point, bound, lasting));
+    let p =
+        expect.p_value(interval.point, |bound, _| p_value(series, interval.point, bound, lasting));
     let mut found = ClaimFinding {
         why: match verdict {
             Verdict::CannotTell => "the interval reaches over the bound".to_owned(),

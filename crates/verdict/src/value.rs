@@ -27,7 +27,7 @@ use crate::doubt;
 use crate::gaps::Gaps;
 use crate::paired;
 use crate::rounds::Rounds;
-use terms::figure;
+use terms::{figure, figure_with_interval};
 
 /// The confidence of every interval.
 const CONFIDENCE: f64 = 0.95;
@@ -203,13 +203,10 @@ fn points(expression: &Expression) -> BTreeSet<usize> {
 /// A verdict and the interval that it rests on.
 fn described(found: &ClaimFinding) -> String {
     match &found.measured {
-        Measured::Value { interval, .. } => format!(
-            "{}, {} [{}, {}]",
-            found.verdict.words(),
-            figure(interval.point),
-            figure(interval.low),
-            figure(interval.high)
-        ),
+        Measured::Value { interval: Interval { point, low, high, .. }, .. } => {
+            let (value, range) = figure_with_interval(*point, *low, *high);
+            format!("{}, {value} {range}", found.verdict.words())
+        }
         Measured::Nothing | Measured::LeftOut | Measured::Pairs { .. } | Measured::Count { .. } => {
             found.verdict.words().to_owned()
         }
@@ -393,7 +390,7 @@ impl Estimate {
     fn p_value(&self, expect: Expectation) -> f64 {
         let widening = self.drift.map_or(1.0, |drift| drift.widening);
         let point = self.scale.scaled(self.interval.point);
-        expect.p_value(self.interval.point, |bound| {
+        expect.p_value(self.interval.point, |bound, equal| {
             let bound = self.scale.scaled(bound);
             if bound.is_infinite() {
                 return 0.0;
@@ -402,7 +399,7 @@ impl Estimate {
             let nearer = point + (bound - point) / widening;
             match self.scale {
                 Scale::Log => centre::p_value(&self.values, nearer),
-                Scale::Value | Scale::Share => sign_test::median_p(&self.values, nearer),
+                Scale::Value | Scale::Share => sign_test::median_p(&self.values, nearer, equal),
             }
         })
     }

@@ -123,7 +123,10 @@ fn ratio(ratio: &Interval) -> String {
     let (point, low, high) = (ratio.point, ratio.low, ratio.high);
     match ratio.n {
         1 => format!("{}  one round, no interval", figure(point)),
-        _ => format!("{} [{}, {}]", figure(point), figure(low), figure(high)),
+        _ => {
+            let (value, range) = terms::figure_with_interval(point, low, high);
+            format!("{value} {range}")
+        }
     }
 }
 
