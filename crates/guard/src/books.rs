@@ -2,7 +2,7 @@
 //! tells of takes effect, so that a window is never recorded too short.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -93,7 +93,7 @@ pub fn windows(text: &str) -> Result<Vec<Window>, String> {
         }
         let entry: Entry = match serde_json::from_str(line) {
             Ok(entry) => entry,
-            // Torn, and gone on after.
+            // Torn, and ended by an older guard.
             Err(_) if !line.trim_end().ends_with('}') => continue,
             Err(why) => return Err(format!("line {number}: {why}")),
         };
@@ -139,7 +139,7 @@ impl Books {
         let path = directory.path.join(EXPOSURE);
         let open = || {
             let mut file = directory.append(EXPOSURE)?;
-            end_last_line(&mut file)?;
+            cut_torn_line(&mut file)?;
             file.sync_all()?;
             Ok(file)
         };
@@ -164,12 +164,19 @@ impl Books {
         }
     }
 
-    /// Appends an entry, and returns when it is on the disk.
+    /// Appends an entry, and returns when it is on the disk. One that fails leaves nothing behind, or
+    /// a torn line that the next one cuts off.
     pub(crate) fn append(&mut self, entry: Entry) -> Result<(), Error> {
         let mut write = || {
             let line = serde_json::to_string(&entry)?;
-            self.file.write_all(format!("{line}\n").as_bytes())?;
-            self.file.sync_data()
+            cut_torn_line(&mut self.file)?;
+            let length = self.file.metadata()?.len();
+            let written = self.file.write_all(format!("{line}\n").as_bytes());
+            let synced = written.and_then(|()| self.file.sync_data());
+            if synced.is_err() {
+                let _ = self.file.set_len(length);
+            }
+            synced
         };
         write().map_err(file("writing", &self.path))?;
         match (entry.event, self.windows.last_mut()) {
@@ -181,17 +188,15 @@ impl Books {
     }
 }
 
-/// Ends a torn line, so that it stays as it is on a line of its own.
-fn end_last_line(file: &mut File) -> std::io::Result<()> {
-    if file.seek(SeekFrom::End(0))? == 0 {
-        return Ok(());
-    }
-    file.seek(SeekFrom::End(-1))?;
-    let mut last = [0];
-    file.read_exact(&mut last)?;
-    match last {
-        [b'\n'] => Ok(()),
-        _ => file.write_all(b"\n"),
+/// Cuts off a last line without an end: nothing that it tells of has happened. Needs no space.
+fn cut_torn_line(file: &mut File) -> std::io::Result<()> {
+    let mut text = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut text)?;
+    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    match whole == text.len() {
+        true => Ok(()),
+        false => file.set_len(whole as u64),
     }
 }
 
@@ -233,19 +238,39 @@ mod tests {
         assert_eq!(read(place.path()).unwrap().len(), 2);
     }
 
+    /// Torn by a cut of the power, or by a full disk while the guard goes on; all of a line may be
+    /// there but its end.
     #[test]
     fn a_torn_line_has_not_happened() {
-        let place = tempfile::tempdir().unwrap();
-        let directory = Directory::look(place.path()).unwrap();
-        let path = place.path().join(EXPOSURE);
-        let whole = serde_json::to_string(&entry(1, Step::Opened, 0)).unwrap();
-        let torn = &serde_json::to_string(&entry(1, Step::Closed, 2)).unwrap()[..60];
-        std::fs::write(&path, format!("{whole}\n{torn}")).unwrap();
-        let mut books = Books::open(&directory).unwrap();
-        assert!(books.open_window().is_some());
-        books.append(entry(1, Step::Closed, 2)).unwrap();
-        let windows = read(place.path()).unwrap();
-        assert!(windows[0].closed.is_some(), "{windows:?}");
+        let named = |event| Entry { asked: "é".to_owned(), ..entry(1, event, 0) };
+        let line = |event| serde_json::to_string(&named(event)).unwrap();
+        let closed = line(Step::Closed);
+        let inside_a_character = closed.find('é').unwrap() + 1;
+        for length in [1, 60, inside_a_character, closed.len()] {
+            let place = tempfile::tempdir().unwrap();
+            let directory = Directory::look(place.path()).unwrap();
+            let tear = || {
+                let mut file = directory.append(EXPOSURE).unwrap();
+                file.write_all(&closed.as_bytes()[..length]).unwrap();
+            };
+            std::fs::write(place.path().join(EXPOSURE), line(Step::Opened) + "\n").unwrap();
+            tear();
+            let mut books = Books::open(&directory).unwrap();
+            let is_open = || read(place.path()).unwrap()[0].closed.is_none();
+            assert!(books.open_window().is_some() && is_open(), "{length}");
+            tear();
+            books.append(named(Step::Changed)).unwrap();
+            assert!(is_open(), "{length}");
+            books.append(named(Step::Closed)).unwrap();
+            assert_eq!(read(place.path()).unwrap(), books.windows(), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_an_older_guard_has_ended_does_not_count() {
+        let opened = serde_json::to_string(&entry(1, Step::Opened, 0)).unwrap();
+        let found = windows(&format!("{}\n{opened}\n", &opened[..60])).unwrap();
+        assert_eq!(found.len(), 1);
     }
 
     #[test]

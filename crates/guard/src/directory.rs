@@ -62,12 +62,12 @@ impl Directory {
         }
     }
 
-    /// The text of a file; none where there is no such file.
+    /// The text of a file; none where there is no such file. A line may be torn inside a character.
     pub(crate) fn read(&self, name: &str) -> Result<Option<String>, Error> {
         let read = || -> io::Result<String> {
-            let mut text = String::new();
-            self.file(name, OFlags::RDONLY)?.read_to_string(&mut text)?;
-            Ok(text)
+            let mut text = Vec::new();
+            self.file(name, OFlags::RDONLY)?.read_to_end(&mut text)?;
+            Ok(String::from_utf8_lossy(&text).into_owned())
         };
         match read() {
             Ok(text) => Ok(Some(text)),
