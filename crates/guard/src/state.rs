@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::Directory;
 use crate::error::{Error, file};
+use crate::look::Lsn;
 
 /// State that a guard leaves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,8 @@ pub struct GuardState {
     pub asked: String,
     /// The setting that was in force.
     pub in_force: String,
+    /// The primary's timeline; none in the state of an older guard.
+    pub timeline: Option<u32>,
     /// Up to where commits were confirmed as asked.
     pub confirmed_lsn: Option<String>,
     /// Number of times that the setting was raised too early lately.
@@ -37,6 +40,12 @@ impl GuardState {
     /// before.
     pub fn replace(&self, directory: &Path) -> Result<(), Error> {
         self.save(&Directory::look(directory)?)
+    }
+
+    /// Up to where commits were confirmed as asked, on this timeline.
+    pub(crate) fn confirmed(&self, timeline: u32) -> Option<Lsn> {
+        let confirmed = self.confirmed_lsn.as_ref().filter(|_| self.timeline == Some(timeline))?;
+        confirmed.parse().ok()
     }
 
     pub(crate) fn save(&self, directory: &Directory) -> Result<(), Error> {
@@ -63,3 +72,24 @@ pub(crate) fn read(directory: &Directory) -> Result<Option<GuardState>, Error> {
 }
 
 const STATE: &str = "state.json";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_of_another_timeline_is_not_taken() {
+        let check = |timeline: &str, expected: Option<u64>| {
+            let text = format!(
+                r#"{{"system_identifier":"7","pid":1,"at":"","asked":"a","in_force":"a",{timeline}
+                "confirmed_lsn":"0/10","flaps":2,"last":""}}"#
+            );
+            let state: GuardState = serde_json::from_str(&text).unwrap();
+            assert_eq!(state.confirmed(3), expected.map(Lsn::from), "{timeline}");
+        };
+        check("\"timeline\":3,", Some(16));
+        check("\"timeline\":2,", None);
+        // An older guard's.
+        check("", None);
+    }
+}

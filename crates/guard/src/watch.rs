@@ -169,6 +169,8 @@ impl Watch {
         let (clock, soon) = (self.clock, self.policy.soon());
         self.waiting.look(&seen.waiting, clock);
         self.standbys.look(&seen.standbys, seen.wal, clock, soon);
+        // A position that the primary has not reached is of a history that is no more.
+        self.confirmed = self.confirmed.filter(|confirmed| *confirmed <= seen.wal);
         if let Setting::Sync(asked) = &self.asked {
             self.confirmed = self.confirmed.max(look::confirmed(asked, &seen.standbys));
         }

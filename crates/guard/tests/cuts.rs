@@ -114,6 +114,7 @@ fn state(number: u32) -> GuardState {
         at: format!("2026-01-01T00:00:{:02}Z", number % 60),
         asked: "ANY 1 (a, b)".to_owned(),
         in_force: "ANY 1 (a, b)".to_owned(),
+        timeline: Some(1),
         confirmed_lsn: None,
         flaps: number,
         // Of any length, and of more than one block now and then.

@@ -6,7 +6,7 @@ mod world;
 
 use std::time::Duration;
 
-use guard::Why;
+use guard::{Look, Lsn, Policy, Watch, Why};
 use proptest::prelude::*;
 use server::Setting;
 use world::{Fate, World};
@@ -190,6 +190,23 @@ fn what_somebody_else_sets_is_what_is_asked_for() {
     world.run_until(seconds(20.0));
     check_changes(&world, &["ANY 1 (s1, s2)"]);
     assert_eq!(world.windows[0].closed.map(|(_, lsn)| lsn), Some(None));
+}
+
+#[test]
+fn a_confirmed_position_that_the_primary_has_not_reached_is_forgotten() {
+    for (wal, expected) in [(1000, Some(1000)), (999, None)] {
+        let mut watch = Watch::new(Policy { grace: GRACE }, "s1".parse().unwrap());
+        watch.resume(None, Some(Lsn::from(1000)), 0);
+        let look = Look {
+            setting: "s1".parse().unwrap(),
+            wal: Lsn::from(wal),
+            standbys: Vec::new(),
+            waiting: Vec::new(),
+            settings_are_read: true,
+        };
+        watch.decide(Duration::ZERO, &look);
+        assert_eq!(watch.confirmed(), expected.map(Lsn::from));
+    }
 }
 
 #[test]

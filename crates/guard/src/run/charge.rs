@@ -11,7 +11,6 @@ use crate::asked::Asked;
 use crate::books::{Entry, Step};
 use crate::error::Error;
 use crate::event::Event;
-use crate::look::Lsn;
 use crate::row::Facts;
 use crate::session::Session;
 use crate::state;
@@ -53,8 +52,7 @@ impl Guard<'_> {
         if let Some(before) = before.filter(|before| before.timeline == timeline) {
             watch.resume(Some(in_force.clone()), before.watch.confirmed(), before.watch.flaps());
         } else if let Some(saved) = saved {
-            let confirmed = saved.confirmed_lsn.and_then(|lsn| lsn.parse::<Lsn>().ok());
-            watch.resume(Some(in_force.clone()), confirmed, saved.flaps);
+            watch.resume(Some(in_force.clone()), saved.confirmed(timeline), saved.flaps);
         } else {
             watch.resume(Some(in_force.clone()), None, 0);
         }

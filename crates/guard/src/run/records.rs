@@ -78,6 +78,7 @@ impl Guard<'_> {
             at: wall_clock(),
             asked: charge.asked.text.clone(),
             in_force: in_force.unwrap_or_else(|| charge.asked.text.clone()),
+            timeline: Some(charge.timeline),
             confirmed_lsn: charge.watch.confirmed().map(|lsn| lsn.to_string()),
             flaps: charge.watch.flaps(),
             last: charge.last.clone(),
