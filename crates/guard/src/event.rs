@@ -40,7 +40,7 @@ pub enum Event {
     Adopted { setting: String },
     /// An exposure window is over.
     Closed { window: u64, why: String, confirmed_lsn: Option<String> },
-    /// The record cannot be written, so nothing is changed.
+    /// The record cannot be written: until it can, the setting is not lowered and no window is closed.
     NoRecord { why: String },
     /// The guard has ended.
     Ended { in_force: String, asked: String, window: Option<u64> },
@@ -154,7 +154,7 @@ impl fmt::Display for Event {
             }
             Event::Closed { window, why, .. } => write!(f, "exposure window {window} ends: {why}"),
             Event::NoRecord { why } => {
-                write!(f, "nothing is changed, because the exposure cannot be recorded: {why}")
+                write!(f, "until the record can be written, the setting is not lowered: {why}")
             }
             Event::Ended { in_force, asked, window: None } if in_force == asked => {
                 f.write_str("ended; the setting is as it was asked for")

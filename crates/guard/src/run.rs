@@ -66,6 +66,8 @@ struct Persisted {
     directory: Directory,
     books: Books,
     saved_at: Option<Instant>,
+    /// True if the state could not be saved the last time.
+    is_unsaved: bool,
 }
 
 /// A primary that it is in charge of.
@@ -86,7 +88,7 @@ impl<'a> Guard<'a> {
             Some(path) if !options.dry_run => {
                 let directory = Directory::open(path)?;
                 let books = Books::open(&directory)?;
-                Some(Persisted { directory, books, saved_at: None })
+                Some(Persisted { directory, books, saved_at: None, is_unsaved: false })
             }
             _ => None,
         };
@@ -118,7 +120,8 @@ impl<'a> Guard<'a> {
                 Err(error) => return Err(error),
             }
         }
-        self.end()
+        self.end();
+        Ok(())
     }
 
     /// Connects, and takes charge if the server is a primary.
@@ -198,7 +201,7 @@ impl<'a> Guard<'a> {
         let turned = self.act(session, &mut charge, look).await;
         self.charge = Some(charge);
         turned?;
-        self.save(false)?;
+        self.save(false);
         Ok(POLL)
     }
 
@@ -213,9 +216,14 @@ impl<'a> Guard<'a> {
         if look.waiting.is_empty() && matches!(self.trouble, Some(Event::WouldChange { .. })) {
             self.trouble = None;
         }
-        match charge.watch.decide(self.began.elapsed(), &look) {
+        let decision = charge.watch.decide(self.began.elapsed(), &look);
+        if !matches!(decision, Decision::Adopt(_)) {
+            self.settle(charge, &look.setting);
+        }
+        match decision {
             Decision::Nothing => self.mind_waiting(session, charge, &look).await?,
             Decision::Change(change) if self.options.dry_run => {
+                charge.watch.unmade();
                 let (from, to) = (look.setting.to_string(), change.to.to_string());
                 let why = words(&change.why);
                 let trouble = Event::WouldChange { from, to, why };
@@ -226,7 +234,7 @@ impl<'a> Guard<'a> {
             }
             Decision::Change(change) => self.change(session, charge, &look, change).await?,
             Decision::Adopt(setting) => self.adopt(session, charge, setting).await?,
-            Decision::Close(confirmed) => self.close(charge, &look, confirmed)?,
+            Decision::Close(confirmed) => self.close(charge, &look, confirmed),
         }
         Ok(())
     }

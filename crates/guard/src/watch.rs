@@ -119,6 +119,11 @@ impl Watch {
         self.raised_at = (flaps > 0).then_some(self.clock);
     }
 
+    /// Tells that the change decided on last was not made.
+    pub fn unmade(&mut self) {
+        self.ours = [self.ours[1].take(), None];
+    }
+
     /// Tells that an exposure window is open.
     pub fn set_exposed(&mut self) {
         self.is_exposed = true;

@@ -192,6 +192,23 @@ fn what_somebody_else_sets_is_what_is_asked_for() {
     assert_eq!(world.windows[0].closed.map(|(_, lsn)| lsn), Some(None));
 }
 
+/// The guard could not record that it would take sync mode off, and the operator has taken it off.
+#[test]
+fn a_change_that_was_not_made_is_not_the_guards() {
+    let mut world = World::new("s1", &["s1"], GRACE);
+    world.disk_is_full = true;
+    world.fate("s1", Fate::Gone);
+    world.run_until(seconds(10.0));
+    world.set("");
+    world.run_until(seconds(11.0));
+    assert_eq!(world.adopted, [Setting::Off]);
+    world.disk_is_full = false;
+    world.fate("s1", Fate::Well);
+    world.run_until(seconds(30.0));
+    check_changes(&world, &[]);
+    assert!(world.windows.is_empty());
+}
+
 #[test]
 fn a_confirmed_position_that_the_primary_has_not_reached_is_forgotten() {
     for (wal, expected) in [(1000, Some(1000)), (999, None)] {

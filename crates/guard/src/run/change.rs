@@ -24,20 +24,21 @@ impl Guard<'_> {
         change: Change,
     ) -> Result<(), Error> {
         let Change { to, why } = change;
+        let is_raised = matches!(why, Why::Returned { .. });
         let why = words(&why);
         let is_restored = to == charge.asked.setting;
         let step = match self.keeps.as_ref().and_then(|keeps| keeps.books.open_window()) {
             Some(_) => Step::Changed,
             None => Step::Opened,
         };
-        // No record, no change.
         let confirmed = charge.watch.confirmed();
-        let recorded = self.record(charge, step, &to, confirmed, Some(look.wal), why.clone());
-        if let Err(error) = recorded {
-            self.trouble(Event::NoRecord { why: error.to_string() });
+        let is_recorded = self.record(charge, step, &to, confirmed, Some(look.wal), why.clone());
+        // No record, no change; but without its line, a raise makes an open window too long at worst.
+        let may_go_on = is_recorded || (is_raised && step == Step::Changed);
+        if !may_go_on {
+            charge.watch.unmade();
             return Ok(());
         }
-        self.trouble = None;
         let text = if is_restored { charge.asked.text.clone() } else { to.to_string() };
         let from = match look.setting == charge.asked.setting {
             true => charge.asked.text.clone(),
@@ -70,7 +71,7 @@ impl Guard<'_> {
         session.reload().await?;
         let proof = self.prove(session, &to, &text, &waited, began).await?;
         charge.seen = proof.or(charge.seen.take());
-        self.save(true)
+        Ok(())
     }
 
     /// Waits until the setting is in force and the commits that waited have gone on; returns the

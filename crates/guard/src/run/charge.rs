@@ -5,10 +5,8 @@ use std::time::Instant;
 use server::Setting;
 
 use super::change::{PROOF_MAX, PROOF_POLL};
-use super::records::wall_clock;
-use super::{Guard, GuardedPrimary, Persisted};
+use super::{Guard, GuardedPrimary};
 use crate::asked::Asked;
-use crate::books::{Entry, Step};
 use crate::error::Error;
 use crate::event::Event;
 use crate::row::Facts;
@@ -24,10 +22,8 @@ impl Guard<'_> {
         mut facts: Facts,
         timeline: u32,
     ) -> Result<(), Error> {
-        let is_open = |keeps: &Option<Persisted>| {
-            keeps.as_ref().is_some_and(|keeps| keeps.books.open_window().is_some())
-        };
-        if is_open(&self.keeps) {
+        let open = |guard: &Self| Some(guard.keeps.as_ref()?.books.open_window()?.opened.timeline);
+        if open(self).is_some() {
             // Whoever opened it may have died between writing a setting and having it read.
             reload(session).await?;
             facts = session.facts().await?;
@@ -69,12 +65,9 @@ impl Guard<'_> {
             provoked_at,
             last,
         };
-        self.abandon_of_other_timeline(&charge)?;
-        if is_open(&self.keeps) {
+        self.settle(&mut charge, &in_force);
+        if open(self) == Some(timeline) {
             charge.watch.set_exposed();
-        } else if is_lowered && !self.options.dry_run {
-            let why = "found lowered, without a record of it".to_owned();
-            self.record(&mut charge, Step::Opened, &in_force, None, None, why)?;
         }
         self.tell(Event::Guarding {
             place: self.options.server.place(),
@@ -96,35 +89,9 @@ impl Guard<'_> {
             session.mark("").await?;
             charge.is_marked = false;
         }
-        self.trouble = None;
+        self.trouble.take_if(|trouble| !matches!(trouble, Event::NoRecord { .. }));
         self.charge = Some(charge);
-        self.save(true)
-    }
-
-    /// Ends a window of a timeline that is no more: this server was promoted since.
-    fn abandon_of_other_timeline(&mut self, charge: &GuardedPrimary) -> Result<(), Error> {
-        let Some(keeps) = &mut self.keeps else { return Ok(()) };
-        let open = keeps.books.open_window().map(|window| window.opened.clone());
-        let Some(opened) = open.filter(|opened| opened.timeline != charge.timeline) else {
-            return Ok(());
-        };
-        let why = format!(
-            "the server is on timeline {} now, the window was on {}: what was acknowledged in it \
-             and is not here is lost",
-            charge.timeline, opened.timeline
-        );
-        let window = opened.window;
-        keeps.books.append(Entry {
-            event: Step::Closed,
-            at: wall_clock(),
-            in_force: charge.asked.text.clone(),
-            confirmations: charge.asked.setting.confirmations(),
-            confirmed_lsn: None,
-            wal_lsn: None,
-            why: why.clone(),
-            ..opened
-        })?;
-        self.tell(Event::Closed { window, why, confirmed_lsn: None });
+        self.save(true);
         Ok(())
     }
 }

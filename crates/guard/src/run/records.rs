@@ -6,31 +6,73 @@ use server::Setting;
 
 use super::{Guard, GuardedPrimary};
 use crate::books::{Entry, Step};
-use crate::error::Error;
 use crate::event::Event;
 use crate::look::{Look, Lsn};
 use crate::state::GuardState;
 
 impl Guard<'_> {
+    /// Closes the window. One whose end cannot be recorded stays open, and is closed later.
     pub(super) fn close(
         &mut self,
         charge: &mut GuardedPrimary,
         look: &Look,
         confirmed: Option<Lsn>,
-    ) -> Result<(), Error> {
+    ) {
         let window = self.window_number();
         let why = match confirmed {
             Some(lsn) => format!("standbys have confirmed as asked up to {lsn}"),
             None => "another session has switched sync mode off".to_owned(),
         };
         let asked = charge.asked.setting.clone();
-        self.record(charge, Step::Closed, &asked, confirmed, Some(look.wal), why.clone())?;
+        if !self.record(charge, Step::Closed, &asked, confirmed, Some(look.wal), why.clone()) {
+            charge.watch.set_exposed();
+            return;
+        }
         charge.last = format!("closed exposure window {window}: {why}");
         let confirmed_lsn = confirmed.map(|lsn| lsn.to_string());
         self.tell(Event::Closed { window, why, confirmed_lsn });
-        self.save(true)
     }
 
+    /// Brings the record into line with the server: ends a window of another timeline, and opens one
+    /// while the setting is lowered without. A failure is tried again at the next look.
+    pub(super) fn settle(&mut self, charge: &mut GuardedPrimary, in_force: &Setting) {
+        self.abandon_of_other_timeline(charge);
+        let is_open = self.keeps.as_ref().is_some_and(|keeps| keeps.books.open_window().is_some());
+        if !is_open && *in_force != charge.asked.setting {
+            let why = "found lowered, without a record of it".to_owned();
+            self.record(charge, Step::Opened, in_force, None, None, why);
+        }
+    }
+
+    /// Ends a window of a timeline that is no more: this server was promoted since.
+    fn abandon_of_other_timeline(&mut self, charge: &GuardedPrimary) {
+        let Some(keeps) = &self.keeps else { return };
+        let open = keeps.books.open_window().map(|window| window.opened.clone());
+        let Some(opened) = open.filter(|opened| opened.timeline != charge.timeline) else {
+            return;
+        };
+        let why = format!(
+            "the server is on timeline {} now, the window was on {}: what was acknowledged in it \
+             and is not here is lost",
+            charge.timeline, opened.timeline
+        );
+        let window = opened.window;
+        let is_recorded = self.append(Entry {
+            event: Step::Closed,
+            at: wall_clock(),
+            in_force: charge.asked.text.clone(),
+            confirmations: charge.asked.setting.confirmations(),
+            confirmed_lsn: None,
+            wal_lsn: None,
+            why: why.clone(),
+            ..opened
+        });
+        if is_recorded {
+            self.tell(Event::Closed { window, why, confirmed_lsn: None });
+        }
+    }
+
+    /// Appends an entry; false if it cannot be written, which is reported.
     pub(super) fn record(
         &mut self,
         charge: &mut GuardedPrimary,
@@ -39,9 +81,9 @@ impl Guard<'_> {
         confirmed: Option<Lsn>,
         wal: Option<Lsn>,
         why: String,
-    ) -> Result<(), Error> {
-        let Some(keeps) = &mut self.keeps else { return Ok(()) };
-        keeps.books.append(Entry {
+    ) -> bool {
+        let Some(keeps) = &self.keeps else { return true };
+        let is_recorded = self.append(Entry {
             window: keeps.books.number(),
             event,
             at: wall_clock(),
@@ -52,11 +94,27 @@ impl Guard<'_> {
             wal_lsn: wal.map(|lsn| lsn.to_string()),
             timeline: charge.timeline,
             why,
-        })?;
-        if event != Step::Closed {
+        });
+        if is_recorded && event != Step::Closed {
             charge.watch.set_exposed();
         }
-        Ok(())
+        is_recorded
+    }
+
+    fn append(&mut self, entry: Entry) -> bool {
+        let Some(keeps) = &mut self.keeps else { return true };
+        match keeps.books.append(entry) {
+            Ok(()) => {
+                // The state that the next look leaves tells of it.
+                keeps.saved_at = None;
+                self.trouble.take_if(|trouble| matches!(trouble, Event::NoRecord { .. }));
+                true
+            }
+            Err(error) => {
+                self.trouble(Event::NoRecord { why: error.to_string() });
+                false
+            }
+        }
     }
 
     pub(super) fn window_number(&self) -> u64 {
@@ -65,10 +123,10 @@ impl Guard<'_> {
     }
 
     /// Leaves the state for the next guard, at once or if it is some time ago.
-    pub(super) fn save(&mut self, now: bool) -> Result<(), Error> {
-        let (Some(keeps), Some(charge)) = (&mut self.keeps, &self.charge) else { return Ok(()) };
+    pub(super) fn save(&mut self, now: bool) {
+        let (Some(keeps), Some(charge)) = (&mut self.keeps, &self.charge) else { return };
         if !now && keeps.saved_at.is_some_and(|at| at.elapsed() < SAVE_EVERY) {
-            return Ok(());
+            return;
         }
         keeps.saved_at = Some(Instant::now());
         let in_force = charge.seen.as_ref().map(|look| look.setting.to_string());
@@ -84,15 +142,16 @@ impl Guard<'_> {
             last: charge.last.clone(),
         };
         // An older state makes the next exposure begin earlier, and that is the safe side.
-        if let Err(error) = state.save(&keeps.directory) {
-            self.trouble(Event::NoRecord { why: error.to_string() });
+        let saved = state.save(&keeps.directory);
+        let was_unsaved = std::mem::replace(&mut keeps.is_unsaved, saved.is_err());
+        if let (Err(error), false) = (saved, was_unsaved) {
+            self.tell(Event::NoRecord { why: error.to_string() });
         }
-        Ok(())
     }
 
-    pub(super) fn end(&mut self) -> Result<(), Error> {
-        self.save(true)?;
-        let Some(charge) = &self.charge else { return Ok(()) };
+    pub(super) fn end(&mut self) {
+        self.save(true);
+        let Some(charge) = &self.charge else { return };
         let asked = charge.asked.text.clone();
         let in_force = match &charge.seen {
             Some(look) if look.setting != charge.asked.setting => look.setting.to_string(),
@@ -101,7 +160,6 @@ impl Guard<'_> {
         let window = self.keeps.as_ref().and_then(|keeps| keeps.books.open_window());
         let window = window.map(|window| window.opened.window);
         self.tell(Event::Ended { in_force, asked, window });
-        Ok(())
     }
 }
 

@@ -70,6 +70,8 @@ pub(crate) struct World {
     pub(crate) clients: usize,
     pub(crate) waits_for_replay: bool,
     pub(crate) checkpointer_is_busy: bool,
+    /// The record cannot be written.
+    pub(crate) disk_is_full: bool,
     pub(crate) changes: Vec<Made>,
     pub(crate) windows: Vec<Window>,
     pub(crate) adopted: Vec<Setting>,
@@ -105,6 +107,7 @@ impl World {
             clients: 4,
             waits_for_replay: false,
             checkpointer_is_busy: false,
+            disk_is_full: false,
             changes: Vec::new(),
             windows: Vec::new(),
             adopted: Vec::new(),
@@ -242,6 +245,7 @@ impl World {
         match self.watch.decide(self.now, &look) {
             Decision::Nothing => {}
             Decision::Adopt(setting) => self.adopted.push(setting),
+            Decision::Change(_) if self.disk_is_full => self.watch.unmade(),
             Decision::Change(change) => {
                 if self.windows.last().is_none_or(|window| window.closed.is_some()) {
                     let opened = (self.now, self.watch.confirmed());

@@ -1,6 +1,7 @@
 //! `pgrig guard` on a real primary with real standbys that die, hang and return.
 
 mod flapping;
+mod full_disk;
 mod kills;
 mod refusals;
 mod rig;

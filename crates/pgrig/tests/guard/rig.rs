@@ -240,6 +240,13 @@ impl Guard {
         self.narration.lock().unwrap().clone()
     }
 
+    /// Limits the size of the files that it writes, as a full disk does; without a size, no longer.
+    pub(crate) fn limit_files(&self, size: Option<u64>) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let limit = rustix::process::Rlimit { current: size, maximum: None };
+        rustix::process::prlimit(Some(pid), rustix::process::Resource::Fsize, limit).unwrap();
+    }
+
     pub(crate) fn kill9(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
