@@ -20,7 +20,7 @@ use crate::manager;
 use crate::policy::Policy;
 use crate::pulse::{Observer, PrimaryPulse, Pulse};
 use crate::row::{Facts, Observation};
-use crate::session::{Session, names};
+use crate::session::{Access, Session, names};
 use crate::state::{self, GuardState};
 use crate::watch::{Decision, Watch};
 use change::words;
@@ -126,7 +126,8 @@ impl<'a> Guard<'a> {
 
     /// Connects, and takes charge if the server is a primary.
     async fn connect(&mut self, is_first: bool) -> Result<Session, Error> {
-        let session = Session::open(&self.options.server).await?;
+        let access = if self.options.dry_run { Access::Look } else { Access::Change };
+        let session = Session::open(&self.options.server, access).await?;
         let facts = session.facts().await?;
         self.check(&facts)?;
         if !self.options.dry_run {
@@ -259,10 +260,7 @@ impl<'a> Guard<'a> {
             seconds: oldest.as_secs_f64(),
             grace_seconds: grace.as_secs_f64(),
         });
-        match self.options.dry_run {
-            true => Ok(()),
-            false => session.provoke_replies().await,
-        }
+        session.provoke_replies().await
     }
 
     fn tell_of_standbys(&mut self, charge: &GuardedPrimary, look: &Look) {

@@ -23,18 +23,28 @@ use crate::row::{Facts, Observation};
 pub(crate) struct Session {
     client: Client,
     connection: JoinHandle<()>,
+    access: Access,
+}
+
+/// Access of a session to its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// It asks only: whatever would change something is left out.
+    Look,
+    /// It changes the setting, too.
+    Change,
 }
 
 impl Session {
-    pub(crate) async fn open(server: &Conninfo) -> Result<Session, Error> {
+    pub(crate) async fn open(server: &Conninfo, access: Access) -> Result<Session, Error> {
         let mut conninfo = server.clone();
         conninfo.set("application_name", APPLICATION);
         conninfo.keepalives.idle_s.get_or_insert(10);
         let (client, connection) = connect(&conninfo)
             .await
             .map_err(|why| Error::Connect { place: server.place(), why })?;
-        let session = Session { client, connection };
-        session.execute("preparing the session", PREPARE).await?;
+        let session = Session { client, connection, access };
+        session.first("preparing the session", PREPARE).await?;
         Ok(session)
     }
 
@@ -89,19 +99,19 @@ impl Session {
 
     /// Has the server read its configuration.
     pub(crate) async fn reload(&self) -> Result<(), Error> {
-        self.execute("reloading the configuration", "SELECT pg_catalog.pg_reload_conf()").await
+        self.change("reloading the configuration", "SELECT pg_catalog.pg_reload_conf()").await
     }
 
     /// Writes the setting that is to be in force; it is after a reload.
     pub(crate) async fn write(&self, setting: &str) -> Result<(), Error> {
         let sql = format!("ALTER SYSTEM SET synchronous_standby_names = {}", literal(setting));
-        self.execute("changing synchronous_standby_names", &sql).await
+        self.change("changing synchronous_standby_names", &sql).await
     }
 
     /// Removes the setting from `postgresql.auto.conf`, so that the one in the files below holds.
     pub(crate) async fn unwrite(&self) -> Result<(), Error> {
         let sql = "ALTER SYSTEM RESET synchronous_standby_names";
-        self.execute("resetting synchronous_standby_names", sql).await
+        self.change("resetting synchronous_standby_names", sql).await
     }
 
     /// Leaves the mark beside the setting; an empty one removes it.
@@ -109,23 +119,27 @@ impl Session {
         let doing = "marking postgresql.auto.conf";
         // Before PostgreSQL 17, ALTER SYSTEM knows only what the session knows.
         let known = format!("SET {MARK} = {}", literal(mark));
-        self.execute(doing, &known).await?;
+        self.change(doing, &known).await?;
         let sql = match mark {
             "" => format!("ALTER SYSTEM RESET {MARK}"),
             mark => format!("ALTER SYSTEM SET {MARK} = {}", literal(mark)),
         };
-        self.execute(doing, &sql).await
+        self.change(doing, &sql).await
     }
 
     /// Writes a little WAL and flushes it, so that standbys reply. Before a fix of 2025, a lowered
     /// number releases commits only with the next reply, which an idle standby sends every 10 s.
     pub(crate) async fn provoke_replies(&self) -> Result<(), Error> {
         let sql = "SELECT pg_catalog.pg_logical_emit_message(true, 'pgrig guard', '')";
-        self.execute("writing a message into the WAL", sql).await
+        self.change("writing a message into the WAL", sql).await
     }
 
-    async fn execute(&self, doing: &'static str, sql: &str) -> Result<(), Error> {
-        self.first(doing, sql).await.map(drop)
+    /// Executes a statement that changes something, unless the session only looks.
+    async fn change(&self, doing: &'static str, sql: &str) -> Result<(), Error> {
+        match self.access {
+            Access::Look => Ok(()),
+            Access::Change => self.first(doing, sql).await.map(drop),
+        }
     }
 
     async fn value(&self, doing: &'static str, sql: &str) -> Result<String, Error> {

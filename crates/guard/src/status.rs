@@ -9,7 +9,7 @@ use crate::books::{self, Window};
 use crate::error::Error;
 use crate::look::Standby;
 use crate::row::Observation;
-use crate::session::Session;
+use crate::session::{Access, Session};
 use crate::state::{self, GuardState};
 use server::Setting;
 
@@ -107,7 +107,7 @@ fn verdict(server: Option<&Seen>, windows: &[Window]) -> Verdict {
 }
 
 async fn look(server: &server::Conninfo) -> Result<Seen, Error> {
-    let session = Session::open(server).await?;
+    let session = Session::open(server, Access::Look).await?;
     let facts = session.facts().await?;
     let marked = Asked::from_mark(&facts.mark);
     let mut seen = Seen {

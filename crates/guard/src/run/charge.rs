@@ -85,7 +85,7 @@ impl Guard<'_> {
         if facts.is_remote {
             self.tell(Event::Remote);
         }
-        if charge.is_marked && !is_lowered && !self.options.dry_run {
+        if charge.is_marked && !is_lowered {
             session.mark("").await?;
             charge.is_marked = false;
         }
