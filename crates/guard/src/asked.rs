@@ -8,6 +8,8 @@
 
 use server::Setting;
 
+use crate::row::Facts;
+
 /// The setting that the operator asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
@@ -27,6 +29,15 @@ pub(crate) enum Origin {
 }
 
 impl Asked {
+    /// The setting that is asked for while `in_force` is. A mark beside something that is not weaker
+    /// is a leftover, or another session's decision.
+    pub(crate) fn of(facts: &Facts, in_force: Setting) -> Asked {
+        match Asked::from_mark(&facts.mark) {
+            Some(marked) if marked.setting.levels()[1..].contains(&in_force) => marked,
+            _ => Asked::now(&facts.setting, in_force, facts.file.as_deref()),
+        }
+    }
+
     /// The setting that is asked for now.
     pub(crate) fn now(text: &str, setting: Setting, file: Option<&str>) -> Asked {
         let is_auto = file.is_some_and(|file| file.ends_with("/postgresql.auto.conf"));

@@ -74,7 +74,9 @@ struct Persisted {
 struct GuardedPrimary {
     watch: Watch,
     asked: Asked,
-    is_marked: bool,
+    /// True if this guard has written the mark, or has found it after the server had loaded its
+    /// files: a change beside it is another session's. Never in a dry run.
+    knows_mark: bool,
     system_identifier: String,
     timeline: u32,
     seen: Option<Look>,
@@ -201,17 +203,20 @@ impl<'a> Guard<'a> {
         };
         let turned = self.act(session, &mut charge, look).await;
         self.charge = Some(charge);
-        turned?;
+        if let Some((facts, timeline)) = turned? {
+            self.take_charge(session, facts, timeline).await?;
+        }
         self.save(false);
         Ok(POLL)
     }
 
+    /// Decides, and does it. Returns the facts of a server of which charge must be taken anew.
     async fn act(
         &mut self,
         session: &Session,
         charge: &mut GuardedPrimary,
         look: Look,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<(Facts, u32)>, Error> {
         self.tell_of_standbys(charge, &look);
         charge.seen = Some(look.clone());
         if look.waiting.is_empty() && matches!(self.trouble, Some(Event::WouldChange { .. })) {
@@ -234,10 +239,10 @@ impl<'a> Guard<'a> {
                 }
             }
             Decision::Change(change) => self.change(session, charge, &look, change).await?,
-            Decision::Adopt(setting) => self.adopt(session, charge, setting).await?,
+            Decision::Adopt(setting) => return self.adopt(session, charge, setting).await,
             Decision::Close(confirmed) => self.close(charge, &look, confirmed),
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Tells when commits have waited for half the grace, and asks the standbys for a reply: if

@@ -124,7 +124,9 @@ impl Session {
             "" => format!("ALTER SYSTEM RESET {MARK}"),
             mark => format!("ALTER SYSTEM SET {MARK} = {}", literal(mark)),
         };
-        self.change(doing, &sql).await
+        self.change(doing, &sql).await?;
+        // From here on this session shows again what the server has loaded.
+        self.change(doing, &format!("RESET {MARK}")).await
     }
 
     /// Writes a little WAL and flushes it, so that standbys reply. Before a fix of 2025, a lowered

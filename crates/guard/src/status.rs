@@ -109,12 +109,15 @@ fn verdict(server: Option<&Seen>, windows: &[Window]) -> Verdict {
 async fn look(server: &server::Conninfo) -> Result<Seen, Error> {
     let session = Session::open(server, Access::Look).await?;
     let facts = session.facts().await?;
-    let marked = Asked::from_mark(&facts.mark);
+    let asked = match facts.setting.parse() {
+        Ok(in_force) => Asked::of(&facts, in_force).text,
+        Err(_) => facts.setting.clone(),
+    };
     let mut seen = Seen {
         place: server.place(),
         is_in_recovery: facts.in_recovery,
         guard: session.holder().await?,
-        asked: marked.map_or_else(|| facts.setting.clone(), |asked| asked.text),
+        asked,
         in_force: facts.setting,
         standbys: Vec::new(),
         missing: Vec::new(),

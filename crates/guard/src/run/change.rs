@@ -11,7 +11,7 @@ use crate::books::Step;
 use crate::error::Error;
 use crate::event::{Event, called, seconds};
 use crate::look::Look;
-use crate::row::Observation;
+use crate::row::{Facts, Observation};
 use crate::session::Session;
 use crate::watch::{Change, Why};
 
@@ -23,6 +23,14 @@ impl Guard<'_> {
         look: &Look,
         change: Change,
     ) -> Result<(), Error> {
+        if look.setting == charge.asked.setting {
+            // The mark says how to restore it, and that may have changed beside the value.
+            let facts = session.facts().await?;
+            let asked = Asked::now(&facts.setting, look.setting.clone(), facts.file.as_deref());
+            if asked.text.parse().as_ref() == Ok(&look.setting) {
+                charge.asked = asked;
+            }
+        }
         let Change { to, why } = change;
         let is_raised = matches!(why, Why::Returned { .. });
         let why = words(&why);
@@ -53,12 +61,11 @@ impl Guard<'_> {
                 Origin::Below => session.unwrite().await?,
             }
             session.mark("").await?;
-            charge.is_marked = false;
+            charge.knows_mark = false;
         } else {
-            if !charge.is_marked {
-                session.mark(&charge.asked.mark()).await?;
-                charge.is_marked = true;
-            }
+            // Each time: whoever ended the window by hand has removed it.
+            session.mark(&charge.asked.mark()).await?;
+            charge.knows_mark = true;
             session.write(&text).await?;
         }
         let is_lowered = to.confirmations() < look.setting.confirmations()
@@ -106,27 +113,37 @@ impl Guard<'_> {
         }
     }
 
+    /// Takes another session's setting for what is asked for. A setting that a guard has written and
+    /// the server has loaded only now is none: charge of that server must be taken anew.
     pub(super) async fn adopt(
         &mut self,
         session: &Session,
         charge: &mut GuardedPrimary,
         setting: Setting,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<(Facts, u32)>, Error> {
         let facts = session.facts().await?;
         if !self.options.dry_run {
             self.check(&facts)?;
         }
+        let is_lowered = Asked::of(&facts, setting.clone()).setting != setting;
+        if let Some(timeline) = facts.timeline
+            && is_lowered
+            && !charge.knows_mark
+        {
+            return Ok(Some((facts, timeline)));
+        }
         charge.asked = Asked::now(&facts.setting, setting, facts.file.as_deref());
         charge.last = "adopted a setting that another session made".to_owned();
-        if charge.is_marked {
+        if !facts.mark.is_empty() {
             session.mark("").await?;
-            charge.is_marked = false;
+            session.reload().await?;
+            charge.knows_mark = false;
         }
         self.tell(Event::Adopted { setting: charge.asked.text.clone() });
         if charge.asked.setting == Setting::Off {
             self.tell(Event::NothingAsked);
         }
-        Ok(())
+        Ok(None)
     }
 }
 

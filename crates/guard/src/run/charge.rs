@@ -23,47 +23,38 @@ impl Guard<'_> {
         timeline: u32,
     ) -> Result<(), Error> {
         let open = |guard: &Self| Some(guard.keeps.as_ref()?.books.open_window()?.opened.timeline);
-        if open(self).is_some() {
-            // Whoever opened it may have died between writing a setting and having it read.
-            reload(session).await?;
+        let mut has_loaded = !self.options.dry_run;
+        if has_loaded && (open(self).is_some() || !facts.mark.is_empty()) {
+            // Whoever lowered the setting may have died between writing one and having it read.
+            has_loaded = reload(session).await?;
             facts = session.facts().await?;
         }
         let in_force: Setting = facts.setting.parse().map_err(|why: server::NotASetting| {
             Error::Server { doing: "reading the setting", why: why.to_string() }
         })?;
-        let now = Asked::now(&facts.setting, in_force.clone(), facts.file.as_deref());
-        let marked = Asked::from_mark(&facts.mark);
-        // A mark beside something that is not weaker is a leftover, or another session's decision.
-        let asked = match marked.clone() {
-            Some(marked) if marked.setting.levels()[1..].contains(&in_force) => marked,
-            _ => now,
-        };
+        let asked = Asked::of(&facts, in_force.clone());
         let is_lowered = asked.setting != in_force;
         let saved = match &self.keeps {
             None => None,
             Some(keeps) => state::load(&keeps.directory.path)?,
         };
         let mut watch = Watch::new(self.options.policy, asked.setting.clone());
-        let before = self.charge.take();
-        if let Some(before) = before.filter(|before| before.timeline == timeline) {
-            watch.resume(Some(in_force.clone()), before.watch.confirmed(), before.watch.flaps());
-        } else if let Some(saved) = saved {
-            watch.resume(Some(in_force.clone()), saved.confirmed(timeline), saved.flaps);
-        } else {
-            watch.resume(Some(in_force.clone()), None, 0);
-        }
-        let last = "took charge".to_owned();
-        let (is_marked, system_identifier) = (marked.is_some(), facts.system_identifier);
-        let (seen, provoked_at) = (None, None);
+        let before = self.charge.take().filter(|before| before.timeline == timeline);
+        let (confirmed, flaps) = match (before, saved) {
+            (Some(before), _) => (before.watch.confirmed(), before.watch.flaps()),
+            (None, Some(saved)) => (saved.confirmed(timeline), saved.flaps),
+            (None, None) => (None, 0),
+        };
+        watch.resume(Some(in_force.clone()), confirmed, flaps);
         let mut charge = GuardedPrimary {
             watch,
             asked,
-            is_marked,
-            system_identifier,
+            knows_mark: has_loaded && !facts.mark.is_empty(),
+            system_identifier: facts.system_identifier,
             timeline,
-            seen,
-            provoked_at,
-            last,
+            seen: None,
+            provoked_at: None,
+            last: "took charge".to_owned(),
         };
         self.settle(&mut charge, &in_force);
         if open(self) == Some(timeline) {
@@ -85,9 +76,9 @@ impl Guard<'_> {
         if facts.is_remote {
             self.tell(Event::Remote);
         }
-        if charge.is_marked && !is_lowered {
+        if !facts.mark.is_empty() && !is_lowered {
             session.mark("").await?;
-            charge.is_marked = false;
+            charge.knows_mark = false;
         }
         self.trouble.take_if(|trouble| !matches!(trouble, Event::NoRecord { .. }));
         self.charge = Some(charge);
@@ -96,13 +87,17 @@ impl Guard<'_> {
     }
 }
 
-/// Has the configuration read, and waits until it is.
-async fn reload(session: &Session) -> Result<(), Error> {
+/// Has the configuration read, and waits until it is; false if it is not in time, as while a file
+/// has an error.
+async fn reload(session: &Session) -> Result<bool, Error> {
     let before = session.load_time().await?;
     session.reload().await?;
     let deadline = Instant::now() + PROOF_MAX;
-    while session.load_time().await? == before && Instant::now() < deadline {
+    while session.load_time().await? == before {
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
         tokio::time::sleep(PROOF_POLL).await;
     }
-    Ok(())
+    Ok(true)
 }

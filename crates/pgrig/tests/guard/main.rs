@@ -1,5 +1,6 @@
 //! `pgrig guard` on a real primary with real standbys that die, hang and return.
 
+mod by_hand;
 mod flapping;
 mod full_disk;
 mod kills;
