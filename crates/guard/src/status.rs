@@ -100,7 +100,10 @@ pub fn status(server: &server::Conninfo, directory: Option<&Path>) -> Result<Sta
 fn verdict(server: Option<&Seen>, windows: &[Window]) -> Verdict {
     let Some(seen) = server else { return Verdict::Unreachable };
     let is_open = windows.last().is_some_and(|window| window.closed.is_none());
-    match is_open || seen.asked != seen.in_force {
+    // A standby built from a base backup of a window has the lowered setting and the mark, and no
+    // commit waits for it.
+    let is_weaker = !seen.is_in_recovery && seen.asked != seen.in_force;
+    match is_open || is_weaker {
         true => Verdict::Exposed,
         false => Verdict::Covered,
     }
@@ -148,4 +151,30 @@ async fn look(server: &server::Conninfo) -> Result<Seen, Error> {
 fn missing(names: &[String], standbys: &[Standby]) -> Vec<String> {
     let is_there = |name: &String| standbys.iter().any(|one| one.name.eq_ignore_ascii_case(name));
     names.iter().filter(|name| *name != "*" && !is_there(name)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_primary_is_exposed_by_its_setting() {
+        let check = |is_in_recovery, in_force: &str, expected| {
+            let seen = Seen {
+                place: String::new(),
+                is_in_recovery,
+                guard: None,
+                asked: "s1".to_owned(),
+                in_force: in_force.to_owned(),
+                standbys: Vec::new(),
+                missing: Vec::new(),
+                waiting: 0,
+            };
+            assert_eq!(verdict(Some(&seen), &[]), expected);
+        };
+        check(false, "s1", Verdict::Covered);
+        check(false, "", Verdict::Exposed);
+        check(true, "", Verdict::Covered);
+        assert_eq!(verdict(None, &[]), Verdict::Unreachable);
+    }
 }
