@@ -193,6 +193,8 @@ impl Session {
         self.pipeline = Pipeline::Off;
         self.reply = Reply::default();
         self.carry = Vec::new();
+        // A command of the transaction that was lost.
+        self.shell = None;
         // A slot of the schedule that it has taken stays taken.
         if self.state != SessionState::Due {
             self.state = SessionState::Idle;

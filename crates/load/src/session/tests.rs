@@ -436,3 +436,11 @@ fn no_answer_makes_a_session_panic() {
         }
     }
 }
+
+#[test]
+fn a_new_connection_does_not_wait_for_the_shell_command_of_the_lost_one() {
+    let mut client = Client::simple("\\sleep 1 ms\nSELECT 1;\n\\shell sleep 1\n");
+    client.connects().begins(0).wakes(1).sends("Query SELECT 1;").hears(1, "C Z:I");
+    client.waits(Wait::Until(2 * MS)).gives_up(2);
+    client.begins(3).wakes(4).sends("Query SELECT 1;");
+}
