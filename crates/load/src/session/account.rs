@@ -101,13 +101,14 @@ impl Session {
         open.is_rolled_back = tag == b"ROLLBACK\0";
     }
 
-    /// The server is ready and in no block: without an error, what it has done is committed.
-    pub(crate) fn account_for_ready(&mut self) {
+    /// The server is ready and in no block: without an error since it was ready before, what it has done is
+    /// committed.
+    pub(crate) fn account_for_ready(&mut self, has_failed: bool) {
         // A Parse commits nothing.
         if self.state == SessionState::Parsing {
             return;
         }
-        let has_failed = self.has_server_error() || self.state == SessionState::RollingBack;
+        let has_failed = has_failed || self.state == SessionState::RollingBack;
         let Some(open) = self.open_transaction() else { return };
         if !has_failed && !open.is_rolled_back {
             open.is_committed = true;

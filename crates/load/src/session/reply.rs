@@ -28,6 +28,8 @@ pub(crate) struct Reply {
     /// Synchronisations of a pipeline since its last result: pgbench's query number there.
     pub(super) syncs: u32,
     error: Option<Box<ServerError>>,
+    /// An error has come since the last ReadyForQuery: each part of a pipeline is a transaction.
+    has_failed: bool,
     captured: Option<Box<Captured>>,
 }
 
@@ -137,8 +139,9 @@ impl Session {
                         TransactionStatus::InTransaction => Block::Inside,
                         TransactionStatus::Failed => Block::Failed,
                     };
+                    let has_failed = std::mem::take(&mut self.reply.has_failed);
                     if self.block == Block::Outside {
-                        self.account_for_ready();
+                        self.account_for_ready(has_failed);
                     }
                 }
                 if cx.program.debug {
@@ -213,6 +216,7 @@ impl Session {
         }
         // The first error is the cause; later ones say that the block is in ruins.
         self.reply.error.get_or_insert_with(|| Box::new(error));
+        self.reply.has_failed = true;
     }
 
     /// A ReadyForQuery has come.

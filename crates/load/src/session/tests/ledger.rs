@@ -11,7 +11,11 @@ const BLOCK: &str = "BEGIN;\nINSERT INTO log VALUES (:ledger_seq);\nCOMMIT;\n";
 
 /// The content of the ledger after `does`, chains and moments left out: `i1 a1 i2 f2:40001`.
 fn noted(script: &str, does: impl FnOnce(&mut Client)) -> String {
-    let mut workload = workload(Protocol::Simple, script);
+    noted_by(Protocol::Simple, script, does)
+}
+
+fn noted_by(protocol: Protocol, script: &str, does: impl FnOnce(&mut Client)) -> String {
+    let mut workload = workload(protocol, script);
     workload.on_error = OnError { tries_max: 2, go_on: true };
     let directory = tempfile::tempdir().unwrap();
     let mut client = Client::new(&workload);
@@ -73,6 +77,26 @@ fn the_outcome_of_a_transaction_is_what_the_server_said() {
     );
     check("\\if false\nSELECT :ledger_seq;\n\\endif\n", &[], "i1 f1");
     check("SELECT :client_id;\n", &["C Z:I"], "");
+}
+
+/// Each part of a pipeline is committed, or not, by its own Sync.
+#[test]
+fn an_error_in_one_part_of_a_pipeline_says_nothing_of_the_others() {
+    let script = format!("\\startpipeline\nSELECT 1;\n\\syncpipeline\n{ONE}\\endpipeline\n");
+    let check = |answers: &[&str], expected: &str| {
+        let noted = noted_by(Protocol::Extended, &script, |client| {
+            client.begins(0).hears_all(1, answers);
+        });
+        assert_eq!(noted, expected, "{answers:?}");
+    };
+    let (good, bad) = ("1 2 n C Z:I", "E:23505 Z:I");
+    check(&[good, good], "i1 a1");
+    check(&[bad, good], "i1 u1");
+    check(&[good, bad], "i1 u1");
+    check(&[bad, bad], "i1 f1:23505");
+    // Tried again, and committed in the end.
+    check(&["E:40001 Z:I", good, good, good], "i1 a1");
+    check(&["E:40001 Z:I", good, bad, bad], "i1 u1");
 }
 
 #[test]
