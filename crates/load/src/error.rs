@@ -15,6 +15,11 @@ pub enum LoadError {
     Statement { script: String, why: String },
     #[error("invalid value of variable \"{name}\": {why}")]
     Variable { name: String, why: String },
+    #[error(
+        "the rate of {rate} transactions per second of workload \"{workload}\" is more than a million for one thread, \
+         which cannot even skip those that are too late for the latency limit"
+    )]
+    Rate { workload: String, rate: f64 },
     #[error("{why}")]
     Resolve { why: String },
     #[error(transparent)]
@@ -61,6 +66,9 @@ impl LoadError {
             | LoadError::Host { hint, .. } => hint.clone(),
             LoadError::OpenFiles { needed, .. } => {
                 Some(format!("raise the hard limit (ulimit -Hn {needed}) or use fewer clients"))
+            }
+            LoadError::Rate { .. } => {
+                Some("give a lower rate, more threads, or no latency limit".to_owned())
             }
             LoadError::Tls(error) => Some(error.hint().to_owned()),
             _ => None,

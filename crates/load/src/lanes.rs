@@ -67,7 +67,13 @@ impl Lanes {
         };
         let mut programs = Vec::new();
         let mut routes = Vec::new();
-        for workload in &plan.workloads {
+        for (index, workload) in plan.workloads.iter().enumerate() {
+            let part = shares.iter().map(|share| share.shares[index]).fold(0.0, f64::max);
+            if let (Some(rate), Some(_)) = (workload.pace.rate(), workload.latency_limit_us)
+                && rate * part > SKIPPED_RATE_MAX
+            {
+                return Err(LoadError::Rate { workload: workload.name.clone(), rate });
+            }
             programs.push(Program::new(workload, &common)?);
             let conninfo = Conninfo::from_keyword_string(&workload.conninfo).map_err(|error| {
                 LoadError::Conninfo { workload: workload.name.clone(), why: error.to_string() }
@@ -286,6 +292,9 @@ impl Lanes {
         Some(LaneLog::new(file, log, columns, sample, lane.grid.began))
     }
 }
+
+/// Slots in a second of which a lane can skip all: each takes it some tens of nanoseconds.
+const SKIPPED_RATE_MAX: f64 = 1e6;
 
 /// Descriptors beside the clients' sockets: epolls, event descriptors, logs, pipes.
 const OTHER_FILES: u64 = 64;

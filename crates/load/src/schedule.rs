@@ -1,6 +1,7 @@
 //! Open loop: when transactions are due.
 
 use script::Prng;
+use stats::Latency;
 
 use crate::Pace;
 
@@ -35,6 +36,9 @@ impl Schedule {
             Pace::Constant(rate) => (rate, Arrivals::Constant),
         };
         let gap_us = 1e6 / (rate * share);
+        // Gaps that are drawn are whole microseconds: of shorter ones most would be 0, and no slot would ever
+        // lie ahead.
+        let arrivals = if gap_us < 1.0 { Arrivals::Constant } else { arrivals };
         Some(Schedule { gap_us, offset, arrivals, prng, next_us: 0, fraction_us: 0.0 })
     }
 
@@ -72,6 +76,37 @@ impl Schedule {
         1 + ((now_us - self.next_us) as f64 / self.gap_us) as u64
     }
 
+    /// Takes all slots that are due before `close_ns`: their ages at that moment. The gaps of very many are
+    /// not drawn: a lane has no time for them at the close.
+    pub(crate) fn take_all(&mut self, close_ns: u64) -> Latency {
+        let mut ages = Latency::new();
+        let due = self.backlog(close_ns.saturating_sub(1));
+        if due < TAKEN_MAX {
+            while self.due_ns() < close_ns {
+                ages.record_ns(close_ns - self.take());
+            }
+            return ages;
+        }
+        let oldest_ns = close_ns - self.due_ns();
+        self.next_us = close_ns.div_ceil(1_000);
+        let evenly = |count: u64| {
+            let mut ages = Latency::new();
+            let gap_ns = oldest_ns as f64 / count as f64;
+            (0..count).for_each(|n| ages.record_ns(oldest_ns - (n as f64 * gap_ns) as u64));
+            ages
+        };
+        // Each of some stands for as many others.
+        let mut same = evenly(TAKEN_MAX);
+        for bit in 0..u64::BITS - (due / TAKEN_MAX).leading_zeros() {
+            if due / TAKEN_MAX >> bit & 1 == 1 {
+                ages.merge(&same);
+            }
+            same.merge(&same.clone());
+        }
+        ages.merge(&evenly(due % TAKEN_MAX));
+        ages
+    }
+
     fn advance(&mut self) {
         let gap_us = match self.arrivals {
             Arrivals::Poisson => self.prng.poisson_gap(self.gap_us).max(0) as u64,
@@ -84,6 +119,9 @@ impl Schedule {
         self.next_us = self.next_us.saturating_add(gap_us);
     }
 }
+
+/// Fewer slots than these are taken one by one at the close: that takes a millisecond.
+const TAKEN_MAX: u64 = 100_000;
 
 #[cfg(test)]
 mod tests {
@@ -130,6 +168,35 @@ mod tests {
         check(10, 0, 10);
         check(10, 4, 6);
         check(10, 6, 0);
+    }
+
+    #[test]
+    fn all_slots_that_are_due_at_the_close_are_taken_in_no_time() {
+        let check = |pace: Pace, expected: f64| {
+            let mut schedule = Schedule::new(pace, 1.0, 1.0, Prng::from_seed(1)).unwrap();
+            schedule.begin(0);
+            let close_ns = 10_000_000_000;
+            let ages = schedule.take_all(close_ns);
+            let (count, mean) = (ages.count() as f64, ages.mean_ns().unwrap());
+            let part = if matches!(pace, Pace::Constant(_)) { 1e-6 } else { 0.05 };
+            assert!((count / expected - 1.0).abs() < part, "{pace:?}: {count}");
+            assert!((mean / 5e9 - 1.0).abs() < 0.02, "{pace:?}: {mean}");
+            assert!(schedule.due_ns() >= close_ns, "{pace:?}");
+            assert_eq!(schedule.take_all(close_ns).count(), 0, "{pace:?}");
+        };
+        check(Pace::Constant(1_000.0), 9_999.0);
+        check(Pace::Constant(19_999.0), 199_989.0);
+        check(Pace::Poisson(10_000.0), 1e5);
+        check(Pace::Poisson(1e6), 1e7);
+        check(Pace::Constant(3e6), 3e7);
+        check(Pace::Poisson(1e9), 1e10);
+        check(Pace::Constant(1e15), 1e16);
+    }
+
+    #[test]
+    fn slots_closer_than_a_microsecond_advance() {
+        let last = *slots(Pace::Poisson(1e9), 1.0, 1.0, 100_000).last().unwrap();
+        assert!(last.abs_diff(100_000) < 2_000, "{last}");
     }
 
     #[test]

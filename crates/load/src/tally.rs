@@ -272,6 +272,13 @@ impl Tally {
         open.never_started += 1;
     }
 
+    /// The same of several, by their ages.
+    pub(crate) fn none_started(&mut self, workload: usize, ages: &Latency) {
+        let open = &mut self.totals[workload].open;
+        open.ages.merge(ages);
+        open.never_started += ages.count();
+    }
+
     /// Counts an error, retried or not: its SQLSTATE, or the command of a script that failed by itself,
     /// as in `\gset`. Keeps the place of the first one.
     pub(crate) fn error(

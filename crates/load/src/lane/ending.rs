@@ -63,9 +63,7 @@ impl Lane<'_> {
         for workload in 0..self.schedules.len() {
             let close = self.on_schedule(workload, close);
             let Some(schedule) = &mut self.schedules[workload] else { continue };
-            while schedule.due_ns() < close {
-                self.tally.never_started(workload, close - schedule.take());
-            }
+            self.tally.none_started(workload, &schedule.take_all(close));
         }
     }
 
