@@ -151,7 +151,7 @@ fn quoted(value: &str) -> String {
 }
 
 /// A path that is not there: then sslmode=require asks for no authority (libpq, "sslrootcert").
-const NO_FILE: &str = "/nonexistent";
+pub(crate) const NO_FILE: &str = "/nonexistent";
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,7 @@ pub use crate::version::Version;
 
 mod pgbouncer;
 #[cfg(test)]
-mod script;
+pub(crate) mod script;
 
 pub use pgbouncer::{PgBouncer, pgbouncer, pgbouncers};
 

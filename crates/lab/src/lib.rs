@@ -20,6 +20,7 @@ mod answer;
 mod carrier;
 mod checksums;
 mod clean;
+mod client_run;
 mod console;
 mod copy;
 mod directory;

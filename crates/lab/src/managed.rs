@@ -1,10 +1,11 @@
 //! A PostgreSQL server that a process of a station has started: a manager's.
 
-use std::process::Command;
 use std::sync::Arc;
 
 use server::{Client, Limits};
 
+use crate::answer::Ran;
+use crate::client_run::ClientRun;
 use crate::endpoint::{Endpoint, first_value};
 use crate::error::Error;
 use crate::find::Installation;
@@ -64,16 +65,9 @@ impl Managed {
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Result<(Option<i32>, String, String), Error> {
-        let endpoint = &self.endpoint;
-        let mut command = Command::new(self.installation().program(program));
-        command.args(arguments).args(endpoint.libpq_arguments());
-        command.envs(environment.iter().copied());
-        command.envs(endpoint.password.iter().map(|password| ("PGPASSWORD", password)));
-        let output = command.output().map_err(|source| {
-            let node = self.name.clone();
-            Error::Process { doing: "running a client program on", node, source }
-        })?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ok((output.status.code(), text(&output.stdout), text(&output.stderr)))
+        let run = ClientRun::new(program, arguments, environment);
+        let Ran { code, stdout, stderr } =
+            run.against(&self.endpoint, self.installation(), &self.name)?;
+        Ok((code, stdout, stderr))
     }
 }

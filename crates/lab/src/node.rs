@@ -13,6 +13,7 @@ use terms::StopMode;
 
 use crate::admin::Admin;
 use crate::answer::{MadeNode, Ran};
+use crate::client_run::ClientRun;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::find::Installation;
@@ -23,7 +24,7 @@ use crate::node_config::NodeConfig;
 use crate::open_lab::Object;
 use crate::part::{Part, is_a_part};
 use crate::settings::{self, Settings};
-use crate::verb::{ClientRun, Verb};
+use crate::verb::Verb;
 
 /// One PostgreSQL server. It is killed when it is dropped; its directory stays until the lab ends.
 #[derive(Debug)]
@@ -178,12 +179,7 @@ impl Node {
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Result<(Option<i32>, String, String), Error> {
-        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let run = ClientRun {
-            program: program.to_owned(),
-            arguments: arguments.iter().map(|one| (*one).to_owned()).collect(),
-            environment: environment.iter().map(pair).collect(),
-        };
+        let run = ClientRun::new(program, arguments, environment);
         let Ran { code, stdout, stderr } = self.ask(Verb::RunClient(run))?;
         Ok((code, stdout, stderr))
     }

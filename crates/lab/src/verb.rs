@@ -8,6 +8,7 @@ use os::throttle::Limits;
 use serde::{Deserialize, Serialize};
 use terms::{Direction, DiskFault, DiskRequest, StopMode};
 
+use crate::client_run::ClientRun;
 use crate::endpoint::Endpoint;
 use crate::link_config::LinkConfig;
 use crate::node_config::NodeConfig;
@@ -198,12 +199,4 @@ pub(crate) struct StationRun {
     pub(crate) command: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) timeout: Duration,
-}
-
-/// A client program to be run against a node.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ClientRun {
-    pub(crate) program: String,
-    pub(crate) arguments: Vec<String>,
-    pub(crate) environment: Vec<(String, String)>,
 }

@@ -27,6 +27,7 @@ use terms::StopMode;
 
 use crate::admin::Admin;
 use crate::answer::Ran;
+use crate::client_run::ClientRun;
 use crate::endpoint::{Encryption, Endpoint, Host};
 use crate::error::Error;
 use crate::files::remove_file;
@@ -41,7 +42,7 @@ use crate::listen::Listen;
 use crate::log::LogFormat;
 use crate::node_config::NodeConfig;
 use crate::settings::{self, Settings};
-use crate::verb::{ClientRun, Upstream};
+use crate::verb::Upstream;
 use crate::wait::wait_until;
 
 pub(crate) use data::Snapshot;
@@ -288,18 +289,7 @@ impl Node {
     }
 
     pub(crate) fn run_client(&self, run: &ClientRun) -> Result<Ran, Error> {
-        let endpoint = self.endpoint();
-        let mut command = std::process::Command::new(self.installation().program(&run.program));
-        command.args(&run.arguments).args(endpoint.libpq_arguments());
-        command.envs(run.environment.iter().map(|(name, value)| (name, value)));
-        command.envs(endpoint.password.iter().map(|password| ("PGPASSWORD", password)));
-        let output = command.output().map_err(|source| {
-            let node = self.name().to_owned();
-            Error::Process { doing: "running a client program on", node, source }
-        })?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        Ok(Ran { code: output.status.code(), stdout, stderr })
+        run.against(&self.endpoint(), self.installation(), self.name())
     }
 }
 
