@@ -67,7 +67,9 @@ impl Node {
     /// Waits until the kernel has killed a process for its memory: when that was.
     fn wait_for_kernel(&self, limit: &MemoryLimit) -> Result<Instant, Error> {
         let has_killed = || match limit.kills() {
-            Ok(0) => Ok(None),
+            // Nothing uses up the memory of a server that has ended, or whose lab has.
+            Ok(0) if self.program.is_running()? => Ok(None),
+            Ok(0) => Err(self.program.state(KILLING, "ended before its memory was used up")),
             Ok(_) => Ok(Some(Instant::now())),
             Err(source) => {
                 let node = self.name().to_owned();
