@@ -62,7 +62,7 @@ pub(crate) fn ending(
     if !order.point.timeline.is_empty() || !order.point.must_be_steady {
         return Ending::Done;
     }
-    let interval_ms = load_plan::interval_ms(order.point);
+    let interval_ms = load_plan::interval_ms(order.point.window_ms);
     let unsteady = match steadiness::judge(&outcome.intervals, window, interval_ms) {
         _ if outcome.steady == Some(false) => Some(STILL_WARMING_UP.to_owned()),
         Steadiness::Steady => None,

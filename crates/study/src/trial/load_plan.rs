@@ -23,7 +23,7 @@ pub(crate) fn plan(
         seed: planned.seed,
         connecting: Connecting { at_once, rate: point.connect_rate },
         drain_ms: Some(drain_ms(point)),
-        interval_ms: interval_ms(point),
+        interval_ms: interval_ms(point.window_ms),
         statements: true,
         slowest: point.has_tail,
         // A script that is wrong fails in every transaction: nothing is measured by going on.
@@ -142,10 +142,15 @@ pub(crate) fn lanes(point: &Point) -> u32 {
     point.lanes.unwrap_or(default).min(point.clients())
 }
 
-/// A window of less than ten seconds gets at least fifty intervals, so that it can be judged
-/// whether it was steady.
-pub(crate) fn interval_ms(point: &Point) -> u64 {
-    if point.window_ms < 10_000 { (point.window_ms / 50).clamp(20, 200) } else { 1_000 }
+/// The length of intervals in a window of so many milliseconds. One of less than ten seconds gets at least fifty
+/// intervals, so that it can be judged whether it was steady. Each second has the same number of them: a
+/// figure of a second is the sum of those that begin in it.
+pub(crate) fn interval_ms(window_ms: u64) -> u64 {
+    if window_ms >= 10_000 {
+        return 1_000;
+    }
+    let parts_of_a_second = [125, 100, 50, 40, 25];
+    parts_of_a_second.into_iter().find(|part| part * 50 <= window_ms).unwrap_or(20)
 }
 
 /// An answer that takes longer is not waited for: the query is cancelled. A server that the timeline
@@ -169,6 +174,21 @@ const PAUSED_DRAIN_MS: u64 = 5_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_window_has_fifty_intervals_and_a_second_always_as_many() {
+        for window_ms in (1_000..=20_000).step_by(250) {
+            let interval_ms = interval_ms(window_ms);
+            assert_eq!(1_000 % interval_ms, 0, "{window_ms}");
+            assert!(window_ms >= 10_000 || window_ms / interval_ms >= 50, "{window_ms}");
+        }
+        let check = |window_ms, expected| assert_eq!(interval_ms(window_ms), expected);
+        check(500, 20);
+        check(6_000, 100);
+        check(9_000, 125);
+        check(9_999, 125);
+        check(10_000, 1_000);
+    }
 
     #[test]
     fn several_nodes_are_one_conninfo_of_whichever_takes_writes() {
