@@ -59,6 +59,22 @@ impl Metered {
             || self.paused.iter().any(|paused| paused == node)
     }
 
+    /// Takes down a node that stands still from now on, or no more.
+    fn note_pause(&mut self, action: &Action) {
+        match action {
+            Action::Pause { node } => self.paused.push(node.clone()),
+            Action::Continue { node }
+            | Action::Start { node }
+            | Action::Rejoin { node, .. }
+            | Action::Stop { node, .. }
+            | Action::Kill { node }
+            | Action::PowerCut { node, .. }
+            | Action::FailDisk { node, .. } => self.paused.retain(|paused| paused != node),
+            // What goes on around it does not wake it.
+            _ => {}
+        }
+    }
+
     /// The moments at which servers were killed or lost their power.
     pub(crate) fn faults(&self) -> impl Iterator<Item = Moment> {
         self.deaths.iter().filter(|death| death.is_sudden).map(|death| death.from)
@@ -213,13 +229,12 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
         Ok(proof) => format!("{} {name}: {proof}", action.verb()),
         Err(why) => format!("{} {name}: {why}", action.verb()),
     };
-    match action {
-        Action::Pause { node } => metered.paused.push(node.clone()),
-        _ => metered.paused.retain(|paused| *paused != name),
-    }
     let ended = clock::now(agenda.origin);
     // A cut that had nothing to lose is one.
     let is_done = matches!(&done, Ok(_) | Err(ActError::Power(PowerError::NothingToLose)));
+    if is_done {
+        metered.note_pause(action);
+    }
     // What a machine does with a disk that fails is for its manager to say.
     let goes_on = matches!(action, Action::FailDisk { .. }) && site.station(&name).is_some();
     match action {
@@ -295,4 +310,26 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
 /// True of the death of a node that was not started since.
 fn is_open(name: &str) -> impl Fn(&Death) -> bool + '_ {
     move |death| death.node == name && death.restarted.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paused_server_stands_still_until_it_is_continued_or_ended() {
+        let node = || "primary".to_owned();
+        let check = |action: Action, expected: bool| {
+            let mut metered = Metered::default();
+            metered.note_pause(&Action::Pause { node: node() });
+            metered.note_pause(&action);
+            assert_eq!(metered.is_down("primary"), expected, "{action:?}");
+        };
+        check(Action::Unthrottle { node: node() }, true);
+        check(Action::Checkpoint { node: node() }, true);
+        check(Action::Continue { node: "standby".to_owned() }, true);
+        check(Action::Continue { node: node() }, false);
+        check(Action::Start { node: node() }, false);
+        check(Action::Kill { node: node() }, false);
+    }
 }
