@@ -114,10 +114,15 @@ fn route(
 ) -> Result<Route, ConnectError> {
     let (sender, found) = channel();
     let asked = conninfo.clone();
-    thread::spawn(move || {
+    let look = move || {
         // Nobody listens any more after a limit.
         let _ = sender.send(Route::new(&asked, &[]));
-    });
+    };
+    thread::Builder::new().spawn(look).map_err(|error| ConnectError::System {
+        place: conninfo.place(),
+        doing: "starting a thread that looks up its name",
+        why: error.to_string(),
+    })?;
     let limit = connect_timeout(conninfo, limits).saturating_mul(2);
     let deadline = Instant::now() + limit;
     loop {

@@ -86,7 +86,8 @@ impl Fleet {
                 scope.spawn(move || Lab::on_host(host, address, password, pg_bin))
             };
             let threads: Vec<_> = with_servers.iter().map(open).collect();
-            threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+            let opened = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+            opened.map(|it| it.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
         });
         let labs = opened.into_iter().collect::<Result<Vec<_>, _>>()?;
         let lab_of = |at: &usize| with_servers.iter().position(|one| one == at);

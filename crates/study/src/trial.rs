@@ -310,7 +310,7 @@ fn load(
         // Whatever an action is still at need not be slow any more.
         throttles.lift_all();
         drop(opens);
-        (outcome, meter.join().unwrap_or_default())
+        (outcome, meter.join().unwrap_or_else(|_| Metered::of_panic()))
     });
     let messages = watch.messages;
     let outcome = match outcome {

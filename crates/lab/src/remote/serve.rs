@@ -50,8 +50,15 @@ pub fn serve(
             reply(&output, number, objects.obey(object, verb));
             continue;
         }
-        let (objects, output) = (Arc::clone(&objects), Arc::clone(&output));
-        at_work.push(thread::spawn(move || reply(&output, number, objects.obey(object, verb))));
+        let (its_objects, its_output) = (Arc::clone(&objects), Arc::clone(&output));
+        let work = move || reply(&its_output, number, its_objects.obey(object, verb));
+        match thread::Builder::new().spawn(work) {
+            Ok(thread) => at_work.push(thread),
+            Err(source) => {
+                let (doing, node) = ("starting a thread for", "a request".to_owned());
+                reply(&output, number, Err(Error::Process { doing, node, source }));
+            }
+        }
     }
     // What is still at work holds its object; dropping the lab kills its servers, which ends it.
     objects.end();

@@ -51,6 +51,13 @@ pub(crate) struct Metered {
 }
 
 impl Metered {
+    /// The observations of a meter that has panicked: what it did, and whether it did all, is not known.
+    pub(crate) fn of_panic() -> Self {
+        let text = "the thread of the timeline and of the servers' CPU panicked; its message is on standard error";
+        let failure = ActFailure { fault: Some(Fault::Rig), text: text.to_owned() };
+        Self { failures: vec![failure], ..Self::default() }
+    }
+
     /// True of a node that was stopped, killed or cut off from power and did not come back, or that
     /// stands still.
     pub(crate) fn is_down(&self, node: &str) -> bool {

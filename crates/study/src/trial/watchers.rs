@@ -1,6 +1,7 @@
 //! Watchers of managed servers: each server is asked again and again during a load if it takes writes,
 //! over a session of its own, so that two primaries at the same time are seen, and none.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -55,7 +56,8 @@ impl Watchers {
 
     pub(crate) fn stop(self) -> Watched {
         self.is_over.store(true, Ordering::Relaxed);
-        let servers = self.threads.into_iter().map(|thread| thread.join().unwrap_or_default());
+        let threads = self.threads.into_iter();
+        let servers = threads.map(|thread| thread.join().unwrap_or_else(|it| resume_unwind(it)));
         Watched { servers: servers.collect() }
     }
 }
