@@ -65,6 +65,13 @@ pub fn of(pid: i32) -> Option<Process> {
     parse_stat(&proc_files::read(&format!("{pid}/stat")).ok()?)
 }
 
+/// True if a process has mapped this file, as a program does with its libraries.
+pub fn has_mapped(pid: i32, file: &Path) -> io::Result<bool> {
+    let maps = proc_files::read(&format!("{pid}/maps"))?;
+    // The path is the sixth word, and may have spaces.
+    Ok(maps.lines().any(|line| line.find('/').is_some_and(|at| Path::new(&line[at..]) == file)))
+}
+
 /// `root` and everything descended from it, parents before children.
 pub fn tree(processes: &[Process], root: i32) -> Vec<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();

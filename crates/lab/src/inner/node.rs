@@ -327,7 +327,8 @@ impl Runs for Node {
         let swallowing = self.swallowing()?.into_iter();
         let command = swallowing.fold(command, |command, (name, value)| command.env(name, value));
         let pid = self.program.launch(&command)?;
-        self.wait_until_ready(pid).inspect_err(|_| {
+        let ready = self.wait_until_ready(pid).and_then(|()| self.expect_swallowing());
+        ready.inspect_err(|_| {
             // Half a server is worse than none; its log has been read.
             let _ = self.program.kill9();
         })

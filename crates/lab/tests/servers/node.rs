@@ -59,6 +59,20 @@ fn labs_with_a_common_folder_copy_what_initdb_has_made() {
 }
 
 #[test]
+fn flushes_are_swallowed_under_any_umask() {
+    use rustix::fs::Mode;
+    let lab = open();
+    let before = rustix::process::umask(Mode::from_raw_mode(0o077));
+    let swallow_fsync = Some(terms::Swallowed::All);
+    let config = NodeConfig { swallow_fsync, ..NodeConfig::new(settings(&[])) };
+    let mut node = lab.node("primary", config).unwrap();
+    let made = node.init().and_then(|()| node.start());
+    rustix::process::umask(before);
+    // It fails where the server has not loaded the library.
+    made.unwrap();
+}
+
+#[test]
 fn a_lab_is_private_to_the_servers_user() {
     let lab = open();
     let _node = node(&lab, "primary", &[]);

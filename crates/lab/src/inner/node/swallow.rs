@@ -1,6 +1,9 @@
 //! A node some of whose flushes do nothing: a fault for checks to find. A library that is loaded
 //! before the C library answers them.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 use terms::Swallowed;
@@ -13,10 +16,10 @@ impl Node {
     /// The environment that has its flushes swallowed; empty where none is.
     pub(super) fn swallowing(&self) -> Result<Vec<(String, String)>, Error> {
         let Some(swallowed) = self.config.swallow_fsync else { return Ok(Vec::new()) };
-        let directory = self.program.shared.path();
-        let (source, library) = (directory.join("swallow.c"), directory.join("swallow.so"));
+        let library = self.swallower();
         if !library.exists() {
-            std::fs::write(&source, SOURCE).map_err(failed("writing", &source))?;
+            let source = library.with_extension("c");
+            fs::write(&source, SOURCE).map_err(failed("writing", &source))?;
             let mut compiler = Command::new(COMPILER);
             compiler.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
             let output = compiler.output();
@@ -26,6 +29,9 @@ impl Node {
                 let failure = std::io::Error::other(said);
                 return Err(failed("compiling", &source)(failure));
             }
+            // The servers' user loads it. Without that the loader says so, and the server starts all the same.
+            let open = fs::set_permissions(&library, Permissions::from_mode(0o755));
+            open.map_err(failed("opening", &library))?;
         }
         let kind = match swallowed {
             Swallowed::Control => "control",
@@ -39,6 +45,27 @@ impl Node {
             ("LD_PRELOAD".to_owned(), library.to_string_lossy().into_owned()),
             ("PGRIG_SWALLOW".to_owned(), kind.to_owned()),
         ])
+    }
+
+    /// Fails where flushes of the server that has just started should be swallowed, and are not.
+    pub(super) fn expect_swallowing(&self) -> Result<(), Error> {
+        let Some(pid) = self.host_pid().filter(|_| self.config.swallow_fsync.is_some()) else {
+            return Ok(());
+        };
+        match os::processes::has_mapped(pid, &self.swallower()) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self
+                .program
+                .state("starting", "runs without the library that swallows its flushes")),
+            Err(source) => {
+                let doing = "looking for the library that swallows the flushes of";
+                Err(Error::Process { doing, node: self.name().to_owned(), source })
+            }
+        }
+    }
+
+    fn swallower(&self) -> PathBuf {
+        self.program.shared.path().join("swallow.so")
     }
 }
 
