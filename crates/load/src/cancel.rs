@@ -15,7 +15,8 @@ pub(crate) fn send(requests: Vec<Canceller>) {
     if requests.is_empty() {
         return;
     }
-    thread::spawn(move || {
+    // Where there is no thread to be had, the load ends without them.
+    let _ = thread::Builder::new().spawn(move || {
         let began = Instant::now();
         for canceller in requests {
             if began.elapsed() > TIMEOUT_ALL {

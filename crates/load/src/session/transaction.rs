@@ -14,7 +14,7 @@ use crate::{
     Level, Protocol,
     program::{ProgramScript, Statement},
     session::{Block, LaneContext, Session, SessionState, Wait},
-    shell::{self, Ran, Shell},
+    shell::{self, Printed, Ran, Shell},
     tally::Ending,
 };
 
@@ -76,6 +76,9 @@ impl Session {
             return Ok(());
         };
         match &command.kind {
+            CommandKind::SetShell { command: shell, .. } if !ran.is_started => {
+                return Err(shell.not_launched().to_string());
+            }
             CommandKind::SetShell { target, command: shell } => {
                 let value = shell.result(&ran.output).map_err(|error| error.to_string())?;
                 self.variables.set(slot(command, target)?, Value::Int(value));
@@ -195,8 +198,15 @@ impl Session {
                 Err(error) => return Err(self.execution_failed(cx, error.to_string())),
             },
             CommandKind::Shell(command) | CommandKind::SetShell { command, .. } => {
+                let printed = match kind {
+                    CommandKind::SetShell { .. } => Printed::FirstLine,
+                    _ => Printed::All,
+                };
                 match command.line(&self.variables) {
-                    Ok(line) => self.shell = Some(Box::new(Shell::start(line, cx.program.shell))),
+                    Ok(line) => {
+                        let shell = Shell::start(line, printed, cx.program.shell);
+                        self.shell = Some(Box::new(shell));
+                    }
                     Err(error) => return Err(self.execution_failed(cx, error.to_string())),
                 }
                 self.state = SessionState::Sleeping;
