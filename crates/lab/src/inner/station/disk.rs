@@ -1,6 +1,7 @@
 //! A station's disk of its own: its server's data lie on it.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use fault::disk::{self, Cut, Disk, DiskConfig};
@@ -26,15 +27,22 @@ pub(super) struct OwnDisk {
 impl OwnDisk {
     /// The disk for a program of the lab's; it is not formatted yet.
     pub(super) fn new(config: DiskConfig, program: &Program) -> OwnDisk {
-        let (disks, name) = (program.shared.disks(), &program.name);
-        let socket = disks.join(format!(".{name}"));
-        let disk = Disk::new(config, &disks.join(name), &socket, program.owner);
+        let disks = program.shared.disks();
+        let disk =
+            Disk::new(config, &disks.join(&program.name), &new_socket(&disks), program.owner);
         OwnDisk { disk, is_broken: false, kept: None }
     }
 
     pub(super) fn mount_point(&self) -> PathBuf {
         self.disk.mount_point()
     }
+}
+
+/// The socket of a new disk. By a number it is short: the kernel limits its path, a station's name may be long,
+/// and the lab has checked its directory for the sockets of nodes only.
+fn new_socket(disks: &Path) -> PathBuf {
+    static MADE: AtomicU16 = AtomicU16::new(0);
+    disks.join(format!(".s{}", MADE.fetch_add(1, Ordering::Relaxed)))
 }
 
 impl Station {
@@ -145,5 +153,20 @@ impl Powered for Station {
 
     fn sync(&mut self) -> Result<(), Error> {
         self.with_disk("syncing", |own, init| own.disk.sync(init)).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directory::{DISKS, SOCKETS};
+
+    #[test]
+    fn a_disks_socket_is_no_longer_than_a_nodes() {
+        let longest = Path::new(SOCKETS).join(".s.PGSQL.65535").as_os_str().len();
+        let socket = new_socket(Path::new(DISKS));
+        assert_ne!(socket, new_socket(Path::new(DISKS)));
+        let digits = 5;
+        assert!(socket.with_file_name(".s").as_os_str().len() + digits <= longest);
     }
 }
