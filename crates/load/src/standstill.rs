@@ -4,7 +4,8 @@ use record::Moment;
 
 /// Shorter ones are not kept: a checkpoint, not an outage.
 const SHORTEST_NS: u64 = 50_000_000;
-/// So many are kept of one lane; a load that stands still more often has no service to lose.
+/// So many are kept of one lane, the longest ones: a few transactions a second leave more gaps, and an outage is
+/// longer than these.
 const MOST: usize = 10_000;
 
 /// A stretch of a load in which no transaction of a workload succeeded.
@@ -37,10 +38,24 @@ impl Standstills {
 
     /// A transaction succeeded, or nothing will any more.
     pub(crate) fn ends(&mut self, now: u64) {
-        if now.saturating_sub(self.last) >= SHORTEST_NS && self.kept.len() < MOST {
-            self.kept.push((self.last, now));
+        if now.saturating_sub(self.last) >= SHORTEST_NS {
+            self.keep((self.last, now));
         }
         self.last = self.last.max(now);
+    }
+
+    fn keep(&mut self, new: (u64, u64)) {
+        let length = |(from, to): &(u64, u64)| to - from;
+        if self.kept.len() == MOST {
+            let shortest = self.kept.iter().enumerate().min_by_key(|(_, one)| length(one));
+            match shortest {
+                Some((index, shortest)) if length(shortest) < length(&new) => {
+                    self.kept.remove(index)
+                }
+                _ => return,
+            };
+        }
+        self.kept.push(new);
     }
 
     pub(crate) fn take(&mut self) -> Vec<(u64, u64)> {
@@ -103,5 +118,19 @@ mod tests {
             lane.ends(at * MS);
         }
         assert_eq!(lane.take(), [(40 * MS, 340 * MS)]);
+    }
+
+    #[test]
+    fn an_outage_is_kept_after_ever_so_many_gaps() {
+        let mut lane = Standstills::default();
+        lane.begin(0);
+        let gaps = MOST as u64 + 10;
+        (1..=gaps).for_each(|n| lane.ends(n * 100 * MS));
+        let outage = (gaps * 100 * MS, (gaps * 100 + 5_000) * MS);
+        lane.ends(outage.1);
+        lane.ends(outage.1 + 100 * MS);
+        let kept = lane.take();
+        assert_eq!((kept.len(), kept.last()), (MOST, Some(&outage)));
+        assert!(kept.is_sorted());
     }
 }
