@@ -23,7 +23,7 @@ use spec::{Pairing, Point, Study};
 use crate::clock;
 use crate::pairs::standing::{Stand, Standing};
 use crate::trial::load_plan;
-use crate::trial::ready;
+use crate::trial::{ready, watchdog};
 
 /// An order to measure pairs.
 pub(crate) struct PairsOrder<'a> {
@@ -116,12 +116,16 @@ impl PairsOrder<'_> {
     ) -> Result<(), Failure> {
         let points = self.points();
         let began = Instant::now();
-        for (site, point) in sites.iter_mut().zip(points) {
-            let place = ready::ServiceContext { labs: self.labs, program: self.program };
-            ready::servers(point, site, Alone::No, &place, self.control)?;
-            ready::fronts(point, site, &place)?;
-            ready::limits(point, site)?;
-        }
+        let limits = [0, 1].map(|side| watchdog::standing_limit(points[side], sites[side]));
+        watchdog::patiently(limits.iter().sum(), "the preparation", Failure::from, || {
+            for (site, point) in sites.iter_mut().zip(points) {
+                let place = ready::ServiceContext { labs: self.labs, program: self.program };
+                ready::servers(point, site, Alone::No, &place, self.control)?;
+                ready::fronts(point, site, &place)?;
+                ready::limits(point, site)?;
+            }
+            Ok::<_, Failure>(())
+        })?;
         let pairs = self.pairing.pairs;
         let rate = points[0].workloads.iter().find_map(|workload| workload.pace.rate());
         let workloads = [0, 1].map(|index| {
@@ -174,10 +178,13 @@ impl PairsOrder<'_> {
             return Err(of_server(crashes.join("; ")));
         }
         let nothing_is_down = |_: &str| false;
-        for Standing { site, .. } in &stand.sides {
-            let alive = site.check_alive(&nothing_is_down);
-            let answers = alive.and_then(|()| site.check_answers(&nothing_is_down));
-            answers.map_err(|error| of_server(error.to_string()))?;
+        for Standing { site, point, .. } in &stand.sides {
+            let limit = watchdog::standing_limit(point, site);
+            watchdog::patiently(limit, "asking the servers after the load", of_server, || {
+                let alive = site.check_alive(&nothing_is_down);
+                let answers = alive.and_then(|()| site.check_answers(&nothing_is_down));
+                answers.map_err(|error| of_server(error.to_string()))
+            })?;
         }
         match stop {
             Stop::Died => Err(of_server(lost.unwrap_or_default())),

@@ -149,16 +149,7 @@ fn patiently<T>(
     part: &str,
     work: impl FnOnce() -> Result<T, Broke>,
 ) -> Result<T, Broke> {
-    let (worked, has_hung) = watchdog::within(limit, &lab::kill_servers, work);
-    match has_hung {
-        false => worked,
-        true => {
-            let limit_s = limit.as_secs();
-            Err(Broke::unknown(format_args!(
-                "{part} did not end within {limit_s} s: its servers were killed"
-            )))
-        }
-    }
+    watchdog::patiently(limit, part, Broke::unknown, work)
 }
 
 fn attempt(

@@ -16,7 +16,7 @@ use spec::Point;
 use crate::error::{Error, SidesError};
 use crate::fit::estimate::WAL_DEFAULT;
 use crate::pairs::versus::{Asked, Two, Versus};
-use crate::trial::ready;
+use crate::trial::{ready, watchdog};
 
 /// A server that is never started: its files have the format of B's programs.
 const FORMAT_NODE: &str = "format";
@@ -173,8 +173,12 @@ impl<'a> Grounds<'a> {
         };
         let place = ready::ServiceContext { labs, program: &self.request.program };
         let failed = |why| SidesError::Unready { side: SIDES[side], why };
-        ready::servers(point, site, Alone::Yes, &place, self.control).map_err(failed)?;
-        Ok(ready::fronts(point, site, &place).map_err(failed)?)
+        let limit = watchdog::standing_limit(point, site);
+        let ready = watchdog::patiently(limit, "the preparation", String::from, || {
+            ready::servers(point, site, Alone::Yes, &place, self.control)?;
+            ready::fronts(point, site, &place)
+        });
+        Ok(ready.map_err(failed)?)
     }
 
     /// The version of a side's server, and its address where it is the user's.

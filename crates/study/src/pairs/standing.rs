@@ -9,7 +9,7 @@ use server::Client;
 use site::Site;
 use spec::Point;
 
-use crate::trial::ready;
+use crate::trial::{ready, watchdog};
 
 /// One side's servers.
 pub(crate) struct Standing<'a> {
@@ -78,6 +78,15 @@ impl Arena for Stand<'_> {
         if !self.renewal.restarts() {
             return Ok(());
         }
+        let limits = self.sides.each_ref().map(|side| side.limit());
+        let [a, b] = self.sides.each_ref().map(|side| side.name);
+        let hung = |why| compare::Error::Renewal { side: format!("{a} or {b}"), why };
+        watchdog::patiently(limits.iter().sum(), "the restart", hung, || self.restart(is_exchanged))
+    }
+}
+
+impl Stand<'_> {
+    fn restart(&mut self, is_exchanged: bool) -> Result<(), compare::Error> {
         self.both(|side| side.site.pause().map_err(|error| side.unfit(&error)))?;
         if self.renewal == Renewal::Exchanged && is_exchanged != self.is_exchanged {
             let [a, b] = &mut self.sides;
@@ -147,12 +156,20 @@ impl Ground for Standing<'_> {
         if let (Server::Target(_), None) = (&node.server, node.schema) {
             return Ok(Tidied { seconds: 0.0, is_cut: false });
         }
-        compare::tidy(&mut self.connect()?, node.schema, limit)
-            .map_err(|(statement, source)| compare::Error::failed(self.name, statement, source))
+        let hung = |why: String| self.unfit(&why);
+        watchdog::patiently(limit + self.limit(), "VACUUM or CHECKPOINT", hung, || {
+            compare::tidy(&mut self.connect()?, node.schema, limit)
+                .map_err(|(statement, source)| compare::Error::failed(self.name, statement, source))
+        })
     }
 }
 
 impl Standing<'_> {
+    /// The time that anything between two segments may take.
+    fn limit(&self) -> Duration {
+        watchdog::standing_limit(self.point, self.site)
+    }
+
     fn run(&self, statement: &str) -> Result<(), compare::Error> {
         let ran = self.connect()?.batch_execute(statement);
         ran.map_err(|source| compare::Error::failed(self.name, statement, source))

@@ -1,13 +1,16 @@
-//! The end of a hang: a part of a trial that takes far longer than it can take is a result.
+//! The end of a hang: a part of a trial, or of a measurement in pairs, that takes far longer than it can take
+//! is a result.
 //!
 //! The rig waits for its servers without a limit where a statement may take hours. When the time that a
-//! part of a trial was given is over, its servers are killed, on this machine and on hosts, so that a
+//! part was given is over, its servers are killed, on this machine and on hosts, so that a
 //! thread that waits for one gets an error.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use lab::Server;
+use site::Site;
 use spec::Point;
 
 use crate::fit::estimate;
@@ -36,6 +39,22 @@ pub(crate) fn within<T>(
     })
 }
 
+/// Does a part of something, which ends by itself where it hangs: then its error is made of the reason.
+pub(crate) fn patiently<T, E>(
+    limit: Duration,
+    part: &str,
+    hung: impl FnOnce(String) -> E,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    match within(limit, &lab::kill_servers, work) {
+        (worked, false) => worked,
+        (_, true) => {
+            let limit_s = limit.as_secs();
+            Err(hung(format!("{part} did not end within {limit_s} s: its servers were killed")))
+        }
+    }
+}
+
 /// The time for the load of a point, with its timeline.
 pub(crate) fn load_limit(point: &Point) -> Duration {
     PATIENCE + Duration::from_millis(point.load_ms_max()) * 3
@@ -47,6 +66,16 @@ pub(crate) fn other_limit(point: &Point) -> Duration {
     PATIENCE
         + Duration::from_secs_f64(estimate::trial_s(point) * 10.0)
         + Duration::from_secs(bytes_s)
+}
+
+/// The same for servers that stand with data of any origin: by their size.
+pub(crate) fn standing_limit(point: &Point, site: &Site) -> Duration {
+    let bytes = site.nodes.iter().map(|node| match &node.server {
+        // The size of what cannot be read now does not count.
+        Server::Node(server) => server.data_bytes().unwrap_or_default(),
+        Server::Managed(_) | Server::Target(_) => 0,
+    });
+    other_limit(point) + Duration::from_secs(bytes.sum::<u64>() / BYTES_PER_S)
 }
 
 /// The time that a part of a trial may take besides its own, on a machine that others use too.
