@@ -96,12 +96,13 @@ impl Schedule {
             ages
         };
         // Each of some stands for as many others.
-        let mut same = evenly(TAKEN_MAX);
-        for bit in 0..u64::BITS - (due / TAKEN_MAX).leading_zeros() {
-            if due / TAKEN_MAX >> bit & 1 == 1 {
+        let (mut same, mut times) = (evenly(TAKEN_MAX), due / TAKEN_MAX);
+        while times > 0 {
+            if times % 2 == 1 {
                 ages.merge(&same);
             }
             same.merge(&same.clone());
+            times /= 2;
         }
         ages.merge(&evenly(due % TAKEN_MAX));
         ages
