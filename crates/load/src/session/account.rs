@@ -5,7 +5,7 @@ use record::{
     Moment,
     ledger::{Chain, Entry, Giver, Seen, What},
 };
-use script::{Pipeline, Slot, Value};
+use script::{Pipeline, Slot, Template, Value};
 use wire::backend::ErrorResponse;
 
 use crate::{
@@ -38,19 +38,42 @@ struct Chained {
 struct Open {
     /// It stands in the ledger.
     is_numbered: bool,
+    /// A statement that carries `:ledger_seq`, or that the history notes, was sent since the last block
+    /// ended.
+    is_marked: bool,
     /// Something that was sent has been committed: an error afterwards does not undo it.
     is_committed: bool,
-    /// The last answer was that of a ROLLBACK.
+    /// A block with a marked statement is prepared for a two-phase commit.
+    is_prepared: bool,
+    /// The script has rolled back a block with a marked statement.
     is_rolled_back: bool,
+    /// The last result.
+    last: Last,
     /// The server warned that no standby may have it.
     is_alone: bool,
     /// Of the error that ended it.
     sqlstate: Option<[u8; 5]>,
 }
 
+/// The last result of a block, as far as it decides on its end.
+#[derive(Clone, Copy, Debug, Default)]
+enum Last {
+    #[default]
+    Other,
+    Prepared,
+    RolledBack,
+}
+
+impl Open {
+    /// True if an error does not undo all of it.
+    fn may_be_there(&self) -> bool {
+        self.is_committed || self.is_prepared
+    }
+}
+
 impl Account {
-    pub(super) fn is_committed(&self) -> bool {
-        self.open.is_some_and(|open| open.is_committed)
+    pub(super) fn may_be_there(&self) -> bool {
+        self.open.is_some_and(|open| open.may_be_there())
     }
 }
 
@@ -91,27 +114,53 @@ impl Session {
         self.begin_in_diary(cx, now);
     }
 
+    /// The current command is about to be sent.
+    pub(super) fn account_for_command(&mut self, cx: &LaneContext<'_>, template: &Template) {
+        let is_noted = !self.notes(cx).is_empty();
+        let Some(open) = self.open_transaction() else { return };
+        let is_numbered = cx.program.ledger.is_some_and(|it| template.slots().contains(&it.seq));
+        open.is_marked |= is_noted || is_numbered;
+    }
+
     /// A result is complete. What its tag says of the transaction holds whatever follows it.
     pub(crate) fn account_for_tag(&mut self, tag: &[u8]) {
         let Some(open) = self.open_transaction() else { return };
+        open.last = Last::Other;
         match tag {
-            b"COMMIT\0" | b"PREPARE TRANSACTION\0" => open.is_committed = true,
+            b"COMMIT\0" => open.is_committed = true,
+            b"PREPARE TRANSACTION\0" => {
+                open.is_prepared |= open.is_marked;
+                open.last = Last::Prepared;
+            }
+            b"COMMIT PREPARED\0" => (open.is_committed, open.is_prepared) = (true, false),
+            b"ROLLBACK PREPARED\0" => {
+                open.is_rolled_back |= std::mem::take(&mut open.is_prepared);
+                open.last = Last::RolledBack;
+            }
+            b"ROLLBACK\0" => open.last = Last::RolledBack,
             _ => {}
         }
-        open.is_rolled_back = tag == b"ROLLBACK\0";
     }
 
     /// The server is ready and in no block: without an error since it was ready before, what it has done is
-    /// committed.
+    /// committed, unless the script has rolled it back.
     pub(crate) fn account_for_ready(&mut self, has_failed: bool) {
         // A Parse commits nothing.
         if self.state == SessionState::Parsing {
             return;
         }
         let has_failed = has_failed || self.state == SessionState::RollingBack;
+        // A later part of a pipeline may have been sent.
+        let is_all = self.reply.awaiting <= 1 && self.pipeline == Pipeline::Off;
         let Some(open) = self.open_transaction() else { return };
-        if !has_failed && !open.is_rolled_back {
-            open.is_committed = true;
+        match open.last {
+            _ if has_failed => {}
+            Last::Other => open.is_committed = true,
+            Last::Prepared => {}
+            Last::RolledBack => open.is_rolled_back |= open.is_marked,
+        }
+        if is_all {
+            open.is_marked = false;
         }
     }
 
@@ -139,7 +188,9 @@ impl Session {
     /// The transaction has ended as pgbench counts it.
     pub(crate) fn note_end(&mut self, cx: &mut LaneContext<'_>, now: u64, ending: Ending) {
         let Some(open) = self.open_transaction().copied() else { return };
-        let what = match (ending, open.is_committed) {
+        let what = match (ending, open.may_be_there()) {
+            // The script has committed one part and not another one.
+            (Ending::Good, true) if open.is_rolled_back || open.is_prepared => What::Unknown,
             (Ending::Good, true) if open.is_alone => What::AcknowledgedAlone,
             (Ending::Good, true) => What::Acknowledged,
             // The script has rolled back, or nothing was sent.
@@ -156,7 +207,7 @@ impl Session {
     pub(crate) fn note_unfinished(&mut self, cx: &mut LaneContext<'_>, now: u64) {
         let may_commit = self.owes_a_commit(cx);
         let Some(open) = self.open_transaction().copied() else { return };
-        let what = match open.is_committed || may_commit {
+        let what = match open.may_be_there() || may_commit {
             true => What::Unknown,
             false => What::Failed(open.sqlstate),
         };
@@ -168,7 +219,7 @@ impl Session {
     pub(crate) fn note_given_up(&mut self, cx: &mut LaneContext<'_>, now: u64) {
         let has_failed = self.block != Block::Outside && !self.owes_a_commit(cx);
         let Some(open) = self.open_transaction().copied() else { return };
-        let what = match has_failed && !open.is_committed {
+        let what = match has_failed && !open.may_be_there() {
             true => What::Failed(open.sqlstate),
             false => What::Unknown,
         };

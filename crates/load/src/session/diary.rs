@@ -79,14 +79,14 @@ impl Session {
 
     /// A try has failed, and another one follows.
     pub(super) fn try_again_in_diary(&mut self, cx: &mut LaneContext<'_>, now: u64) {
-        let is_committed = self.account.as_ref().is_some_and(|account| account.is_committed());
-        let outcome = if is_committed { Outcome::Unknown } else { Outcome::Failed };
+        let may_be_there = self.account.as_ref().is_some_and(|account| account.may_be_there());
+        let outcome = if may_be_there { Outcome::Unknown } else { Outcome::Failed };
         self.end_in_diary(cx, now, outcome);
         self.begin_in_diary(cx, now);
     }
 
     /// The notes of the current command; none where no history is kept.
-    fn notes<'p>(&self, cx: &LaneContext<'p>) -> &'p [HistoryNote] {
+    pub(super) fn notes<'p>(&self, cx: &LaneContext<'p>) -> &'p [HistoryNote] {
         let notes = cx.program.scripts[self.script].notes.get(self.command);
         notes.map_or(&[], |notes| notes)
     }

@@ -150,6 +150,7 @@ impl Session {
                 }
                 let is_kept = capture.is_some() || self.reads_for_diary(cx);
                 self.send(cx, script, template, is_kept)?;
+                self.account_for_command(cx, template);
                 if self.pipeline == Pipeline::Off {
                     self.state = SessionState::Awaiting;
                     return Ok(Step::Wait(Wait::Server));

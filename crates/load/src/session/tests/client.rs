@@ -3,8 +3,8 @@
 //! Times are milliseconds. What the client sends reads `Query SELECT 1`, `Parse P_0 SELECT $1`,
 //! `Bind P_0 [5]`, `Describe`, `Execute`, `Sync`; messages are joined by ` | `. What the server
 //! answers is written as message types: `1` ParseComplete, `2` BindComplete, `n` NoData,
-//! `T:a,b` RowDescription, `D:1,NULL` DataRow, `C:COMMIT` CommandComplete, `I` EmptyQueryResponse,
-//! `E:40001` ErrorResponse, `F:57P01` a fatal one, `N` NoticeResponse, `W` the one that says that a
+//! `T:a,b` RowDescription, `D:1,NULL` DataRow, `C:COMMIT` CommandComplete (`_` is a blank), `I`
+//! EmptyQueryResponse, `E:40001` ErrorResponse, `F:57P01` a fatal one, `N` NoticeResponse, `W` the one that says that a
 //! commit no longer waits for its standby, `S` ParameterStatus, `G` CopyInResponse, `Z:I`
 //! ReadyForQuery.
 
@@ -311,7 +311,8 @@ fn message(word: &str) -> Vec<u8> {
             b'D'
         }
         "C" => {
-            body.extend(if text.is_empty() { "SELECT 1" } else { text }.as_bytes());
+            let text = if text.is_empty() { "SELECT 1" } else { text };
+            body.extend(text.replace('_', " ").as_bytes());
             body.push(0);
             b'C'
         }

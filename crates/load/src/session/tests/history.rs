@@ -46,6 +46,12 @@ fn what_a_transaction_writes_and_reads_is_noted() {
     check(LIST, &all, &format!("{writes}, l 0 7 0 48, o 0"));
     let none = ["C:BEGIN Z:T", "C Z:T", "T:v C Z:T", "C:ROLLBACK Z:I"];
     check(LIST, &none, &format!("{writes}, l 0 7 0, f 0"));
+    let after = format!("SELECT 1;\n{LIST}");
+    check(
+        &after,
+        &["C Z:I", all[0], all[1], all[2], "C:ROLLBACK Z:I"],
+        &format!("{writes}, l 0 7 0 48, u 0"),
+    );
     // What is tried again is another transaction, with another value.
     let again = ["C:BEGIN Z:T", "E:40001 Z:E", "C:ROLLBACK Z:I", "C:BEGIN Z:T"];
     check(LIST, &again, &format!("{writes}, f 0, b 0 2, a 0 7 96"));

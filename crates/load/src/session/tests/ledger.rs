@@ -76,6 +76,26 @@ fn the_outcome_of_a_transaction_is_what_the_server_said() {
         "i1 f1",
     );
     check("\\if false\nSELECT :ledger_seq;\n\\endif\n", &[], "i1 f1");
+    // It rolls back its rows after something else was committed.
+    let reads = format!("SELECT 4 AS x \\gset\n{}", BLOCK.replace("COMMIT", "ROLLBACK"));
+    let read = "T:x D:4 C Z:I";
+    check(&reads, &[read, "C:BEGIN Z:T", "C Z:T", "C:ROLLBACK Z:I"], "i1 u1");
+    check(&reads, &[read, "C:BEGIN Z:T", "C Z:T", "C:COMMIT Z:I"], "i1 a1");
+    // A block without a row of the ledger may be rolled back, and a part of one with it.
+    let asks = format!("BEGIN;\nSELECT 4;\nROLLBACK;\n{ONE}");
+    check(&asks, &["C:BEGIN Z:T", "C Z:T", "C:ROLLBACK Z:I", "C Z:I"], "i1 a1");
+    let part = BLOCK.replace("COMMIT", "ROLLBACK TO a;\nCOMMIT");
+    check(&part, &["C:BEGIN Z:T", "C Z:T", "C:ROLLBACK Z:T", "C:COMMIT Z:I"], "i1 a1");
+    // A two-phase commit.
+    let prepares = BLOCK.replace("COMMIT", "PREPARE TRANSACTION 'a';\nSELECT 1");
+    let check_end = |end: &str, expected: &str| {
+        let answers = ["C:BEGIN Z:T", "C Z:T", "C:PREPARE_TRANSACTION Z:I", end];
+        check(&prepares, &answers, expected);
+    };
+    check_end("C:COMMIT_PREPARED Z:I", "i1 a1");
+    check_end("C:ROLLBACK_PREPARED Z:I", "i1 f1");
+    check_end("E:42704 Z:I", "i1 u1");
+    check_end("C Z:I", "i1 u1");
     check("SELECT :client_id;\n", &["C Z:I"], "");
 }
 
@@ -97,6 +117,12 @@ fn an_error_in_one_part_of_a_pipeline_says_nothing_of_the_others() {
     // Tried again, and committed in the end.
     check(&["E:40001 Z:I", good, good, good], "i1 a1");
     check(&["E:40001 Z:I", good, bad, bad], "i1 u1");
+    // The second part rolls its row back.
+    let script = script.replace("INSERT", "BEGIN;\nINSERT").replace("\\end", "ROLLBACK;\n\\end");
+    let noted = noted_by(Protocol::Extended, &script, |client| {
+        client.begins(0).hears_all(1, &[good, "1 2 n C:BEGIN 1 2 n C 1 2 n C:ROLLBACK Z:I"]);
+    });
+    assert_eq!(noted, "i1 u1");
 }
 
 #[test]
