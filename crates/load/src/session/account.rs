@@ -41,7 +41,7 @@ struct Open {
     /// A statement that carries `:ledger_seq`, or that the history notes, was sent since the last block
     /// ended.
     is_marked: bool,
-    /// Something that was sent has been committed: an error afterwards does not undo it.
+    /// Something that was sent has been committed, or may have been: an error afterwards does not undo it.
     is_committed: bool,
     /// A block with a marked statement is prepared for a two-phase commit.
     is_prepared: bool,
@@ -164,9 +164,13 @@ impl Session {
         }
     }
 
+    /// The current command has ended in an error. Outside of a block, and in answer to a COMMIT, what a
+    /// proxy says of the server behind it does not tell whether that has committed.
     pub(crate) fn account_for_error(&mut self, sqlstate: &str) {
+        let is_unsure = self.block == Block::Outside && leaves_open(sqlstate);
         if let Some(open) = self.open_transaction() {
             open.sqlstate = sqlstate.as_bytes().try_into().ok();
+            open.is_committed |= is_unsure;
         }
     }
 
@@ -311,4 +315,10 @@ impl Session {
             ledger.note(Entry { client: self.id, seq: chained.seq, at: Moment(now), what });
         }
     }
+}
+
+/// True if an error with this SQLSTATE does not tell whether the statement has taken effect. Class 08 are
+/// failures of a connection, and 40003 says so. XX000 is what PL/Proxy passes on when it loses a server.
+fn leaves_open(sqlstate: &str) -> bool {
+    sqlstate.starts_with("08") || matches!(sqlstate, "40003" | "XX000")
 }

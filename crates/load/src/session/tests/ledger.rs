@@ -99,6 +99,24 @@ fn the_outcome_of_a_transaction_is_what_the_server_said() {
     check("SELECT :client_id;\n", &["C Z:I"], "");
 }
 
+/// A proxy answers for a server that may have committed before the proxy lost it.
+#[test]
+fn an_error_of_a_connection_behind_a_proxy_tells_no_outcome() {
+    let check = |script: &str, answers: &[&str], expected: &str| {
+        let noted = noted(script, |client| {
+            client.begins(0).hears_all(1, answers);
+        });
+        assert_eq!(noted, expected, "{script:?} {answers:?}");
+    };
+    for sqlstate in ["08006", "08007", "40003", "XX000"] {
+        check(ONE, &[&format!("E:{sqlstate} Z:I")], "i1 u1");
+        check(BLOCK, &["C:BEGIN Z:T", "C Z:T", &format!("E:{sqlstate} Z:I")], "i1 u1");
+        let failed = format!("i1 f1:{sqlstate}");
+        let answers = ["C:BEGIN Z:T", &format!("E:{sqlstate} Z:E"), "C:ROLLBACK Z:I"];
+        check(BLOCK, &answers, &failed);
+    }
+}
+
 /// Each part of a pipeline is committed, or not, by its own Sync.
 #[test]
 fn an_error_in_one_part_of_a_pipeline_says_nothing_of_the_others() {
