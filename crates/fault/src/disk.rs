@@ -428,5 +428,5 @@ const PAUSE: Duration = Duration::from_millis(2);
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Settling writes all that a lying disk has kept to itself.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+/// Settling writes all that a lying disk has kept to itself, and a log begins with a copy of the image.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);

@@ -23,6 +23,7 @@ use crate::disk::cache::{Cache, Toll};
 use crate::disk::medium::Medium;
 use crate::disk::orders::{Failing, Order, Status, What};
 use crate::disk::recorder::Recorder;
+use crate::disk::serve::BASE;
 
 /// The name of the one file.
 pub(crate) const FILE: &str = "disk";
@@ -99,7 +100,7 @@ impl Device {
                 state.slow = Some((what, from, Duration::from_micros(delay_us)));
             }
             Order::Heal => (state.failing, state.slow) = (None, None),
-            Order::Record { max_bytes } => state.record(max_bytes)?,
+            Order::Record { max_bytes, copies_image } => state.record(max_bytes, copies_image)?,
             Order::Close => state.close(),
             Order::Load => state.load()?,
         }
@@ -190,10 +191,14 @@ impl DeviceState {
         Ok(())
     }
 
-    /// Keeps what is asked of it from now on, when all that was asked before is durable.
-    fn record(&mut self, max_bytes: u64) -> io::Result<()> {
+    /// Keeps what is asked of it from now on, when all that was asked before is durable, and copied beside the
+    /// log if that is wanted.
+    fn record(&mut self, max_bytes: u64, copies_image: bool) -> io::Result<()> {
         self.expect_power()?;
         self.make_durable()?;
+        if copies_image {
+            self.medium.copy_to(&self.log.with_file_name(BASE))?;
+        }
         let _ = std::fs::remove_file(&self.log);
         let file = File::options().write(true).create_new(true).mode(0o600).open(&self.log)?;
         self.recorder = Some(Recorder::new(file, max_bytes));

@@ -133,6 +133,14 @@ impl Medium {
         Ok(Medium::State(state))
     }
 
+    /// Copies an image.
+    pub(crate) fn copy_to(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Medium::Image(image) => super::parts::copy_sparse(image, path),
+            Medium::State(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     /// Takes the state that is in the file of the patch now, and forgets what was written to the last
     /// one.
     pub(crate) fn load(&mut self) -> io::Result<()> {
@@ -252,7 +260,7 @@ impl StateMedium {
 
 /// Makes `to` the image of a state: the base with a patch on it.
 pub fn write_image(base: &Path, patch: &Path, to: &Path) -> io::Result<()> {
-    super::parts::copy_sparse(base, to)?;
+    super::parts::copy_sparse(&File::open(base)?, to)?;
     let image = File::options().write(true).open(to)?;
     // Beside the patch: the image may be wanted on a file system without nameless files.
     let directory = patch.parent().unwrap_or(Path::new("/"));

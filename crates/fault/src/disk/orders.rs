@@ -23,8 +23,9 @@ pub(crate) enum Order {
     Slow { what: What, from: u64, delay_us: u64 },
     /// Fail no more, and be as fast as before.
     Heal,
-    /// Make all that was written durable, and keep a log of so many bytes from now on.
-    Record { max_bytes: u64 },
+    /// Make all that was written durable, copy the image if that is wanted, and keep a log of so many bytes
+    /// from then on. No request is answered meanwhile.
+    Record { max_bytes: u64, copies_image: bool },
     /// End the log.
     Close,
     /// Hold the state that is in the file of the patch now, as one that was just switched on.
@@ -130,7 +131,9 @@ impl fmt::Display for Order {
                 write!(f, "slow {} {from} {delay_us}", what.word())
             }
             Self::Heal => f.write_str("heal"),
-            Self::Record { max_bytes } => write!(f, "record {max_bytes}"),
+            Self::Record { max_bytes, copies_image } => {
+                write!(f, "record {max_bytes}{}", if *copies_image { " copy" } else { "" })
+            }
             Self::Close => f.write_str("close"),
             Self::Load => f.write_str("load"),
         }
@@ -162,7 +165,12 @@ impl FromStr for Order {
                 Self::Slow { what: what.parse()?, from: number(from)?, delay_us: number(delay_us)? }
             }
             ["heal"] => Self::Heal,
-            ["record", max_bytes] => Self::Record { max_bytes: number(max_bytes)? },
+            ["record", max_bytes] => {
+                Self::Record { max_bytes: number(max_bytes)?, copies_image: false }
+            }
+            ["record", max_bytes, "copy"] => {
+                Self::Record { max_bytes: number(max_bytes)?, copies_image: true }
+            }
             ["close"] => Self::Close,
             ["load"] => Self::Load,
             _ => return Err(Malformed),
@@ -214,7 +222,8 @@ mod tests {
             Order::Fail(Failing { what: What::Write, error: DiskError::Broken, ..failing }),
             Order::Slow { what: What::Write, from: 5, delay_us: 2000 },
             Order::Heal,
-            Order::Record { max_bytes: 9 },
+            Order::Record { max_bytes: 9, copies_image: false },
+            Order::Record { max_bytes: 9, copies_image: true },
             Order::Close,
             Order::Load,
         ] {

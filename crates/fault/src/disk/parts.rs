@@ -73,29 +73,28 @@ pub(crate) fn make_image(image: &Path, size_bytes: u64) -> Result<(), Error> {
 }
 
 /// Copies a file with its holes, by sharing its blocks where the file system can.
-pub(crate) fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
-    let source = File::open(from)?;
+pub(crate) fn copy_sparse(source: &File, to: &Path) -> io::Result<()> {
     let _ = fs::remove_file(to);
     let target = File::options().write(true).create_new(true).mode(0o600).open(to)?;
-    if rustix::fs::ioctl_ficlone(&target, &source).is_ok() {
+    if rustix::fs::ioctl_ficlone(&target, source).is_ok() {
         return Ok(());
     }
     let size = source.metadata()?.len();
     target.set_len(size)?;
     let mut at = 0;
     while at < size {
-        let start = match rustix::fs::seek(&source, SeekFrom::Data(at)) {
+        let start = match rustix::fs::seek(source, SeekFrom::Data(at)) {
             Ok(start) => start,
             // Nothing but a hole is left.
             Err(Errno::NXIO) => break,
             Err(error) => return Err(error.into()),
         };
-        let end = rustix::fs::seek(&source, SeekFrom::Hole(start))?;
+        let end = rustix::fs::seek(source, SeekFrom::Hole(start))?;
         let (mut read_at, mut write_at) = (start, start);
         while read_at < end {
             let length = (end - read_at) as usize;
             let (from, to) = (Some(&mut read_at), Some(&mut write_at));
-            if rustix::fs::copy_file_range(&source, from, &target, to, length)? == 0 {
+            if rustix::fs::copy_file_range(source, from, &target, to, length)? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }

@@ -9,7 +9,7 @@ use terms::FileSystem;
 use super::error::{Error, step};
 use super::orders::{Order, Status};
 use super::recorder::now_ns;
-use super::serve::LOG;
+use super::serve::{BASE, LOG};
 use super::{Disk, Method, parts};
 
 /// A log of the requests of a disk.
@@ -51,9 +51,7 @@ impl Disk {
             return Ok(());
         };
         self.sync(init)?;
-        let (image, base) = (self.image(), self.base());
-        parts::copy_sparse(&image, &base).map_err(step("copying", &image))?;
-        self.tell(Order::Record { max_bytes })?;
+        self.tell(Order::Record { max_bytes, copies_image: true })?;
         self.record_began_ns = now_ns();
         self.files_before = self.files(init)?;
         Ok(())
@@ -69,7 +67,7 @@ impl Disk {
     pub(super) fn begin_record(&mut self) -> Result<(), Error> {
         match self.record_next.take() {
             Some(max_bytes) => {
-                self.tell(Order::Record { max_bytes })?;
+                self.tell(Order::Record { max_bytes, copies_image: false })?;
                 self.record_began_ns = now_ns();
                 Ok(())
             }
@@ -139,7 +137,7 @@ impl Disk {
     }
 
     fn base(&self) -> PathBuf {
-        self.directory.join("base")
+        self.directory.join(BASE)
     }
 }
 

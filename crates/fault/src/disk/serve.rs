@@ -90,5 +90,8 @@ fn answer(device: &Device, rig: UnixStream) -> io::Result<()> {
 /// The name of its log.
 pub(crate) const LOG: &str = "writes.log";
 
+/// The name of the copy of its image from before the log.
+pub(crate) const BASE: &str = "base";
+
 const LYING: &str = "lying";
 const HONEST: &str = "honest";

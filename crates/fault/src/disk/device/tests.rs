@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crash::{Cursor, Flushes, Log, Lost, State};
 use proptest::prelude::*;
@@ -81,9 +82,7 @@ proptest! {
             Step::Flush => device.state().flush().unwrap(),
         };
         before.iter().for_each(act);
-        device.obey(Order::Sync).unwrap();
-        std::fs::copy(path("image"), path("base")).unwrap();
-        device.obey(Order::Record { max_bytes: 1 << 30 }).unwrap();
+        device.obey(Order::Record { max_bytes: 1 << 30, copies_image: true }).unwrap();
         steps.iter().for_each(act);
         let status = device.obey(Order::Cut { seed }).unwrap();
         device.obey(Order::Close).unwrap();
@@ -111,7 +110,7 @@ fn a_log_that_does_not_fit_says_what_it_needs() {
         File::options().read(true).write(true).create_new(true).open(path("image")).unwrap();
     image.set_len(SIZE as u64).unwrap();
     let device = Device::new(Medium::Image(image), 512, false, path("log")).unwrap();
-    device.obey(Order::Record { max_bytes: 10_000 }).unwrap();
+    device.obey(Order::Record { max_bytes: 10_000, copies_image: false }).unwrap();
     for block in 0..60_u64 {
         // What cannot be compressed.
         let data: Vec<u8> = (0..4096).map(|at| stats::mix(block * 4096 + at) as u8).collect();
@@ -120,4 +119,48 @@ fn a_log_that_does_not_fit_says_what_it_needs() {
     let status = device.obey(Order::Close).unwrap();
     assert!((60 * 4096..70 * 4096).contains(&status.logged), "{status:?}");
     assert!(std::fs::metadata(path("log")).unwrap().len() <= 10_000);
+}
+
+/// A server runs on the disk when its log begins.
+#[test]
+fn what_is_flushed_while_the_log_begins_is_in_the_copy_or_in_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let blocks = 8192_u64;
+    let image =
+        File::options().read(true).write(true).create_new(true).open(path("image")).unwrap();
+    image.set_len(blocks * 4096).unwrap();
+    let device = Device::new(Medium::Image(image), 512, false, path("log")).unwrap();
+    let number = AtomicU64::new(0);
+    let write = || {
+        let number = number.fetch_add(1, Ordering::Relaxed);
+        let mut state = device.state();
+        // Each block in turn, far apart.
+        state.write(number * 97 % blocks * 4096, &number.to_le_bytes().repeat(512)).unwrap();
+        state.flush().unwrap();
+    };
+    (0..blocks).for_each(|_| write());
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                write();
+            }
+        });
+        device.obey(Order::Record { max_bytes: 1 << 30, copies_image: true }).unwrap();
+        (0..100).for_each(|_| write());
+        is_over.store(true, Ordering::Relaxed);
+        writer.join().unwrap();
+    });
+    device.obey(Order::Close).unwrap();
+    let mut contents = File::create_new(path("contents")).unwrap();
+    let log =
+        Log::read(&mut BufReader::new(File::open(path("log")).unwrap()), &mut contents).unwrap();
+    let state = State { cut: log.entries.len(), lost: Vec::new() };
+    let mut patch = Patch::default();
+    patch.add(&Cursor::new(&log, Flushes::Honest).overlay(&state), &path("contents"));
+    patch.write(&path("patch")).unwrap();
+    write_image(&path("base"), &path("patch"), &path("replayed")).unwrap();
+    let (image, replayed) = (std::fs::read(path("image")), std::fs::read(path("replayed")));
+    assert!(image.unwrap() == replayed.unwrap());
 }
