@@ -147,9 +147,9 @@ impl Cycles {
         }
     }
 
-    /// A circle without adjacent anti-dependencies whose shortest ways cross themselves has no simple
-    /// cycle of a kind that was searched: it is a closed walk all the same, and snapshot isolation
-    /// forbids it.
+    /// A circle has no simple cycle of a kind that was searched where its shortest ways cross themselves, and
+    /// where the searches were given up. It is a closed walk all the same: snapshot isolation forbids
+    /// one without adjacent anti-dependencies, and a serializable database has none.
     fn unnamed(
         &mut self,
         dependencies: &Dependencies,
@@ -157,22 +157,32 @@ impl Cycles {
         apart: &Apart,
         search: &mut Search,
     ) {
-        let named = [Cycle::GSingle, Cycle::LongFork, Cycle::GNonadjacent];
-        let named = named.map(|cycle| self.has(Anomaly::Cycle(cycle, Order::Data)));
-        let mut crossing = dependencies
-            .arcs()
-            .filter(|(from, arc)| arc.dependency == Dependency::Anti && apart.join(*from, arc.to));
-        let (false, Some((from, arc))) = (named.contains(&true), crossing.next()) else { return };
         search.budget = u64::MAX;
-        let machine = Machine { cycle: Cycle::GNonadjacent, begins_anti: true };
-        let joined = |node| all.join(node, from);
-        let way =
-            search.shortest(&dependencies.graph, machine, arc.to, u64::MAX, joined, |x| x == from);
-        if let Some((way, _)) = way {
-            let Arc { key, dependency, .. } = arc;
-            let mut walk = vec![Step { transaction: from, key, dependency }];
-            walk.extend(way);
-            self.add(Anomaly::Cycle(Cycle::GNonadjacent, Order::Data), walk);
+        let not_adjacent = [Cycle::GSingle, Cycle::LongFork, Cycle::GNonadjacent];
+        for (named, cycle) in
+            [(&not_adjacent[..], Cycle::GNonadjacent), (&Cycle::ALL[..], Cycle::G2Item)]
+        {
+            if named.iter().any(|cycle| self.has(Anomaly::Cycle(*cycle, Order::Data))) {
+                continue;
+            }
+            let machine = Machine { cycle, begins_anti: true };
+            let mut walks = dependencies.arcs().filter_map(|(from, arc)| {
+                let is_joined = match cycle {
+                    Cycle::GNonadjacent => apart.join(from, arc.to),
+                    _ => all.join(from, arc.to),
+                };
+                if arc.dependency != Dependency::Anti || !is_joined {
+                    return None;
+                }
+                let (graph, joined) = (&dependencies.graph, |node| all.join(node, from));
+                let way = search.shortest(graph, machine, arc.to, u64::MAX, joined, |x| x == from);
+                let Arc { key, dependency, .. } = arc;
+                let first = Step { transaction: from, key, dependency };
+                way.map(|(way, _)| std::iter::once(first).chain(way).collect())
+            });
+            if let Some(walk) = walks.next() {
+                self.add(Anomaly::Cycle(cycle, Order::Data), walk);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::evidence::{Dependency, Edge};
 use crate::search::{Machine, Search, Step};
 use crate::{Anomaly, Cycle, History, Order, Outcome, cycles};
 
-/// Places looked at for one cycle.
+/// Places looked at for one cycle, once one has been found.
 const PLACES_MOST: u64 = 20_000;
 
 /// The kinds that are told apart; with an order beside the data, a long fork is not one of them.
@@ -43,16 +43,19 @@ pub(crate) fn find_processes(cycles: &mut Cycles, dependencies: &Dependencies) {
                 return;
             }
             let first = Step { transaction: from, key: 0, dependency: Dependency::Process };
+            let most = most_places(cycles, Order::Process);
             let to_first = |node| node == from;
             let found =
-                smallest(&mut search, dependencies, arc.to, |x| all.join(x, from), to_first);
-            if let Some((way, _)) = found {
-                let cycle: Vec<Step> = std::iter::once(first).chain(way).collect();
-                if let Some(guarantee) = guarantee(&cycle) {
-                    cycles.add(guarantee, cycle.clone());
-                }
-                cycles.add(Anomaly::Cycle(cycles::kind_of(&cycle), Order::Process), cycle);
+                smallest(&mut search, dependencies, arc.to, most, |x| all.join(x, from), to_first);
+            let Some((way, _)) = found else {
+                cycles.is_partial = true;
+                continue;
+            };
+            let cycle: Vec<Step> = std::iter::once(first).chain(way).collect();
+            if let Some(guarantee) = guarantee(&cycle) {
+                cycles.add(guarantee, cycle.clone());
             }
+            cycles.add(Anomaly::Cycle(cycles::kind_of(&cycle), Order::Process), cycle);
         }
     }
 }
@@ -74,22 +77,32 @@ pub(crate) fn find_realtime(cycles: &mut Cycles, dependencies: &Dependencies, hi
             cycles.is_partial = true;
             return;
         }
+        let most = most_places(cycles, Order::Realtime);
         let had_ended = |node: u32| history.transactions()[node as usize].ended < begun;
-        let found = smallest(&mut search, dependencies, number, |_| true, had_ended);
-        let Some((way, last)) = found else {
+        let found = smallest(&mut search, dependencies, number, most, |_| true, had_ended);
+        let Some((mut cycle, last)) = found else {
             cycles.is_partial = true;
             continue;
         };
         let ended = history.transactions()[last as usize].ended;
         let began = |step: &Step| history.transactions()[step.transaction as usize].begun;
-        if way.iter().skip(1).any(|step| began(step) > ended) {
-            // A part of it is a cycle, and is found from there.
-            continue;
+        if let Some(part) = cycle.iter().skip(1).rposition(|step| began(step) > ended) {
+            // A part of it is a cycle, and is found from there, unless no search may take so long again.
+            if most == PLACES_MOST {
+                continue;
+            }
+            cycle.drain(..=part);
         }
-        let mut cycle = way;
         cycle.push(Step { transaction: last, key: 0, dependency: Dependency::Realtime });
         cycles.add(Anomaly::Cycle(cycles::kind_of(&cycle), Order::Realtime), cycle);
     }
+}
+
+/// Places that may be looked at for the next cycle with such an order. There is one, so that the first one is
+/// found, however long that takes.
+fn most_places(cycles: &Cycles, order: Order) -> u64 {
+    let has_one = KINDS.iter().any(|cycle| cycles.has(Anomaly::Cycle(*cycle, order)));
+    if has_one { PLACES_MOST } else { u64::MAX }
 }
 
 /// The shortest way of the first kind of which there is one.
@@ -97,14 +110,23 @@ fn smallest(
     search: &mut Search,
     dependencies: &Dependencies,
     start: u32,
+    most: u64,
     may_pass: impl Fn(u32) -> bool,
     is_goal: impl Fn(u32) -> bool,
 ) -> Option<(Vec<Step>, u32)> {
-    KINDS.into_iter().find_map(|cycle| {
+    let kept = search.budget;
+    if most == u64::MAX {
+        search.budget = u64::MAX;
+    }
+    let found = KINDS.into_iter().find_map(|cycle| {
         let machine = Machine { cycle, begins_anti: false };
         let graph = &dependencies.graph;
-        search.shortest(graph, machine, start, PLACES_MOST, &may_pass, &is_goal)
-    })
+        search.shortest(graph, machine, start, most, &may_pass, &is_goal)
+    });
+    if most == u64::MAX {
+        search.budget = kept;
+    }
+    found
 }
 
 /// For each component, when the first of the transactions ended that are in it or depend on it.

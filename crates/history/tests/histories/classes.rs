@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use history::{Anomaly, Cycle, Judgement, Level, Order};
+use history::{Anomaly, Cycle, Judgement, Level, Order, Outcome};
 
-use crate::written::{judged, names};
+use crate::written::{Plain, Run, history_of, judged, names};
 
 fn check(lines: &[&str], expected: &[&str]) {
     let findings = judged(lines);
@@ -145,4 +145,32 @@ G2-item: a cycle with adjacent anti-dependencies (write skew)
   T1 -rw-> T2: T1 read [] in list 8, which lacks [1] of T2
   T2 -rw-> T1: T2 read [] in list 9, which lacks [1] of T1";
     assert_eq!(first.to_string(), expected);
+}
+
+/// Each transaction reads what the one before it wrote, and the last one had ended before the first began.
+#[test]
+fn a_cycle_of_an_order_is_found_however_long_it_is() {
+    const LENGTH: u64 = 25_000;
+    let judge = |client_of_last: u32| {
+        let runs = (0..LENGTH).map(|number| {
+            let key = number as i64;
+            let (client, begun, ended) = match number {
+                0 => (0, 100, 200),
+                number if number == LENGTH - 1 => (client_of_last, 0, 50),
+                number => (number as u32, 0, 200),
+            };
+            let read = (number > 0).then(|| Plain::ReadList(key - 1, vec![key - 1]));
+            let operations = read.into_iter().chain([Plain::Append(key, key)]).collect();
+            Run { client, begun, ended, outcome: Outcome::Committed, operations }
+        });
+        history::check(&history_of(runs.collect()))
+    };
+    let cycle = |order| Anomaly::Cycle(Cycle::G1c, order);
+    let findings = judge(0);
+    assert_eq!(findings.count(cycle(Order::Process)), 1);
+    for findings in [findings, judge(LENGTH as u32)] {
+        assert_eq!(findings.count(cycle(Order::Realtime)), 1);
+        assert_eq!(findings.judge(Level::Serializable), Judgement::Holds);
+        assert_eq!(findings.judge(Level::StrictSerializable), Judgement::Violated);
+    }
 }
