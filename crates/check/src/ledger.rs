@@ -201,11 +201,16 @@ fn one_node(
 ) -> Result<(), Error> {
     let Looked { node, is_first } = looked;
     let Before { point, exposed, lost, .. } = *before;
-    let mut read: Vec<(&str, Table)> = Vec::new();
-    for table in tables(point) {
+    let tables = tables(point);
+    let parts = tables.iter().map(|table| {
         let mut parts = site.parts(node, table)?;
         parts.retain(|part| !lost.contains(&part.node.name));
-        let rows = match rows::read(&parts) {
+        Ok(parts)
+    });
+    let parts: Vec<_> = parts.collect::<Result<_, Error>>()?;
+    let mut read: Vec<(&str, Table)> = Vec::new();
+    for (table, rows) in tables.into_iter().zip(rows::read(&parts)?) {
+        let rows = match rows {
             Err(error) if error.is_damage() => {
                 checked.unreadable += 1;
                 let text = format!("none of its rows is there for anybody: {error}");

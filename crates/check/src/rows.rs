@@ -1,9 +1,11 @@
 //! The tables of a ledger: what must be there before the load, and reading them afterwards, once
 //! by sequential scan and once by index.
 
+use std::collections::BTreeMap;
+
 use record::ledger::Row;
 use server::quote::literal;
-use server::{Client, Limits, Transaction};
+use server::{Client, Limits};
 use site::{SiteNode, TablePart};
 
 use crate::error::Error;
@@ -22,6 +24,15 @@ impl Table {
     /// One that the server cannot read.
     pub(crate) fn unreadable() -> Table {
         Table { by_scan: Vec::new(), by_index: None, note: None }
+    }
+
+    fn add(&mut self, part: Table) {
+        self.by_scan.extend(part.by_scan);
+        self.by_index = self.by_index.take().zip(part.by_index).map(|(mut all, more)| {
+            all.extend(more);
+            all
+        });
+        self.note = self.note.take().or(part.note);
     }
 
     pub(crate) fn rows(&self) -> &[Row] {
@@ -49,29 +60,51 @@ pub(crate) fn prepare(part: &TablePart<'_>) -> Result<(), Error> {
     }
 }
 
-/// Reads a table by both ways, each part of it in one snapshot.
-pub(crate) fn read(parts: &[TablePart<'_>]) -> Result<Table, Error> {
-    let mut all = Table { by_scan: Vec::new(), by_index: Some(Vec::new()), note: None };
-    for part in parts {
-        let TablePart { node, table, .. } = part;
-        let mut client = connect(part)?;
-        let name = resolve(&mut client, node, table)?;
-        let read = read_both(&mut client, &name, table);
-        let read = read.map_err(failed(node, table))?;
-        all.by_scan.extend(read.by_scan);
-        all.by_index = all.by_index.zip(read.by_index).map(|(mut all, more)| {
-            all.extend(more);
-            all
-        });
-        all.note = all.note.or(read.note);
+/// Reads tables, of each of which the parts are given, by both ways. All that is on one server comes from
+/// one snapshot: a transaction that commits meanwhile is in all of its tables or in none.
+///
+/// # Errors
+/// The inner error is that of one table.
+pub(crate) fn read(tables: &[Vec<TablePart<'_>>]) -> Result<Vec<Result<Table, Error>>, Error> {
+    let mut places: BTreeMap<_, Vec<(usize, &TablePart<'_>)>> = BTreeMap::new();
+    for (index, parts) in tables.iter().enumerate() {
+        for part in parts {
+            places.entry((&part.node.name, &part.conninfo)).or_default().push((index, part));
+        }
+    }
+    let empty = || Table { by_scan: Vec::new(), by_index: Some(Vec::new()), note: None };
+    let mut all: Vec<Result<Table, Error>> = tables.iter().map(|_| Ok(empty())).collect();
+    for parts in places.values() {
+        let Some((_, first)) = parts.first() else { continue };
+        let mut client = connect(first)?;
+        // A row takes little memory here, and there may be hundreds of millions.
+        client.set_limits(|limits| limits.answer_bytes = ROWS_BYTES_MAX);
+        let mut snapshot = client.snapshot().map_err(failed(first.node, &first.table))?;
+        for (index, part) in parts {
+            if let Ok(table) = &mut all[*index] {
+                match read_part(&mut snapshot, part) {
+                    Ok(read) => table.add(read),
+                    Err(error) => all[*index] = Err(error),
+                }
+            }
+        }
     }
     Ok(all)
 }
 
-fn read_both(client: &mut Client, name: &str, table: &str) -> Result<Table, postgres::Error> {
-    // A row takes little memory here, and there may be hundreds of millions.
-    client.set_limits(|limits| limits.answer_bytes = ROWS_BYTES_MAX);
-    let mut transaction = client.snapshot()?;
+/// Reads a part of a table, and leaves the transaction as it was before, also after an error.
+fn read_part(snapshot: &mut Client, part: &TablePart<'_>) -> Result<Table, Error> {
+    let TablePart { node, table, .. } = part;
+    snapshot.batch_execute("SAVEPOINT part").map_err(failed(node, table))?;
+    let name = resolve(snapshot, node, table);
+    let read = name.and_then(|name| read_both(snapshot, &name, table).map_err(failed(node, table)));
+    let undone = snapshot.batch_execute("ROLLBACK TO part; RELEASE part");
+    let read = read?;
+    undone.map_err(failed(node, table))?;
+    Ok(read)
+}
+
+fn read_both(snapshot: &mut Client, name: &str, table: &str) -> Result<Table, postgres::Error> {
     // Under names of their own: ORDER BY would take a result of the name for the column, and no
     // index has the order of what was cast.
     let columns = format!(
@@ -79,22 +112,22 @@ fn read_both(client: &mut Client, name: &str, table: &str) -> Result<Table, post
          chain::bigint AS ledger_chain FROM {name}"
     );
     // What is switched off counts as so expensive that small queries would be compiled first.
-    transaction.batch_execute(
+    snapshot.batch_execute(
         "SET LOCAL statement_timeout = 0; SET LOCAL jit = off; SET LOCAL enable_indexscan = off; \
          SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off",
     )?;
-    let by_scan = fetch(&mut transaction, &columns)?;
-    transaction.batch_execute(
+    let by_scan = fetch(snapshot, &columns)?;
+    snapshot.batch_execute(
         "SET LOCAL enable_indexscan = on; SET LOCAL enable_seqscan = off; \
          SET LOCAL enable_sort = off; SET LOCAL max_parallel_workers_per_gather = 0",
     )?;
-    let order = transaction.query_opt(INDEX_ORDER, &[&name])?;
+    let order = snapshot.query_opt(INDEX_ORDER, &[&name])?;
     let by_index = match order.and_then(|row| row.get::<_, Option<String>>(0)) {
         None => None,
         Some(order) => {
             let query = format!("{columns} ORDER BY {order}");
-            let is_indexed = is_index_scan(&mut transaction, &query)?;
-            if is_indexed { Some(fetch(&mut transaction, &query)?) } else { None }
+            let is_indexed = is_index_scan(snapshot, &query)?;
+            if is_indexed { Some(fetch(snapshot, &query)?) } else { None }
         }
     };
     let note = by_index
@@ -103,16 +136,16 @@ fn read_both(client: &mut Client, name: &str, table: &str) -> Result<Table, post
     Ok(Table { by_scan, by_index, note })
 }
 
-fn fetch(transaction: &mut Transaction<'_>, query: &str) -> Result<Vec<Row>, postgres::Error> {
+fn fetch(snapshot: &mut Client, query: &str) -> Result<Vec<Row>, postgres::Error> {
     let mut rows = Vec::new();
-    transaction.query_each(query, |row| {
+    snapshot.query_each(query, |row| {
         rows.push(Row { client: row.get(0), seq: row.get(1), chain: row.get(2) });
     })?;
     Ok(rows)
 }
 
-fn is_index_scan(transaction: &mut Transaction<'_>, query: &str) -> Result<bool, postgres::Error> {
-    let plan = transaction.query(&format!("EXPLAIN {query}"), &[])?;
+fn is_index_scan(snapshot: &mut Client, query: &str) -> Result<bool, postgres::Error> {
+    let plan = snapshot.query(&format!("EXPLAIN {query}"), &[])?;
     let has = |word: &str| plan.iter().any(|row| row.get::<_, &str>(0).contains(word));
     Ok(has("Index") && !has("Seq Scan"))
 }
@@ -176,4 +209,50 @@ fn place(node: &SiteNode, table: &str) -> String {
 
 fn failed(node: &SiteNode, table: &str) -> impl FnOnce(postgres::Error) -> Error {
     Error::query(place(node, table))
+}
+
+#[cfg(test)]
+mod tests {
+    use lab::Server;
+    use testing::servers;
+
+    use super::*;
+
+    #[test]
+    fn a_transaction_that_commits_meanwhile_is_in_no_table() {
+        let (node, _lab) = servers::server(&[]);
+        let mut writer = node.connect().unwrap();
+        let columns = "client int, seq bigint, chain bigint";
+        let slow = "SELECT * FROM log WHERE (SELECT pg_sleep(1)) IS NOT NULL";
+        writer
+            .batch_execute(&format!(
+                "CREATE TABLE log ({columns}); CREATE TABLE state ({columns}); \
+                 CREATE VIEW slow AS {slow}; \
+                 CREATE VIEW broken AS SELECT 1/0 AS client, 0 AS seq, 0 AS chain; \
+                 INSERT INTO log VALUES (0, 1, 1); INSERT INTO state VALUES (0, 1, 1)"
+            ))
+            .unwrap();
+        let server = Server::Node(Box::new(node));
+        let node =
+            SiteNode { name: "primary".into(), server, conninfo: String::new(), schema: None };
+        let writing = std::thread::spawn(move || {
+            let sleeping = "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+            testing::until("the log is read", || {
+                writer.query_opt(sleeping, &[]).unwrap().is_some()
+            });
+            writer
+                .batch_execute("INSERT INTO log VALUES (0, 2, 2); UPDATE state SET seq = 2")
+                .unwrap();
+        });
+        let part =
+            |table: &str| vec![TablePart { node: &node, table: table.to_owned(), conninfo: None }];
+        let read = read(&["slow", "broken", "state"].map(part)).unwrap();
+        writing.join().unwrap();
+        let seqs = read.iter().map(|table| {
+            let rows = table.as_ref().ok()?.rows().iter();
+            Some(rows.map(|row| row.seq).collect::<Vec<_>>())
+        });
+        let one = Some(vec![Some(1)]);
+        assert_eq!(seqs.collect::<Vec<_>>(), [one.clone(), None, one]);
+    }
 }
