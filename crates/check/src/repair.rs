@@ -87,10 +87,45 @@ fn replay_received(standby: &Node) -> Result<(), Error> {
     })
 }
 
-const HAS_REPLAYED_ALL: &str =
-    "SELECT pg_last_wal_replay_lsn() >= coalesce(pg_last_wal_receive_lsn(), '0/0')";
+/// A standby asks for WAL only when it has replayed what is in its own `pg_wal`: before that it has received
+/// nothing. One that has nobody to ask waits before it looks again.
+const HAS_REPLAYED_ALL: &str = "\
+    SELECT coalesce(pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn(), EXISTS ( \
+        SELECT FROM pg_stat_activity WHERE backend_type = 'startup' \
+        AND wait_event IN ('RecoveryRetrieveRetryInterval', 'RecoveryWalStream')))";
 
 /// A manager may wait for the ttl of a leader that is gone before it chooses another one.
 const PRIMARY_WITHIN: Duration = Duration::from_secs(120);
 /// Replay keeps up with a load; what is left after it is seconds of WAL.
 const REPLAYS_WITHIN: Duration = Duration::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use lab::NodeConfig;
+    use testing::servers;
+
+    use super::*;
+
+    #[test]
+    fn a_standby_without_its_primary_replays_what_it_has() {
+        let lab = servers::lab();
+        let config = NodeConfig::new(servers::settings(&[]));
+        let mut primary = servers::start(&lab, "primary", config);
+        let delay = [("recovery_min_apply_delay", "5s")];
+        let mut standby = lab.node("standby", NodeConfig::new(servers::settings(&delay))).unwrap();
+        standby.init_from_backup(&primary, None).unwrap();
+        standby.start().unwrap();
+        primary.wait_for_standby(&standby, None, REPLAYS_WITHIN).unwrap();
+        primary.connect().unwrap().batch_execute("CREATE TABLE t AS SELECT 1 AS i").unwrap();
+        let end = primary.value("SELECT pg_current_wal_flush_lsn()").unwrap().unwrap();
+        let has_received = format!("SELECT pg_last_wal_receive_lsn() >= '{end}'");
+        testing::until("the standby has the WAL", || {
+            standby.value(&has_received).unwrap().as_deref() == Some("t")
+        });
+        primary.kill9().unwrap();
+        standby.kill9().unwrap();
+        standby.start().unwrap();
+        replay_received(&standby).unwrap();
+        assert_eq!(standby.value("SELECT i FROM t").unwrap().as_deref(), Some("1"));
+    }
+}
