@@ -88,6 +88,8 @@ struct Explored<'e> {
     log: &'e Log,
     map: &'e Map,
     flushes: Flushes,
+    /// The disk tears a write at multiples of so many bytes.
+    sector_bytes: u64,
     /// The file of the log's contents.
     contents: &'e Path,
     /// The image of each disk from before the log.
@@ -158,6 +160,7 @@ fn one(
         log: &log,
         map: &map,
         flushes,
+        sector_bytes,
         contents: &contents,
         bases: &bases,
         untouched: place::untouched(first, &log, base).map_err(file_error("looking at", base))?,

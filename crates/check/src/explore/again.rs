@@ -51,7 +51,7 @@ pub fn again(
     let name = check.and_then(|explore| explore.node.clone());
     let name = name.unwrap_or_else(|| before.point.data.node.clone());
     let disk = before.point.topology.node(&name).map_or(Disk::Plain, |node| node.disk);
-    let Disk::CutBlock { size_bytes, lying, wal_bytes, .. } = disk else {
+    let Disk::CutBlock { size_bytes, lying, sector_bytes, wal_bytes, .. } = disk else {
         return Err(no_state());
     };
     let server =
@@ -78,6 +78,7 @@ pub fn again(
         log: &log,
         map: &Map::default(),
         flushes: if lying { Flushes::Lying } else { Flushes::Honest },
+        sector_bytes: u64::from(sector_bytes),
         contents: &contents,
         bases: &bases,
         untouched: Untouched::default(),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crash::{Cursor, Flushes, Kind, Request};
+use crash::{Cursor, Kind, Request};
 use fault::disk::Patch;
 use record::ledger::Ledger;
 
@@ -12,7 +12,8 @@ use crate::explore::place::Untouched;
 use crate::explore::replica::Replica;
 use crate::explore::{Explored, read_logs};
 
-/// Recovers from a state, and looks at states of that recovery's own log.
+/// Recovers from a state with the study's own settings, and looks at states of that recovery's own log. Where
+/// that recovery fails, its fate is the only one.
 pub(super) fn second_cuts(
     explored: &Explored<'_>,
     replica: &mut Replica,
@@ -22,8 +23,8 @@ pub(super) fn second_cuts(
 ) -> Result<Vec<Fate>, Error> {
     replica.load(patch, true)?;
     replica.server()?.record_writes(Some(LOG_BYTES_MAX))?;
-    if replica.start()?.is_err() {
-        return Ok(Vec::new());
+    if let Err(fate) = replica.start()? {
+        return Ok(vec![fate]);
     }
     replica.server()?.kill9()?;
     let recorded = replica.server()?.end_record()?;
@@ -38,8 +39,8 @@ pub(super) fn second_cuts(
         false => vec![Kind::Other],
     });
     let kinds: Vec<Vec<Kind>> = kinds.collect();
-    let flushes = Flushes::Honest;
-    let request = Request { states: STATES, seed: number as u64, flushes, sector_bytes: 512 };
+    let (flushes, sector_bytes) = (explored.flushes, explored.sector_bytes);
+    let request = Request { states: STATES, seed: number as u64, flushes, sector_bytes };
     let mut fates = Vec::new();
     let mut cursor = Cursor::new(&log, flushes);
     for planned in crash::plan(&log, &kinds, &request).states {

@@ -85,7 +85,9 @@ pub(super) fn second_cuts(seen: &[Seen], outcome: &mut Outcome) {
     for one in seen {
         for fate in one.second.iter().filter(|fate| fate.has_failed()).take(1) {
             let number = one.number;
-            let text = format!("state {number}, cut again during its recovery: {fate}");
+            let text = format!(
+                "state {number}, recovered with the study's settings and cut again meanwhile: {fate}"
+            );
             outcome.notes.push(Note::new(NoteKind::Ledger, text));
         }
     }
