@@ -31,7 +31,7 @@ use record::Moment;
 use record::ledger::Ledger;
 use server::Urgency;
 use site::Site;
-use spec::{Check, Disk, Explore, NodeKind};
+use spec::{Check, Disk, Explore, NodeKind, Point, QuorumWay};
 
 use crate::error::Error;
 use crate::outcome::{Before, Outcome};
@@ -65,20 +65,39 @@ enum Role {
     Primary,
     /// A standby that every acknowledgement waited for; it is promoted in each state.
     Synchronous,
-    /// A standby that none waited for; it is promoted, and may lack the last ones.
+    /// A standby that not every acknowledgement waited for; it is promoted, and may lack some.
     Asynchronous,
 }
 
 impl Role {
-    fn of(before: &Before<'_>, node: &str) -> Role {
-        match before.point.topology.node(node).map(|node| &node.kind) {
-            Some(NodeKind::Postgres(spec::Role::Standby { sync: Some(_), .. })) => {
-                Role::Synchronous
+    fn of(point: &Point, node: &str) -> Role {
+        match point.topology.node(node).map(|node| &node.kind) {
+            Some(NodeKind::Postgres(spec::Role::Standby { of, .. })) => {
+                match is_waited_for(point, of, node) {
+                    true => Role::Synchronous,
+                    false => Role::Asynchronous,
+                }
             }
-            Some(NodeKind::Postgres(spec::Role::Standby { sync: None, .. })) => Role::Asynchronous,
             _ => Role::Primary,
         }
     }
+}
+
+/// True if every commit of a primary waits for this standby: for all of its synchronous standbys, or for
+/// those of the highest priority, where no action can have another one stand in for it.
+fn is_waited_for(point: &Point, primary: &str, standby: &str) -> bool {
+    let topology = &point.topology;
+    let names = topology.sync_standbys(primary);
+    let Some(position) = names.iter().position(|name| *name == standby) else { return false };
+    let kind = topology.node(primary).map(|node| &node.kind);
+    let (way, count) = match kind {
+        Some(NodeKind::Postgres(spec::Role::Primary { sync: Some(quorum) })) => {
+            (quorum.way, quorum.count as usize)
+        }
+        _ => (QuorumWay::First, 1),
+    };
+    let is_chosen = way == QuorumWay::First && position < count && point.timeline.is_empty();
+    is_chosen || count >= names.len()
 }
 
 /// All that is known of one log.
@@ -165,7 +184,7 @@ fn one(
         bases: &bases,
         untouched: place::untouched(first, &log, base).map_err(file_error("looking at", base))?,
         complaints: explore.complaints.as_deref(),
-        role: Role::of(before, &name),
+        role: Role::of(before.point, &name),
         ledger: &ledger,
         origin_ns,
     };

@@ -83,7 +83,7 @@ pub fn again(
         bases: &bases,
         untouched: Untouched::default(),
         complaints: check.and_then(|explore| explore.complaints.as_deref()),
-        role: Role::of(before, &name),
+        role: Role::of(before.point, &name),
         ledger: &ledger,
         origin_ns: listed.origin_ns,
     };

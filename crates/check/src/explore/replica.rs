@@ -142,13 +142,24 @@ impl Replica {
             let why = notes.first().map(|note| note.text.clone()).unwrap_or_default();
             return Ok(Fate::Damaged(why));
         }
-        // What an asynchronous standby had not got was not promised by it.
-        if findings.lost > 0 && explored.role != Role::Asynchronous {
+        // A standby has promised only what an acknowledgement waited for it with.
+        let lost = match explored.role {
+            Role::Primary => findings.lost,
+            Role::Synchronous => findings.lost - findings.lost_alone,
+            Role::Asynchronous => 0,
+        };
+        if lost > 0 {
             let first = findings.examples.iter().find(|one| one.anomaly == Anomaly::Lost);
             let first = first.map(ToString::to_string).unwrap_or_default();
-            return Ok(Fate::Lost(findings.lost, first));
+            return Ok(Fate::Lost(lost, first));
         }
-        if let Some(example) = findings.examples.iter().find(|one| one.anomaly != Anomaly::Lost) {
+        // A reader has seen a row on another server.
+        let may_lack = |anomaly| match anomaly {
+            Anomaly::Lost => true,
+            Anomaly::Vanished => explored.role == Role::Asynchronous,
+            _ => false,
+        };
+        if let Some(example) = findings.examples.iter().find(|one| !may_lack(one.anomaly)) {
             return Ok(Fate::Damaged(example.to_string()));
         }
         let damage = damage(&self.node, untouched, explored.complaints, &mut self.spent);
