@@ -1,4 +1,5 @@
-//! The search for damage on a server: amcheck, and every row by heap and by index.
+//! The search for damage on a server: amcheck, every page that it does not look at, and every row by heap
+//! and by index.
 
 use postgres::SimpleQueryMessage;
 use server::Client;
@@ -38,11 +39,26 @@ fn find(
     }
     let changed = client.query(CHANGED, &[&untouched.paths, &untouched.since_s])?;
     let changed: Vec<u32> = changed.iter().map(|row| row.get(0)).collect();
-    spent.time(Phase::Indexes, || client.query(INDEXES, &[&changed]))?;
+    spent.time(Phase::Indexes, || {
+        client.query(INDEXES, &[&changed])?;
+        read_others(client, &changed)
+    })?;
     if let Some(row) = spent.time(Phase::Tables, || client.query_opt(TABLES, &[&changed]))? {
         return Ok(Some(row.get(0)));
     }
     spent.time(Phase::Rows, || differing(client, &changed))
+}
+
+/// Reads every page of what amcheck does not know. The first complaint is an error.
+fn read_others(client: &mut Client, changed: &[u32]) -> Result<(), postgres::Error> {
+    let others = client.query(OTHERS, &[&changed])?;
+    if others.is_empty() {
+        return Ok(());
+    }
+    let others: Vec<u32> = others.iter().map(|row| row.get(0)).collect();
+    client.batch_execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")?;
+    client.query("SELECT pg_prewarm(oid, 'buffer') FROM unnest($1::oid[]) oid", &[&others])?;
+    Ok(())
 }
 
 /// The first row of a query of the study.
@@ -76,7 +92,7 @@ const QUIET: &str = "SET jit = off; SET max_parallel_workers_per_gather = 0";
 /// The relations whose files may have changed: all but those in $1 that were not written since $2, and
 /// those with more than one file. A relation that was dropped a moment ago has no file.
 const CHANGED: &str = "\
-    SELECT c.oid FROM pg_class c WHERE c.relpersistence = 'p' AND c.relkind IN ('r', 't', 'm', 'i') \
+    SELECT c.oid FROM pg_class c WHERE c.relpersistence = 'p' AND c.relkind IN ('r', 't', 'm', 'i', 'S') \
     AND NOT coalesce(pg_relation_filepath(c.oid) = ANY ($1) \
         AND (pg_stat_file(pg_relation_filepath(c.oid), true)).size < 1073741824 \
         AND (pg_stat_file(pg_relation_filepath(c.oid), true)).modification < to_timestamp($2), false)";
@@ -87,6 +103,14 @@ const INDEXES: &str = "\
     JOIN pg_index i ON i.indexrelid = c.oid \
     WHERE c.relkind = 'i' AND m.amname = 'btree' AND i.indisvalid AND c.relpersistence = 'p' \
       AND (c.oid = ANY ($1) OR i.indrelid = ANY ($1))";
+
+/// Indexes that are no btree, and sequences. None where the extension that reads them is not installed.
+const OTHERS: &str = "\
+    SELECT c.oid FROM pg_class c LEFT JOIN pg_am m ON m.oid = c.relam \
+    LEFT JOIN pg_index i ON i.indexrelid = c.oid \
+    WHERE (c.relkind = 'S' OR c.relkind = 'i' AND m.amname <> 'btree' AND i.indisvalid) \
+      AND c.relpersistence = 'p' AND c.oid = ANY ($1) \
+      AND EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_prewarm')";
 
 /// The first complaint about a table.
 const TABLES: &str = "\
