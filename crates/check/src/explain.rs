@@ -47,13 +47,19 @@ fn one(explain: &Explain, site: &Site, outcome: &mut Outcome) -> Result<(), Erro
     Ok(())
 }
 
+/// The statements that explain a query: those that set up the session, and the last one.
+pub(crate) fn statements(explain: &Explain) -> (Vec<String>, String) {
+    let mut sets =
+        vec!["SET statement_timeout = 0".to_owned(), "SET track_io_timing = on".to_owned()];
+    sets.extend(explain.session.iter().map(|(name, value)| {
+        format!("SELECT set_config({}, {}, false)", literal(name), literal(value))
+    }));
+    (sets, format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}", explain.sql))
+}
+
 fn run(client: &mut Client, explain: &Explain) -> Result<String, postgres::Error> {
-    let mut sets = "SET statement_timeout = 0; SET track_io_timing = on;\n".to_owned();
-    for (name, value) in &explain.session {
-        sets.push_str(&format!("SET {name} = {};\n", literal(value)));
-    }
-    client.batch_execute(&sets)?;
-    let sql = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}", explain.sql);
+    let (sets, sql) = statements(explain);
+    client.batch_execute(&sets.join(";\n"))?;
     let said = client.simple_query(&sql)?;
     let lines = said.iter().filter_map(|message| match message {
         postgres::SimpleQueryMessage::Row(row) => row.get(0),
@@ -63,7 +69,7 @@ fn run(client: &mut Client, explain: &Explain) -> Result<String, postgres::Error
 }
 
 /// The server reads its own JSON. Until version 16 there was one time for all reads.
-const READ: &str = r#"
+pub(crate) const READ: &str = r#"
     SELECT (said->>'Execution Time')::float8,
            (plan->>'Shared Hit Blocks')::float8,
            (plan->>'Shared Read Blocks')::float8,

@@ -50,6 +50,19 @@ const CHECKS: [Check; 7] = [
     checksums::check,
 ];
 
+/// The statements of a check whose query the study writes; none of other checks.
+pub fn sql_of(check: &spec::Check) -> Vec<String> {
+    match check {
+        spec::Check::Sql(check) => vec![check.sql.clone()],
+        spec::Check::Explain(explain) => {
+            let (mut statements, query) = explain::statements(explain);
+            statements.extend([query, explain::READ.to_owned()]);
+            statements
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Makes the checks of a point that look at its servers as the load has left them.
 pub fn all(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
     repair::repair(site, before)?;

@@ -222,7 +222,7 @@ pub fn list(
     }
     if let Some(script) = &data.script {
         for command in sql::commands(script, &data.variables)? {
-            guest::send(&command.sql, &mut Outlet::List(statements)).map_err(SendError::Guest)?;
+            guest::send(&command.sql, &mut Outlet::List(statements))?;
         }
     }
     Ok(())

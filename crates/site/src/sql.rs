@@ -1,11 +1,11 @@
 //! SQL that the rig itself runs: the data's script, and the steps before a trial.
 
 use lab::Server;
+pub use lab::guest::SendError;
 use lab::guest::{self, Outlet};
 use load::Control;
 use script::{CommandKind, Names, Script, Syntax, Variables};
 use server::Client;
-use server::message::with_detail as server_words;
 use spec::{ScriptText, Settings};
 
 /// Reason why a script of SQL could not be run.
@@ -18,16 +18,6 @@ pub enum ScriptError {
     NotSql { place: String, word: &'static str },
     #[error("{place}: {source}")]
     Failed { place: String, source: SendError },
-}
-
-/// Reason why a command of a study could not be sent.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum SendError {
-    #[error("{0}")]
-    Guest(String),
-    #[error("{}", server_words(.0))]
-    Server(#[from] postgres::Error),
 }
 
 /// Runs a script command by command, each in a transaction of its own unless the script says
@@ -44,7 +34,7 @@ pub fn run_script(
     client.heard_by(control, |client| {
         for Command { line, sql } in commands {
             let sent = match is_outside {
-                true => guest::send(&sql, &mut Outlet::Server(client)).map_err(SendError::Guest),
+                true => guest::send(&sql, &mut Outlet::Server(client)).map(drop),
                 false => client.batch_execute(&sql).map_err(SendError::Server),
             };
             let place = || format!("{}:{line}", text.name);
@@ -67,12 +57,7 @@ pub struct Command {
 pub fn commands(text: &ScriptText, variables: &Settings) -> Result<Vec<Command>, ScriptError> {
     let mut names = Names::default();
     let script = Script::parse(&text.name, &text.text, Syntax::Current, &mut names)?;
-    let mut values = Variables::new(&names);
-    for (name, value) in variables {
-        if let Some(slot) = names.slot(name) {
-            values.set_text(slot, value);
-        }
-    }
+    let values = values(variables, &names);
     let commands = script.commands.iter().map(|command| {
         let CommandKind::Sql { template, .. } = &command.kind else {
             let place = format!("{}:{}", text.name, command.line);
@@ -86,12 +71,16 @@ pub fn commands(text: &ScriptText, variables: &Settings) -> Result<Vec<Command>,
     commands.collect()
 }
 
-/// The commands of a script with their lines, variables as they are written; meta-commands are left
-/// out.
-pub fn statements(text: &ScriptText) -> Result<Vec<(u32, String)>, ScriptError> {
+/// The commands of a script with their lines. Variables that have no value here stay as they are
+/// written; meta-commands are left out.
+pub fn statements(
+    text: &ScriptText,
+    syntax: Syntax,
+    variables: &Settings,
+) -> Result<Vec<(u32, String)>, ScriptError> {
     let mut names = Names::default();
-    let script = Script::parse(&text.name, &text.text, Syntax::Current, &mut names)?;
-    let values = Variables::new(&names);
+    let script = Script::parse(&text.name, &text.text, syntax, &mut names)?;
+    let values = values(variables, &names);
     let commands = script.commands.iter().filter_map(|command| {
         let CommandKind::Sql { template, .. } = &command.kind else { return None };
         let mut sql = Vec::new();
@@ -99,6 +88,16 @@ pub fn statements(text: &ScriptText) -> Result<Vec<(u32, String)>, ScriptError> 
         Some((command.line, String::from_utf8_lossy(&sql).into_owned()))
     });
     Ok(commands.collect())
+}
+
+fn values(variables: &Settings, names: &Names) -> Variables {
+    let mut values = Variables::new(names);
+    for (name, value) in variables {
+        if let Some(slot) = names.slot(name) {
+            values.set_text(slot, value);
+        }
+    }
+    values
 }
 
 /// Runs one command or a script without variables.

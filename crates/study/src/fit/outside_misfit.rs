@@ -1,11 +1,12 @@
-//! Misfits of a point on a server of the user's: it is one server, it is not changed, and only the rig's
-//! schema is written to.
+//! Misfits of a point on a server of the user's: it is one server, it is not changed, and what a study
+//! makes there lies in the rig's schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use lab::guest::{Permit, permit};
+use script::Syntax;
 use site::{SPARE_CONNECTIONS, sql};
-use spec::{Action, Point, Study};
+use spec::{Action, Check, Point, ScriptText, Settings, Study};
 use terms::grouped;
 
 use crate::fit::has::{Current, Outside};
@@ -41,11 +42,16 @@ pub(crate) fn of(point: &Point, outside: &Outside) -> Vec<Misfit> {
     for program in point.checks.iter().filter_map(spec::Check::program) {
         add("checks", 1, program.to_owned(), "a target that is not ours to look through", without);
     }
-    for workload in &point.workloads {
-        if workload.session.contains_key("search_path") {
-            let needs = format!("its own search_path for workload {}", workload.name);
-            let hint = "leave search_path out of the workload's session";
-            add("search_path", 1, needs, "the one schema that is the rig's", hint);
+    let workloads = point.workloads.iter().map(|one| ("workload", &one.name, &one.session));
+    let explained = point.checks.iter().filter_map(|check| match check {
+        Check::Explain(explain) => Some(("check", &explain.name, &explain.session)),
+        _ => None,
+    });
+    for (kind, name, session) in workloads.chain(explained) {
+        if has_path(session) {
+            let needs = format!("its own search_path for {kind} {name}");
+            let hint = format!("leave search_path out of the session of {kind} {name}");
+            add("search_path", 1, needs, "the one schema that is the rig's", &hint);
         }
     }
     for objection in objections(point) {
@@ -61,42 +67,91 @@ pub(crate) fn of(point: &Point, outside: &Outside) -> Vec<Misfit> {
     misfits
 }
 
+/// True if a session would look for names in schemas of its own choice.
+fn has_path(session: &Settings) -> bool {
+    session.iter().any(|(name, value)| {
+        let is = |word: &str| name.eq_ignore_ascii_case(word);
+        is("search_path") || (is("options") && value.to_ascii_lowercase().contains("search_path"))
+    })
+}
+
 /// Commands of a point that would reach beyond the rig's schema, with their places.
 fn objections(point: &Point) -> Vec<String> {
-    let mut objections = Vec::new();
-    let mut texts: Vec<(spec::ScriptText, bool)> = Vec::new();
-    texts.extend(point.data.script.clone().map(|script| (script, true)));
-    let step = |sql: &str, name: &str| {
-        (spec::ScriptText { name: name.to_owned(), text: sql.to_owned() }, true)
-    };
-    texts.extend(point.before.iter().map(|one| step(&one.sql, "before")));
+    let mut objections = Objections::default();
+    let data = &point.data;
+    if let Some(script) = &data.script {
+        objections.script(script, Syntax::Current, &data.variables, TakesAll::Ours);
+    }
+    for step in &point.before {
+        let text = ScriptText { name: "before".to_owned(), text: step.sql.clone() };
+        objections.script(&text, Syntax::Current, &Settings::new(), TakesAll::Ours);
+    }
+    for workload in &point.workloads {
+        let mut variables = data.variables.clone();
+        variables.extend(workload.variables.clone());
+        for script in &workload.scripts {
+            objections.script(&script.text(), script.syntax, &variables, TakesAll::Refused);
+        }
+    }
     for timed in &point.timeline {
         if let Action::Sql { sql, .. } = &timed.action {
-            texts.push(step(sql, "timeline"));
+            objections.command("timeline", sql, TakesAll::Ours);
         }
     }
-    for script in point.workloads.iter().flat_map(|workload| &workload.scripts) {
-        texts.push((script.text(), false));
+    for check in &point.checks {
+        let (name, sql) = match check {
+            Check::Sql(check) => (&check.name, &check.sql),
+            Check::Explain(explain) => (&explain.name, &explain.sql),
+            _ => continue,
+        };
+        objections.command(&format!("check {name}"), sql, TakesAll::Refused);
     }
-    for (text, may_take_all) in texts {
-        let Ok(commands) = sql::statements(&text) else { continue };
-        for (line, command) in commands {
-            match permit(&command) {
-                Err(why) => objections.push(format!("{}:{line}: {why}", text.name)),
-                Ok(Permit::OurTables(words)) if !may_take_all => objections.push(format!(
-                    "{}:{line}: \"{words}\" reaches every table of the database",
-                    text.name
-                )),
-                Ok(_) => {}
+    objections.0
+}
+
+/// What becomes of a VACUUM or an ANALYZE that names no table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TakesAll {
+    /// It is given the rig's tables.
+    Ours,
+    /// It is sent by what sends commands as they are.
+    Refused,
+}
+
+#[derive(Default)]
+struct Objections(Vec<String>);
+
+impl Objections {
+    /// Judges a script as it is sent: one that cannot be read is not sent.
+    fn script(
+        &mut self,
+        text: &ScriptText,
+        syntax: Syntax,
+        variables: &Settings,
+        takes_all: TakesAll,
+    ) {
+        match sql::statements(text, syntax, variables) {
+            Ok(commands) => commands.iter().for_each(|(line, command)| {
+                self.command(&format!("{}:{line}", text.name), command, takes_all);
+            }),
+            Err(error) => self.0.push(error.to_string()),
+        }
+    }
+
+    fn command(&mut self, place: &str, sql: &str, takes_all: TakesAll) {
+        match permit(sql) {
+            Err(why) => self.0.push(format!("{place}: {why}")),
+            Ok(Permit::OurTables(words)) if takes_all == TakesAll::Refused => {
+                self.0.push(format!("{place}: \"{words}\" reaches every table of the database"));
             }
+            Ok(_) => {}
         }
     }
-    objections
 }
 
 /// The SQL of a script, variables as they are written.
-pub(crate) fn as_written(text: &spec::ScriptText) -> Vec<String> {
-    let statements = sql::statements(text).unwrap_or_default();
+pub(crate) fn as_written(text: &ScriptText, syntax: Syntax) -> Vec<String> {
+    let statements = sql::statements(text, syntax, &Settings::new()).unwrap_or_default();
     statements.into_iter().map(|(_, statement)| statement).collect()
 }
 

@@ -3,9 +3,8 @@
 use lab::guest::{self, Outlet};
 use lab::{TARGET_SCHEMA, Target};
 use load::{Control, Plan};
-use site::sql::SendError;
 use site::{SitePlan, outside, sql, warm};
-use spec::{Action, Point};
+use spec::{Action, Check, Point};
 
 use crate::error::{Error, ListingError};
 use crate::fit::has::{self, Has};
@@ -87,9 +86,16 @@ fn trial(
         let commands = sql::commands(&text, &spec::Settings::new());
         for command in commands.map_err(|error| refused(point, error))? {
             let sent = guest::send(&command.sql, &mut listing.outlet());
-            sent.map_err(|why| refused(point, SendError::Guest(why)))?;
+            sent.map_err(|error| refused(point, error))?;
         }
         listing.flush();
+    }
+    for check in &point.checks {
+        if let Check::Sql(compared) = check
+            && compared.expect.needs_before()
+        {
+            self::check(&compared.name, check, listing);
+        }
     }
     listing.comment("the probes, second by second");
     listing.all(&probe::statements(target.major()));
@@ -105,19 +111,34 @@ fn trial(
         for script in &workload.scripts {
             listing.comment(&script.name);
             let text = spec::ScriptText { name: script.name.clone(), text: script.text.clone() };
-            listing.statements.extend(outside_misfit::as_written(&text));
+            listing.statements.extend(outside_misfit::as_written(&text, script.syntax));
             listing.flush();
         }
     }
     for timed in &point.timeline {
-        match &timed.action {
-            Action::Sql { sql, .. } => listing.statements.push(sql.clone()),
-            Action::Checkpoint { .. } => listing.statements.push("CHECKPOINT".to_owned()),
+        let sql = match &timed.action {
+            Action::Sql { sql, .. } => sql.as_str(),
+            Action::Checkpoint { .. } => "CHECKPOINT",
+            _ => continue,
+        };
+        listing.path();
+        guest::send(sql, &mut listing.outlet()).map_err(|error| refused(point, error))?;
+    }
+    listing.flush();
+    for check in &point.checks {
+        match check {
+            Check::Sql(one) => self::check(&one.name, check, listing),
+            Check::Explain(one) => self::check(&one.name, check, listing),
             _ => {}
         }
     }
-    listing.flush();
     Ok(())
+}
+
+fn check(name: &str, check: &Check, listing: &mut Listing) {
+    listing.comment(&format!("check {name}"));
+    listing.path();
+    listing.all(&check::sql_of(check));
 }
 
 fn refused(point: &Point, error: impl Into<ListingError>) -> Error {

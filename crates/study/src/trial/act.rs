@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lab::{Node, Part, ProcessAct, wait_until};
+use lab::guest::{self, Outlet, SendError, Sent};
+use lab::{Node, Part, ProcessAct, Server, wait_until};
 use record::Fault;
 use server::message::with_detail as server_words;
 use server::{Client, ConnectError, Limits};
@@ -50,6 +51,8 @@ pub(crate) enum ActError {
     Console(#[from] ConnectError),
     #[error("{}", server_words(.0))]
     Sql(#[from] postgres::Error),
+    #[error("{0}")]
+    Refused(String),
     #[error("the server is not ours")]
     NotOurs,
     #[error("{0} is no server that pgrig started")]
@@ -86,7 +89,8 @@ impl ActError {
         );
         match self {
             // The study asks for what cannot be done.
-            ActError::NotOurs
+            ActError::Refused(_)
+            | ActError::NotOurs
             | ActError::NoServer(_)
             | ActError::NotLimited
             | ActError::NoLink(_)
@@ -261,12 +265,24 @@ fn link<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteLink, ActError
 
 fn sql(site: &Site, name: &str, sql: &str) -> Result<String, ActError> {
     let pooler = site.services().find(|service| service.name() == name);
-    let mut client = match pooler.and_then(Service::console) {
-        Some(console) => console_of(&console)?,
-        None => site.node(name).ok_or(ActError::NotOurs)?.connect()?,
+    if let Some(console) = pooler.and_then(Service::console) {
+        console_of(&console)?.batch_execute(sql)?;
+        return Ok("done".to_owned());
+    }
+    let node = site.node(name).ok_or(ActError::NotOurs)?;
+    let mut client = node.connect()?;
+    let sent = match &node.server {
+        Server::Target(_) => guest::send(sql, &mut Outlet::Server(&mut client)),
+        Server::Node(_) | Server::Managed(_) => {
+            client.batch_execute(sql).map(|()| Sent::Done).map_err(SendError::Server)
+        }
     };
-    client.batch_execute(sql)?;
-    Ok("done".to_owned())
+    match sent {
+        Ok(Sent::Done) => Ok("done".to_owned()),
+        Ok(Sent::LeftOut) => Ok("left out: the role has no privilege for it".to_owned()),
+        Err(SendError::Refused(why)) => Err(ActError::Refused(why)),
+        Err(SendError::Server(error)) => Err(ActError::Sql(error)),
+    }
 }
 
 /// A session on the console of a pooler.
