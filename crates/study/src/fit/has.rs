@@ -153,7 +153,8 @@ impl Has {
             (row.get(0), current)
         });
         let settings = settings.collect();
-        Has::with(HasServers::Outside(Outside { connections, extensions, settings }), labs)
+        let outside = Outside { connections, extensions, settings };
+        Has::with(HasServers::Outside(outside), labs)
     }
 
     fn with(servers: HasServers, labs: &Path) -> Result<Has, lab::Error> {
@@ -187,12 +188,26 @@ fn number(target: &Target, sql: &str) -> Result<u32, lab::Error> {
     Ok(target.value(sql)?.and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
-const FREE_CONNECTIONS: &str = "SELECT current_setting('max_connections')::int \
-    - current_setting('superuser_reserved_connections')::int \
-    - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')";
+// Sessions of other roles are in pg_stat_database for everybody. The limits of roles and databases do not
+// apply to superusers; least() passes over NULL.
+const FREE_CONNECTIONS: &str = "SELECT least( \
+    current_setting('max_connections')::int \
+        - current_setting('superuser_reserved_connections')::int \
+        - coalesce(current_setting('reserved_connections', true)::int, 0) \
+        - (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database), \
+    CASE WHEN NOT r.rolsuper AND r.rolconnlimit >= 0 THEN r.rolconnlimit \
+        - (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE usename = r.rolname) END, \
+    CASE WHEN NOT r.rolsuper AND d.datconnlimit >= 0 THEN d.datconnlimit \
+        - (SELECT numbackends FROM pg_catalog.pg_stat_database WHERE datid = d.oid) END)::int \
+    FROM pg_catalog.pg_roles r, pg_catalog.pg_database d \
+    WHERE r.rolname = session_user AND d.datname = current_database()";
 /// Statements that are run before a run on the user's server.
 pub(crate) const OUTSIDE: &[&str] =
     &["SHOW server_version_num", "SHOW server_version", FREE_CONNECTIONS, EXTENSIONS, SETTINGS];
+
+/// Hint of those who need more connections than [`FREE_CONNECTIONS`] says.
+pub(crate) const MORE_CONNECTIONS: &str =
+    "raise max_connections there, or the connection limit of the role or of the database";
 
 const EXTENSIONS: &str =
     "SELECT string_agg(extname::text, ',' ORDER BY extname) FROM pg_catalog.pg_extension";

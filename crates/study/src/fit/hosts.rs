@@ -6,6 +6,7 @@ use site::{Hosts, SPARE_CONNECTIONS, SitePlan, connections};
 use spec::{NodeKind, Point, Reset, Study};
 use terms::grouped;
 
+use crate::fit::has::MORE_CONNECTIONS;
 use crate::fit::misfit::Misfit;
 
 /// Obstacles to a point with hosts that have so many connections to spare.
@@ -52,7 +53,7 @@ pub(crate) fn misfits(point: &Point, hosts: &BTreeMap<String, u32>) -> Vec<Misfi
         } else if needed > *free {
             let needs = format!("{} connections on {name}", grouped(u64::from(needed)));
             let has = format!("{} free there", grouped(u64::from(*free)));
-            add(needed, needs, has, "raise max_connections there");
+            add(needed, needs, has, MORE_CONNECTIONS);
         }
     }
     misfits

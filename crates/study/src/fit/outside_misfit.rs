@@ -9,7 +9,7 @@ use site::{SPARE_CONNECTIONS, sql};
 use spec::{Action, Check, Point, ScriptText, Settings, Study};
 use terms::grouped;
 
-use crate::fit::has::{Current, Outside};
+use crate::fit::has::{Current, MORE_CONNECTIONS, Outside};
 use crate::fit::misfit::Misfit;
 
 /// Lists the reasons why one point cannot run on the user's server.
@@ -62,7 +62,7 @@ pub(crate) fn of(point: &Point, outside: &Outside) -> Vec<Misfit> {
     if needed > outside.connections {
         let needs = format!("{} connections", grouped(u64::from(needed)));
         let has = format!("{} free on the target", grouped(u64::from(outside.connections)));
-        add("connections", needed, needs, &has, "raise max_connections there");
+        add("connections", needed, needs, &has, MORE_CONNECTIONS);
     }
     misfits
 }
