@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use spec::{
-    Data, Disk, InitdbOption, Link, LinkKind, Node, NodeKind, Plproxy, Point, Reset, Settings,
-    Study, Swallowed, Topology,
+    Buckets, Data, DataFile, Disk, InitdbOption, Link, LinkKind, Node, NodeKind, PgbenchTables,
+    Plproxy, Point, Reset, ScriptText, Settings, Study, Swallowed, Topology,
 };
 
 use crate::connections::connections;
@@ -51,16 +51,18 @@ impl SitePlan {
         SitePlan::by(study, points, key)
     }
 
-    /// The same on a server of somebody else's, where no point has servers of its own.
+    /// The same on a server of somebody else's: it is as it is, so that only what is built distinguishes
+    /// them.
     pub fn on_target(study: &Study, points: &[usize]) -> Vec<SitePlan> {
-        SitePlan::by(study, points, |point| {
-            let (shapes, machines, settings, _, data) = key(point);
-            (shapes, machines, settings, None, data)
-        })
+        SitePlan::by(study, points, |point| content(&point.data))
     }
 
-    fn by<'s>(study: &'s Study, points: &[usize], key: fn(&'s Point) -> Key<'s>) -> Vec<SitePlan> {
-        let mut keys: BTreeMap<Key<'_>, usize> = BTreeMap::new();
+    fn by<'s, K: Ord>(
+        study: &'s Study,
+        points: &[usize],
+        key: impl Fn(&'s Point) -> K,
+    ) -> Vec<SitePlan> {
+        let mut keys: BTreeMap<K, usize> = BTreeMap::new();
         let mut sites: Vec<SitePlan> = Vec::new();
         for index in points {
             let point = &study.points[*index];
@@ -79,10 +81,6 @@ impl SitePlan {
 
     /// True if the data of another site can be copied instead of being built again.
     pub fn has_data_of(&self, other: &SitePlan) -> bool {
-        let content = |data: &Data| {
-            let scripts = (data.script.clone(), data.file.clone(), data.buckets.clone());
-            (data.node.clone(), data.pgbench.clone(), scripts, data.variables.clone())
-        };
         let holder = |plan: &SitePlan| {
             let node = plan.topology.node(&plan.data.node)?;
             Some((node.extensions.clone(), node.disk, node.initdb.clone()))
@@ -123,6 +121,19 @@ pub fn proxy(topology: &Topology) -> Option<(&str, &Plproxy)> {
         NodeKind::Plproxy(proxy) => Some((node.name.as_str(), proxy)),
         _ => None,
     })
+}
+
+/// The properties of data that decide what is built.
+type Content<'s> = (
+    &'s str,
+    &'s Option<PgbenchTables>,
+    (&'s Option<ScriptText>, &'s Option<DataFile>, &'s Option<Buckets>),
+    &'s Settings,
+);
+
+fn content(data: &Data) -> Content<'_> {
+    let scripts = (&data.script, &data.file, &data.buckets);
+    (&data.node, &data.pgbench, scripts, &data.variables)
 }
 
 fn key(point: &Point) -> Key<'_> {

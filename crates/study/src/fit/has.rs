@@ -7,6 +7,7 @@ use lab::find::PgBouncer;
 use lab::machine::{Disk, HugePages, Machine};
 use lab::{Installation, Resources, Target};
 use site::{Hosts, Labs};
+use wire::conninfo::{Address, Conninfo, Host};
 
 /// Resources of the machine.
 #[derive(Clone, Debug)]
@@ -58,6 +59,8 @@ pub struct HostHas {
 pub struct Outside {
     /// Free connections.
     pub connections: u32,
+    /// True if clients connect to it by TCP.
+    pub by_tcp: bool,
     /// Extensions that its database has.
     pub extensions: Vec<String>,
     /// Its settings, by name.
@@ -153,7 +156,10 @@ impl Has {
             (row.get(0), current)
         });
         let settings = settings.collect();
-        let outside = Outside { connections, extensions, settings };
+        let conninfo = Conninfo::from_keyword_string(target.conninfo());
+        let is_tcp = |host: &Host| matches!(host.address, Address::Tcp { .. });
+        let by_tcp = conninfo.is_ok_and(|conninfo| conninfo.hosts.iter().any(is_tcp));
+        let outside = Outside { connections, by_tcp, extensions, settings };
         Has::with(HasServers::Outside(outside), labs)
     }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lab::guest::{Permit, permit};
 use script::Syntax;
-use site::{SPARE_CONNECTIONS, sql};
-use spec::{Action, Check, Point, ScriptText, Settings, Study};
+use site::{SPARE_CONNECTIONS, SitePlan, sql};
+use spec::{Action, Check, Node, NodeKind, Point, ScriptText, Settings, Study};
 use terms::grouped;
 
 use crate::fit::has::{Current, MORE_CONNECTIONS, Outside};
@@ -30,9 +30,8 @@ pub(crate) fn of(point: &Point, outside: &Outside) -> Vec<Misfit> {
         add("actions", 1, needs, "a target that is not ours to stop", without);
     }
     for node in &point.topology.nodes {
-        if node.disk.can_be_cut() || node.throttle.is_some() {
-            let needs = format!("a disk of its own for {}", node.name);
-            add("disk", 1, needs, "a target with the disk that it has", without);
+        for (what, needs, has) in of_node(node) {
+            add(what, 1, needs, has, without);
         }
     }
     if point.data.buckets.is_some() {
@@ -65,6 +64,54 @@ pub(crate) fn of(point: &Point, outside: &Outside) -> Vec<Misfit> {
         add("connections", needed, needs, &has, MORE_CONNECTIONS);
     }
     misfits
+}
+
+/// What a node asks for and a target lacks: the kind, the need, and what there is instead. Settings, page
+/// checksums, extensions and TCP count where points differ in them ([`settings`]).
+fn of_node(node: &Node) -> Vec<(&'static str, String, &'static str)> {
+    let Node {
+        name,
+        group: _,
+        kind,
+        settings: _,
+        extensions: _,
+        disk,
+        throttle,
+        by_tcp: _,
+        initdb,
+        is_archived,
+        swallow_fsync,
+    } = node;
+    let mut lacks = Vec::new();
+    if !matches!(kind, NodeKind::Postgres(_)) {
+        lacks.push(("programs", format!("programs for {name}"), "one target"));
+    }
+    if disk.can_be_cut() || throttle.is_some() {
+        let needs = format!("a disk of its own for {name}");
+        lacks.push(("disk", needs, "a target with the disk that it has"));
+    }
+    for option in initdb.iter().filter(|option| checksums(option.word()).is_none()) {
+        let needs = format!("a data directory of initdb {option} for {name}");
+        lacks.push(("initdb", needs, "a target with the data directory that it has"));
+    }
+    if *is_archived {
+        let needs = format!("an archive of the WAL of {name}");
+        lacks.push(("archive", needs, "a target that archives as it is set"));
+    }
+    if swallow_fsync.is_some() {
+        let needs = format!("flushes of {name} that do nothing");
+        lacks.push(("flushes", needs, "a target that is not ours to break"));
+    }
+    lacks
+}
+
+/// The value of `data_checksums` that an option of initdb gives a server.
+fn checksums(option: &str) -> Option<&'static str> {
+    match option {
+        "--data-checksums" => Some("on"),
+        "--no-data-checksums" => Some("off"),
+        _ => None,
+    }
 }
 
 /// True if a session would look for names in schemas of its own choice.
@@ -155,19 +202,89 @@ pub(crate) fn as_written(text: &ScriptText, syntax: Syntax) -> Vec<String> {
     statements.into_iter().map(|(_, statement)| statement).collect()
 }
 
-/// Points that differ from others in settings: on one server that is not changed, only those can
-/// be measured that ask for what it has.
+/// Points that differ from others in settings, extensions or data: on one server that is not changed, only
+/// those can be measured that ask for what it has, and its one schema holds the data of the first of them.
 pub(crate) fn settings(
     study: &Study,
     points: &[usize],
     outside: &Outside,
 ) -> Vec<(usize, Vec<Misfit>)> {
-    let asked: BTreeMap<usize, BTreeMap<&str, &str>> = points
+    let mut unlike = other_settings(study, points, outside);
+    let is_like = |point: &usize| unlike.iter().all(|(index, _)| index != point);
+    let fitting: Vec<usize> = points.iter().copied().filter(is_like).collect();
+    let others = other_features(study, &fitting, outside);
+    let is_like = |point: &usize| others.iter().all(|(index, _)| index != point);
+    let fitting: Vec<usize> = fitting.into_iter().filter(is_like).collect();
+    unlike.extend(others);
+    unlike.extend(other_data(study, &fitting));
+    unlike
+}
+
+/// Points that differ from others in extensions, or in the way in which clients connect.
+fn other_features(study: &Study, points: &[usize], outside: &Outside) -> Vec<(usize, Vec<Misfit>)> {
+    const TCP: &str = "clients by TCP";
+    let of_node = |node: &Node| {
+        let extensions =
+            node.extensions.iter().map(|name| (format!("extension {name}"), Some(name)));
+        let tcp = node.by_tcp.then(|| (TCP.to_owned(), None));
+        extensions.map(|(words, name)| (words, name.cloned())).chain(tcp).collect::<Vec<_>>()
+    };
+    let asked: BTreeMap<usize, BTreeMap<String, Option<String>>> = points
         .iter()
         .map(|index| {
             let nodes = study.points[*index].topology.nodes.iter();
-            let settings = nodes.flat_map(|node| &node.settings);
-            (*index, settings.map(|(name, value)| (name.as_str(), value.as_str())).collect())
+            (*index, nodes.flat_map(of_node).collect())
+        })
+        .collect();
+    let features: BTreeMap<&String, &Option<String>> = asked.values().flatten().collect();
+    let differing = features
+        .into_iter()
+        .filter(|(words, _)| asked.values().any(|features| !features.contains_key(*words)));
+    let mut misfits: BTreeMap<usize, Vec<Misfit>> = BTreeMap::new();
+    for (words, extension) in differing {
+        let has = match extension {
+            Some(name) => outside.extensions.contains(name),
+            None => outside.by_tcp,
+        };
+        for (index, _) in asked.iter().filter(|(_, asks)| asks.contains_key(words) != has) {
+            misfits.entry(*index).or_default().push(Misfit {
+                what: words.clone(),
+                amount: 1,
+                needs: if has { format!("no {words}") } else { words.clone() },
+                has: format!("a target {} {words}", if has { "with" } else { "without" }),
+                hint: Some("variants differ in that: run the study without --target".to_owned()),
+            });
+        }
+    }
+    misfits.into_iter().collect()
+}
+
+/// Points whose data are not those of the first one.
+fn other_data(study: &Study, points: &[usize]) -> Vec<(usize, Vec<Misfit>)> {
+    let sites = SitePlan::on_target(study, points);
+    let Some((first, others)) = sites.split_first() else { return Vec::new() };
+    let misfit = Misfit {
+        what: "data".to_owned(),
+        amount: 1,
+        needs: "data of its own".to_owned(),
+        has: format!("one schema with the data of {}", first.name(study)),
+        hint: Some("choose the variants with the same data by --only".to_owned()),
+    };
+    let points = others.iter().flat_map(|site| &site.points);
+    points.map(|point| (*point, vec![misfit.clone()])).collect()
+}
+
+fn other_settings(study: &Study, points: &[usize], outside: &Outside) -> Vec<(usize, Vec<Misfit>)> {
+    let asked: BTreeMap<usize, BTreeMap<&str, &str>> = points
+        .iter()
+        .map(|index| {
+            let nodes = || study.points[*index].topology.nodes.iter();
+            let settings = nodes().flat_map(|node| &node.settings);
+            let settings = settings.map(|(name, value)| (name.as_str(), value.as_str()));
+            let options = nodes().flat_map(|node| &node.initdb);
+            let checksums = options.filter_map(|option| checksums(option.word()));
+            let checksums = checksums.map(|value| ("data_checksums", value));
+            (*index, settings.chain(checksums).collect())
         })
         .collect();
     let names: BTreeSet<&str> =
