@@ -152,6 +152,18 @@ fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, is_hollow: bool) -> Ex
 
 fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
     let generator = studies::program()?;
+    let elsewhere = match (&arguments.target, &arguments.hosts) {
+        (Some(_), _) => Some("--target"),
+        (None, Some(_)) => Some("--hosts"),
+        (None, None) => None,
+    };
+    if let (true, Some(option)) = (arguments.keep_data, elsewhere) {
+        let what = format!(
+            "--keep-data keeps the data of servers that pgrig builds on this machine; with {option} \
+             there are none"
+        );
+        return Err(Complaint::new(what).hinted(Some("leave out --keep-data".to_owned())));
+    }
     let servers = match &arguments.target {
         Some(conninfo) => Servers::Outside { conninfo: conninfo.clone() },
         None if arguments.hosts.is_some() => {
