@@ -236,13 +236,136 @@ expect = "> 1"
 
     for (sql, expected) in [
         ("ALTER SYSTEM SET work_mem = '1GB';", "the server's settings"),
-        ("DROP SCHEMA public CASCADE;", "schemas that are not the rig's"),
         ("SET search_path = public;", "the session's search path"),
+        ("SELECT 1\\; DROP SCHEMA public CASCADE;", "schemas that are not the rig's"),
+        ("DROP TABLE public.orders;", "public.orders, which is not in schema pgrig"),
     ] {
         desk.write("mine/init.sql", &format!("CREATE TABLE t (a int);\n{sql}\n"));
         let said = run().ended(3);
         assert!(said.err.contains(expected) && said.err.contains("init.sql:2"), "{}", said.err);
     }
+
+    // Nothing is sent that was not judged.
+    desk.write("mine/init.sql", "CREATE TABLE t (a int);\n");
+    desk.write("mine/old.sql", "SELECT 1\nDROP SCHEMA public CASCADE\n");
+    for (line, instead, expected) in [
+        (
+            "script = \"insert.sql\"",
+            "script = { file = \"old.sql\", syntax = \"9.x\" }",
+            "old.sql:2: \"DROP SCHEMA public CASCADE\"",
+        ),
+        (
+            "script = \"insert.sql\"",
+            "script = \"insert.sql\"\nvariables = { unused = 1 }\nsession = { Search_Path = \"public\" }",
+            "its own search_path for workload write",
+        ),
+        ("run = [\"write\"]", "run = [\"write\"]\nbefore = [\"SELECT 1; \\\\if\"]", "before"),
+        (
+            "run = [\"write\"]",
+            "run = [\"write\"]\ntimeline = [{ at = \"1ms\", sql = \"SELECT 1; CLUSTER VERBOSE\" }]",
+            "timeline: \"CLUSTER VERBOSE\" reaches every table",
+        ),
+        (
+            "run = [\"write\"]",
+            "run = [\"write\"]\nchecks = [{ sql = \"DROP TABLE public.a\", as = \"gone\", expect = \"0\" }]",
+            "check gone: \"DROP TABLE public.a\"",
+        ),
+        (
+            "run = [\"write\"]",
+            "run = [\"write\"]\nchecks = [{ explain = \"SELECT 1\", as = \"one\", session = { search_path = \"public\" } }]",
+            "its own search_path for check one",
+        ),
+        (
+            "[topologies.one.nodes.primary]",
+            "[topologies.one.nodes.primary]\ninitdb = [\"--wal-segsize=64\"]",
+            "a data directory of initdb --wal-segsize=64 for primary",
+        ),
+        (
+            "[topologies.one.nodes.primary]",
+            "[topologies.one.nodes.primary]\nswallow_fsync = \"all\"",
+            "flushes of primary that do nothing",
+        ),
+        (
+            "[topologies.one.nodes.primary]",
+            "[topologies.one.nodes.primary]\narchive = true",
+            "an archive of the WAL of primary",
+        ),
+    ] {
+        desk.write("mine/study.toml", &study.replace(line, instead));
+        let said = run().ended(3);
+        assert!(said.err.contains(expected), "{expected}: {}", said.err);
+    }
+    assert!(dump(&node) == before, "a study that was refused changed something");
+}
+
+/// Two variants at the settings of the target, whatever else they are.
+fn two_variants(first: &str, second: &str) -> String {
+    format!(
+        r#"
+question = "Does it matter?"
+window = "1s"
+warmup = "100ms"
+rounds = 1
+[data]
+script = "init.sql"
+rows = 10
+[workloads.read]
+script = "read.sql"
+[topologies.one.nodes.primary]
+[topologies.checked.nodes.primary]
+checksums = true
+[topologies.tcp.nodes.primary]
+listen = "tcp"
+[variants.first]
+{first}
+[variants.second]
+{second}
+[scenarios.all]
+run = ["read"]
+checks = [{{ sql = "SELECT count(*) FROM t", as = "rows", expect = "10" }}]
+timeline = [{{ at = "200ms", sql = "VACUUM (ANALYZE)" }}, {{ at = "300ms", checkpoint = "primary" }}]
+[[claims]]
+value = "tps('first/all')"
+expect = "> 0"
+"#
+    )
+}
+
+#[test]
+fn variants_that_a_target_cannot_tell_apart_are_left_out() {
+    let lab = testing::servers::lab();
+    let config = NodeConfig { listen: Listen::Loopback, ..NodeConfig::new(Settings::new()) };
+    let node = testing::servers::start(&lab, "server", config);
+    node.value("CREATE TABLE theirs AS SELECT 1 AS a").expect("a table of the user's");
+    let target = node.endpoint().to_string();
+    let desk = Desk::new();
+    desk.write("mine/init.sql", "CREATE TABLE t AS SELECT generate_series(1, :rows) AS a;\n");
+    desk.write("mine/read.sql", "SELECT count(*) FROM t;\n");
+    let (one, other) = ("topology = \"one\"", "topology = \"one\"\ndata = { rows = 20 }");
+    for (first, second, expected) in [
+        (one, other, Some("needs data of its own, has one schema with the data of first")),
+        (one, "topology = \"checked\"", Some("needs data_checksums = on")),
+        ("topology = \"tcp\"", one, Some("needs no clients by TCP")),
+        // As much as two that ask for the same.
+        (one, "topology = \"one\"\nsettings = { work_mem = \"4MB\" }", None),
+    ] {
+        desk.write("mine/study.toml", &two_variants(first, second));
+        let said = desk.pgrig(&["run", "mine", "--target", &target]).ended(0);
+        let told = said.err.clone() + &said.out;
+        match expected {
+            Some(words) => assert!(told.contains(words), "{words}: {told}"),
+            None => assert!(!told.contains("has a target"), "{told}"),
+        }
+    }
+    let said = desk.pgrig(&["run", "mine", "--target", &target, "--dry-run"]).ended(0);
+    for expected in [
+        "VACUUM (ANALYZE) /* each table of schema pgrig, by name */;",
+        "-- check rows\nSET search_path TO \"pgrig\";\nSELECT count(*) FROM t;",
+    ] {
+        assert!(said.out.contains(expected), "{expected}: {}", said.out);
+    }
+    let vacuumed = "SELECT count(last_vacuum) FROM pg_stat_all_tables WHERE relname = 'theirs'";
+    assert_eq!(node.value(vacuumed).expect("an answer").as_deref(), Some("0"));
 }
 
 #[test]
@@ -269,4 +392,21 @@ fn an_owner_without_privileges_gets_what_can_be_measured() {
     assert!(record.contains("settings of the target"), "{record}");
     let said = desk.pgrig(&["run", "pgbench", "--target", &target("postgres")]).ended(1);
     assert!(said.err.contains("GRANT CREATE ON DATABASE"), "{}", said.err);
+
+    // What is free is told by the sessions of everybody, and by the role's own limit.
+    let run =
+        || desk.pgrig(&["run", "pgbench", "--profile", "smoke", "--target", &target("theirs")]);
+    client.batch_execute("ALTER ROLE plain CONNECTION LIMIT 5").expect("a limit");
+    let said = run().ended(3);
+    assert!(said.err.contains("4 free on the target"), "{}", said.err);
+    client.batch_execute("ALTER ROLE plain CONNECTION LIMIT -1").expect("no limit");
+    let most: usize = node.value("SHOW max_connections").ok().flatten().unwrap().parse().unwrap();
+    // Three of what is left are reserved for superusers.
+    let sessions: Vec<_> = (9..most).map(|_| node.connect().expect("a session")).collect();
+    let said = run().ended(3);
+    assert!(said.err.contains(" free on the target"), "{}", said.err);
+    drop(sessions);
+    let said =
+        desk.pgrig(&["run", "pgbench", "--keep-data", "--target", &target("theirs")]).ended(1);
+    assert!(said.err.contains("with --target there are none"), "{}", said.err);
 }
