@@ -193,7 +193,7 @@ mod tests {
         check("", Level::Serializable, None);
         check("b 1 1 10\na 1 5 1\nf 1 20\n", Level::Serializable, None);
         check(&format!("{clean}what\n"), Level::Serializable, None);
-        // What is found is found, whatever else could not be judged.
+        // An anomaly that was found stands, also if the rest could not be judged.
         let unwritten = format!("{clean}b 1 2 30\nl 1 5 0 1 7\no 1 40\nwhat\n");
         check(&unwritten, Level::ReadCommitted, Some(1.0));
     }

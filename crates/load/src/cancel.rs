@@ -15,7 +15,7 @@ pub(crate) fn send(requests: Vec<Canceller>) {
     if requests.is_empty() {
         return;
     }
-    // Where there is no thread to be had, the load ends without them.
+    // If no thread can be started, the load ends without them.
     let _ = thread::Builder::new().spawn(move || {
         let began = Instant::now();
         for canceller in requests {

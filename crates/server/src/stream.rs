@@ -105,7 +105,7 @@ impl Stream {
     /// A statement that is given up does not go on in the server.
     fn cancel(&mut self) {
         if let Some(canceller) = self.canceller.take() {
-            // Where there is no thread to be had, the limit ends the wait all the same.
+            // Without a thread, the limit ends the wait all the same.
             let thread = std::thread::Builder::new().spawn(move || canceller.cancel());
             self.cancelling = thread.ok();
         }

@@ -136,7 +136,7 @@ fn named_elsewhere(words: &[&str], command: &Command<'_>) -> Option<String> {
     object.into_iter().chain(table.map(Vec::as_slice)).find_map(elsewhere)
 }
 
-/// What GRANT and REVOKE change, where that is not in the rig's schema.
+/// The objects that GRANT and REVOKE change outside the schema of the run.
 fn granted_elsewhere(command: &Command<'_>) -> Option<String> {
     let names: Vec<String> = names(command).iter().map(|name| name.join(".")).collect();
     let Some(on) = names.iter().position(|name| name == "on") else {
@@ -239,7 +239,7 @@ fn words(command: &Command<'_>) -> Vec<String> {
     std::iter::once(first).chain(rest).collect()
 }
 
-/// What a command has behind its first word and the options in parentheses that follow it.
+/// The rest of a command, behind its first word and the options in parentheses that follow it.
 fn behind_options<'c>(command: &'c Command<'_>) -> &'c [Token] {
     let rest = command.tokens.get(1..).unwrap_or_default();
     if rest.first() != Some(&Token::Symbol('(')) {

@@ -31,7 +31,7 @@ fn a_full_disk_stops_neither_the_guard_nor_a_raise() {
     std::thread::sleep(Duration::from_secs(2));
     let (code, said) = rig.status(&[]);
     assert!(code == 1 && said.contains("1 window recorded, the last open"), "{said}");
-    // What it would lower, it does not.
+    // It does not lower the setting.
     rig.standbys[0].kill9().unwrap();
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(rig.setting(), "FIRST 1 (s1)");
