@@ -231,6 +231,7 @@ fn point(
         before: timeline::steps(&fields, &built.topology, &first, tables.folder),
         warmup: plan.warmup,
         window_ms: plan.window_ms,
+        drain_ms: fields.duration_ms("drain"),
         timeline: timeline::timeline(
             &fields,
             &built.topology,

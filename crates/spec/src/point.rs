@@ -40,6 +40,9 @@ pub struct Point {
     pub warmup: WarmUp,
     /// The part that counts, in milliseconds.
     pub window_ms: u64,
+    /// The milliseconds after the window in which transactions in progress may end; then they are cancelled.
+    /// None for the usual time.
+    pub drain_ms: Option<u64>,
     /// Actions inside the window.
     pub timeline: Vec<Timed>,
     /// Checks after it.

@@ -44,6 +44,7 @@ checks = [
   { explain = "SELECT 1", as = "one", on = "standby2", session = { jit = "off" } },
 ]
 steady = false
+drain = "2s"
 needs = ["root"]
 "#;
 
@@ -122,6 +123,7 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
     assert_eq!(many.partitions(), 5);
     assert_eq!((many.partitions_on("shard1"), many.partitions_on("shard2")), (3, 2));
     assert!(!point.must_be_steady && parse(OWN).points[0].must_be_steady);
+    assert_eq!((point.drain_ms, parse(OWN).points[0].drain_ms), (Some(2_000), None));
     assert!(point.needs_root());
     assert!(!parse(OWN).points[0].needs_root());
 }

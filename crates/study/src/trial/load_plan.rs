@@ -156,6 +156,9 @@ pub(crate) fn interval_ms(window_ms: u64) -> u64 {
 /// An answer that takes longer is not waited for: the query is cancelled. A server that the timeline
 /// has paused gives none, and no commit is confirmed by it.
 fn drain_ms(point: &Point) -> u64 {
+    if let Some(ms) = point.drain_ms {
+        return ms;
+    }
     let pauses = |timed: &Timed| {
         let pauses = matches!(
             timed.action,

@@ -1,6 +1,7 @@
 //! Whole studies on real servers: small ones, made here.
 
 mod actions;
+mod drain;
 mod history;
 mod ledger;
 mod machines;
