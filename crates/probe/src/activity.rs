@@ -28,10 +28,10 @@ use server::Conninfo;
 use tail::Activity;
 
 use crate::error::ProbeError;
-use agreement::{own_name, trusted};
+use agreement::{Pair, own_name, trusted};
 use asker::{Asker, Viewed};
 use load_threads::LoadThreads;
-use memory::{Backends, Seen, Slots};
+use memory::{Seen, Slots};
 use processes::Processes;
 use reader::{Reader, Remembered};
 use view::{Kind, Process, View};
@@ -169,9 +169,6 @@ impl ActivitySampler {
         SampledActivity { activity, notes, transactions, cpu_ns }
     }
 }
-
-/// A server's memory, for each thread.
-type Pair = (Backends, Backends);
 
 /// The processes of which one server's memory may be read and agrees with the view; else the first ones,
 /// with the reason.

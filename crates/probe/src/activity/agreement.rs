@@ -46,9 +46,12 @@ pub(crate) fn own_name(event: &str, names: &Names) -> Option<String> {
     Some(most.0.clone())
 }
 
-/// Shared memory of a server, once for the thread that asks the view and once for the one that reads
-/// on, if it agrees with the view.
-pub(crate) fn trusted(postmaster: u32, view: &mut View) -> Result<(Backends, Backends), String> {
+/// A server's memory for the thread that asks the view, with the names of events that are known already, and
+/// for the one that reads on.
+pub(crate) type Pair = ((Backends, Names), Backends);
+
+/// Shared memory of a server, if it agrees with the view.
+pub(crate) fn trusted(postmaster: u32, view: &mut View) -> Result<Pair, String> {
     let look = |view: &mut View| view.look().map_err(|error| error.to_string());
     let mut found = Err("there was no time to find it".to_owned());
     // A process may do something else between the view's answer and the reading.
@@ -61,17 +64,17 @@ pub(crate) fn trusted(postmaster: u32, view: &mut View) -> Result<(Backends, Bac
         thread::sleep(Duration::from_millis(5));
     }
     let mut backends = found?;
-    let mut agreement = Agreement::default();
+    let (mut agreement, mut names) = (Agreement::default(), Names::new());
     for _ in 0..CHECKS {
         let (before, processes, after) = around(&mut backends, view)?;
-        compare(&before, &processes, &after, &mut agreement, &mut Names::new());
+        compare(&before, &processes, &after, &mut agreement, &mut names);
         thread::sleep(Duration::from_millis(3));
     }
     if !agreement.is_good() {
         return Err(agreement.words());
     }
     let second = backends.again().map_err(|error| error.to_string())?;
-    Ok((backends, second))
+    Ok(((backends, names), second))
 }
 
 /// Processes by which the places are found: those that work in the background and mostly wait for their
@@ -99,7 +102,7 @@ fn steady(processes: &[Process]) -> BTreeMap<i32, String> {
 /// Idle processes that tell the place of the wait event.
 const IDLE_MIN: usize = 3;
 
-const FIND_ATTEMPTS: u32 = 10;
+const FIND_ATTEMPTS: u32 = 30;
 const CHECKS: u32 = 8;
 
 /// Wait events in shared memory, by process.

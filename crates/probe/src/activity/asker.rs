@@ -67,13 +67,15 @@ pub(crate) struct Asker {
 impl Asker {
     pub(crate) fn new(
         view: View,
-        pair: Option<Backends>,
+        pair: Option<(Backends, Names)>,
         processes: Option<Processes>,
         shared: Arc<Shared>,
         origin: Instant,
     ) -> Asker {
         let each = if pair.is_some() { VIEW_BESIDE_EACH } else { VIEW_EACH };
-        let (beat, viewed) = (Beat::new(each, VIEW_SHARE), Viewed::default());
+        let (pair, names) = pair.unzip();
+        let viewed = Viewed { names: names.unwrap_or_default(), ..Viewed::default() };
+        let beat = Beat::new(each, VIEW_SHARE);
         let load = LoadThreads::default();
         Asker { view, beat, pair, processes, load, shared, origin, viewed, asked: None, looks: 0 }
     }

@@ -69,7 +69,9 @@ fn a_servers_shared_memory_tells_what_each_backend_does() {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        let sampled = sample(&bench, &[], || thread::sleep(Duration::from_millis(1_200)));
+        // Servers of tests beside this one are as old, and their namespaces have the same numbers.
+        let started = [bench.node.host_pid().unwrap() as u32];
+        let sampled = sample(&bench, &started, || thread::sleep(Duration::from_millis(1_200)));
         holder.batch_execute("COMMIT").unwrap();
         sampled
     });
@@ -89,6 +91,10 @@ fn a_servers_shared_memory_tells_what_each_backend_does() {
         held_by.unwrap().1.words(),
         "BEGIN; LOCK TABLE pgbench_branches (idle in transaction, pgrig)"
     );
+    // Without its process, the server is found by a session's number and age, unless others have these, too.
+    let found = sample(&bench, &[], || thread::sleep(Duration::from_millis(300))).activity.refusal;
+    let alike = "several servers of this machine look alike";
+    assert!(found.is_empty() || found == alike, "{found}");
 }
 
 /// Clients do something else all the time, sessions come and go, and it is found all the same.
@@ -102,7 +108,8 @@ fn a_busy_servers_shared_memory_is_found_as_well() {
         (&["-S", "-n", "-c", "8", "-T", "5"][..], &started[..]),
         (&["-N", "-C", "-n", "-c", "4", "-T", "5"][..], &pids[..]),
     ] {
-        // A machine that is busy with other tests may leave no time for a look at five seconds of load.
+        // A machine that is busy with other tests may leave no time for a look at five seconds of load, or none
+        // to find the places of processes before these do something else.
         let mut loads = (0..4).filter_map(|_| most_at_work(&bench, options, started));
         let most = loads.find(|most| *most > 0).unwrap();
         assert!((1..=9).contains(&most), "{options:?}: {most} at work");
@@ -118,7 +125,10 @@ fn most_at_work(bench: &Bench, options: &[&str], started: &[u32]) -> Option<usiz
         load.wait().unwrap();
     });
     let activity = &sampled.activity;
-    assert_eq!((activity.source, activity.refusal.as_str()), (Source::SharedMemory, ""));
+    if activity.source == Source::View {
+        return None;
+    }
+    assert_eq!(activity.refusal, "");
     let at_work = activity.looks().iter().map(|look| {
         activity.backends(look).filter(|seen| seen.event != "Client:ClientRead").count()
     });
