@@ -23,9 +23,6 @@ use crate::tails::TailWatch;
 use crate::tidy::{self, Tidied};
 use crate::waits::{self, Watch};
 
-/// A rate counts as reached from this share of it on.
-const RATE_SHARE_MIN: f64 = 0.95;
-
 impl Contest<'_> {
     /// Loads the sides in turn in blocks of this shape, and says why it ended. What was measured
     /// before an interruption, or before a client failed, is a result. `began` is when the
@@ -40,8 +37,8 @@ impl Contest<'_> {
         let mut course = Course::new(self, shape, began);
         let stop = course.segments(observe)?;
         course.conditions.steal_share = CpuTime::now().steal_share_since(cpu);
-        let Course { waits, mut conditions, units, octets, cut, mut found, .. } = course;
-        let missed = self.missed_rates(&found.figures);
+        let Course { waits, mut conditions, units, octets, cut, backlog, mut found, .. } = course;
+        let missed = self.missed_rates(&found.figures, backlog);
         conditions.is_rate_missed = !missed.is_empty();
         conditions.failed_shares = observation::failed_shares(&octets);
         let [a, b] = conditions.failed_shares;
@@ -75,13 +72,17 @@ impl Contest<'_> {
     }
 
     /// The sides that did not do what was due.
-    fn missed_rates(&self, figures: &[Figure]) -> Vec<String> {
+    fn missed_rates(&self, figures: &[Figure], backlog: [Backlog; 2]) -> Vec<String> {
         let throughput = figures.iter().find(|figure| figure.metric == Metric::Throughput);
         let missed = throughput.into_iter().flat_map(|figure| {
-            let sides = self.arena.sides().into_iter().zip(&self.workloads).zip(figure.sides);
-            sides.filter_map(|((side, workloads), tps)| {
+            let sides = self.arena.sides().into_iter().zip(&self.workloads);
+            sides.zip(figure.sides).zip(backlog).filter_map(|(((side, workloads), tps), backlog)| {
                 let rates = workloads.iter().map(|workload| workload.pace.rate());
-                let rate = rates.sum::<Option<f64>>().filter(|rate| tps < RATE_SHARE_MIN * rate)?;
+                let rate = rates.sum::<Option<f64>>()?;
+                let Backlog { transactions, loads } = backlog;
+                if !stats::is_rate_missed(rate, tps, transactions, loads) {
+                    return None;
+                }
                 let name = side.name();
                 Some(format!(
                     "side {name} did {tps:.0} of {rate:.0} transactions a second: it cannot keep \
@@ -91,6 +92,13 @@ impl Contest<'_> {
         });
         missed.collect()
     }
+}
+
+/// Transactions of a side that were due at the ends of its loads and never started.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Backlog {
+    pub(crate) transactions: u64,
+    pub(crate) loads: usize,
 }
 
 /// A contest under way.
@@ -111,6 +119,8 @@ pub(crate) struct Course<'c, 'a> {
     between_s: f64,
     /// How often vacuum and checkpoint of A and of B were ended by their limit.
     cut: [usize; 2],
+    /// Those of A and of B.
+    pub(crate) backlog: [Backlog; 2],
     found: Contested,
 }
 
@@ -134,6 +144,7 @@ impl<'c, 'a> Course<'c, 'a> {
             cost: Cost::default(),
             between_s: WARM_MS as f64 / 1e3,
             cut: [0; 2],
+            backlog: Default::default(),
             found: Contested::default(),
             contest,
         }
@@ -356,12 +367,15 @@ impl<'c, 'a> Course<'c, 'a> {
         }
         self.note_generator(&outcome.generator);
         let sides = self.contest.arena.sides();
+        self.backlog.iter_mut().for_each(|backlog| backlog.loads += 1);
         for (workload, result) in outcome.workloads.iter().enumerate() {
             if stop.is_none() {
                 let place = observation::side_of(workload, of_a);
                 self.under_way.add_open(place, &result.open, self.shape);
             }
-            let side = sides[observation::side_of(workload, of_a).0];
+            let side = observation::side_of(workload, of_a).0;
+            self.backlog[side].transactions += result.never_started;
+            let side = sides[side];
             let (side, why) = (side.name().to_owned(), first.clone().unwrap_or_default());
             let counts = &result.counts_total;
             let is_over = counts.aborted_clients > 0 || outcome.end == End::Completed;

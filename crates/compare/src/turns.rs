@@ -85,6 +85,10 @@ impl Course<'_, '_> {
         }
         let Some(octet) = octet else { return Ok(()) };
         self.note_generator(&outcome.generator);
+        let backlog = &mut self.backlog[side];
+        backlog.loads += 1;
+        backlog.transactions +=
+            outcome.workloads.iter().map(|result| result.never_started).sum::<u64>();
         let half = &mut octet.sides[side];
         let seconds =
             outcome.window.map_or(0.0, |window| (window.close.0 - window.open.0) as f64 / 1e9);

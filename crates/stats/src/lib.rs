@@ -36,6 +36,7 @@ pub mod student;
 mod prng;
 
 mod isotonic;
+mod rate;
 mod threshold;
 
 mod expectation;
@@ -57,5 +58,6 @@ pub use isotonic::isotonic;
 pub use latency::Latency;
 pub use moments::Moments;
 pub use prng::{Prng, mix};
+pub use rate::is_rate_missed;
 pub use steady::{SteadyState, Unsteady, steady_state};
 pub use threshold::Threshold;

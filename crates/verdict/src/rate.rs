@@ -5,12 +5,6 @@ use spec::Study;
 
 use crate::name::trial_name;
 
-/// A rate of which so much was done is reached.
-const REACHED: f64 = 0.98;
-
-/// As many seconds' transactions are due at any moment, even where a rate is reached.
-const DUE_S: f64 = 0.1;
-
 /// A workload in an open loop that fell behind its rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MissedRate {
@@ -42,8 +36,7 @@ fn of(study: &Study, trial: &Trial) -> Vec<MissedRate> {
         let asked = workload.pace.rate()?;
         let reached = result.counts.transactions as f64 / window.seconds();
         let backlog = result.never_started;
-        let is_missed = reached < asked * REACHED && backlog as f64 > asked * DUE_S;
-        is_missed.then(|| MissedRate {
+        stats::is_rate_missed(asked, reached, backlog, 1).then(|| MissedRate {
             number: trial.number,
             name: trial_name(trial),
             workload: workload.name.clone(),

@@ -214,8 +214,25 @@ fn sides_with_a_rate_are_told_apart_by_their_latency() {
     assert_eq!(*initdb, serde_json::json!(["--wal-segsize=4"]));
     for side in ["a", "b"] {
         let tps = json["pairs"][0]["figures"][0][side].as_f64().expect("throughput");
-        assert!((42.0..58.0).contains(&tps), "side {side} did {tps} transactions a second");
+        // As many as were due, which varies by chance; without a rate A alone would do several hundred.
+        assert!((30.0..70.0).contains(&tps), "side {side} did {tps} transactions a second");
     }
+}
+
+#[test]
+fn a_side_that_cannot_keep_up_with_its_rate_is_named() {
+    let desk = Desk::new();
+    write_work(&desk);
+    // Two clients of B do about 160.
+    let mut arguments = vec!["compare", "--b-sql", "slower.sql", "--data", "data.sql"];
+    arguments.extend(["-f", "work.sql", "-M", "prepared", "-c", "2", "-R", "300"]);
+    arguments.extend(["--max-time", "24s"]);
+    let said = desk.pgrig(&arguments).ended(0);
+    let named = said
+        .out
+        .lines()
+        .any(|line| line.contains("side B did ") && line.contains(" of 300 transactions a second"));
+    assert!(named, "{}", said.out);
 }
 
 /// A comparison in which nothing depends on the figures. The pilots take 12 s of it.
