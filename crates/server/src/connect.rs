@@ -65,6 +65,15 @@ impl ConnectError {
         matches!(self, ConnectError::Refused(failure) if failure.wants_password)
     }
 
+    /// True if no answer came in time.
+    pub fn is_silence(&self) -> bool {
+        match self {
+            ConnectError::Refused(failure) => failure.is_silent,
+            ConnectError::Limit { reached, .. } => matches!(reached, LimitReached::Silence(_)),
+            _ => false,
+        }
+    }
+
     /// True if the user's signal ended the attempt.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, ConnectError::Limit { reached: LimitReached::Interrupted, .. })

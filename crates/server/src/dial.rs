@@ -408,7 +408,10 @@ impl Dial {
 
     /// The address has had its time.
     pub fn timed_out(&mut self, route: &Route) -> DialStep {
-        self.broken(route, "timeout expired", Lead::Address)
+        let message =
+            format!("{}: timeout expired", self.current(route).endpoint.connection_failed());
+        let failure = Failure { is_silent: true, ..Failure::new(message) };
+        self.failed(route, failure, Lead::Address)
     }
 
     /// The step under way, in the end the one that led to the session.

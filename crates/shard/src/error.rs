@@ -111,8 +111,13 @@ impl Error {
 
     /// True if a server that was there gave no answer in time.
     pub(crate) fn is_silence(&self) -> bool {
-        let Self::Statement { source, .. } = self else { return false };
-        matches!(LimitReached::below(source), Some(LimitReached::Silence(_)))
+        match self {
+            Self::Connect { source, .. } => source.is_silence(),
+            Self::Statement { source, .. } => {
+                matches!(LimitReached::below(source), Some(LimitReached::Silence(_)))
+            }
+            _ => false,
+        }
     }
 
     /// True if another session held a lock for longer than one attempt waits.

@@ -104,8 +104,19 @@ const ATTEMPTS_MAX: usize = 20;
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
 
     use super::*;
+
+    /// A child that another test has just forked has the listener before, until it calls exec.
+    fn listen(address: (IpAddr, u16)) -> TcpListener {
+        let bound =
+            crate::wait::wait_until(Duration::from_secs(5), || match TcpListener::bind(address) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+                other => other.map(Some),
+            });
+        bound.unwrap().expect("the port can be listened on")
+    }
 
     #[test]
     fn a_reserved_port_can_be_listened_on_again_and_again() {
@@ -114,7 +125,7 @@ mod tests {
         for address in addresses.map(|address| (address, port.number)) {
             assert!(TcpStream::connect(address).is_err(), "the holder itself does not listen");
             for _ in 0..2 {
-                let listener = TcpListener::bind(address).unwrap();
+                let listener = listen(address);
                 let client = TcpStream::connect(address).unwrap();
                 let (server, _) = listener.accept().unwrap();
                 drop((server, client));

@@ -21,6 +21,7 @@ mod peers;
 mod power;
 mod prompt;
 mod python;
+mod rates;
 mod schemas;
 mod serve;
 mod shard;

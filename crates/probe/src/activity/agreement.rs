@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::memory::{self, Backends};
+use super::memory::{self, Backends, Search};
 use super::view::{Kind, Process, View};
 
 /// Names of events by their number in shared memory, each with the looks that saw the pair.
@@ -52,18 +52,23 @@ pub(crate) type Pair = ((Backends, Names), Backends);
 
 /// Shared memory of a server, if it agrees with the view.
 pub(crate) fn trusted(postmaster: u32, view: &mut View) -> Result<Pair, String> {
-    let look = |view: &mut View| view.look().map_err(|error| error.to_string());
-    let mut found = Err("there was no time to find it".to_owned());
-    // A process may do something else between the view's answer and the reading.
-    for _ in 0..FIND_ATTEMPTS {
-        let known = steady(&look(view)?);
-        found = Backends::find(postmaster, &known).map_err(|error| error.to_string());
-        if found.is_ok() {
-            break;
+    let search = Search::open(postmaster).map_err(|error| error.to_string())?;
+    let mut attempts = 0;
+    let mut backends = loop {
+        let known = steady(&view.look().map_err(|error| error.to_string())?);
+        if let Some(found) = search.find(&known).map_err(|error| error.to_string())? {
+            break found;
+        }
+        // A process may do something else between the view's answer and the reading.
+        attempts += 1;
+        if attempts == FIND_ATTEMPTS {
+            return Err(format!(
+                "the places of {} known processes were not found in it",
+                known.len()
+            ));
         }
         thread::sleep(Duration::from_millis(5));
-    }
-    let mut backends = found?;
+    };
     let (mut agreement, mut names) = (Agreement::default(), Names::new());
     for _ in 0..CHECKS {
         let (before, processes, after) = around(&mut backends, view)?;

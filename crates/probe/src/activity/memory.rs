@@ -73,13 +73,20 @@ const STRIDES: std::ops::Range<usize> = 600..1_200;
 /// Processes that must be known for the places to be certain.
 const KNOWN_MIN: usize = 4;
 
-impl Backends {
-    /// Finds the array in the memory of a postmaster. `known` are processes of the server with their
-    /// wait events as the view tells them now; empty for none.
+/// A search for the array in the memory of a postmaster.
+#[derive(Debug)]
+pub(crate) struct Search {
+    memory: ProcessMemory,
+    postmaster: u32,
+    first: u64,
+}
+
+impl Search {
+    /// Opens the memory, and reads where the array begins.
     ///
     /// # Errors
-    /// That the memory may not be read, or that the places are not certain.
-    pub(crate) fn find(postmaster: u32, known: &BTreeMap<i32, String>) -> io::Result<Backends> {
+    /// That the memory may not be read, or is no PostgreSQL server's.
+    pub(crate) fn open(postmaster: u32) -> io::Result<Search> {
         let memory = ProcessMemory::open(postmaster).map_err(|error| {
             let kind = error.kind();
             let why = match kind {
@@ -94,23 +101,33 @@ impl Backends {
         let header = memory.pointer(memory.symbol("ProcGlobal")?)?;
         // `allProcs` is the first member in every version.
         let first = memory.pointer(header)?;
-        let mut layout = None;
+        Ok(Search { memory, postmaster, first })
+    }
+
+    /// The array, if its places are certain. `known` are processes of the server with their wait events as the
+    /// view tells them now; empty for none.
+    ///
+    /// # Errors
+    /// That the memory may not be read any more.
+    pub(crate) fn find(&self, known: &BTreeMap<i32, String>) -> io::Result<Option<Backends>> {
         for size in SEARCHED_BYTES {
             let mut bytes = vec![0; size];
-            let count = memory.read(first, &mut bytes)?;
+            let count = self.memory.read(self.first, &mut bytes)?;
             bytes.truncate(count);
-            layout = self::layout(first, &bytes, known);
-            if layout.is_some() || count < size {
+            if let Some(layout) = layout(self.first, &bytes, known) {
+                let memory = ProcessMemory::open(self.postmaster)?;
+                let postmaster = self.postmaster;
+                return Ok(Some(Backends { memory, postmaster, layout, bytes: Vec::new() }));
+            }
+            if count < size {
                 break;
             }
         }
-        let layout = layout.ok_or_else(|| {
-            let count = known.len();
-            io::Error::other(format!("the places of {count} known processes were not found in it"))
-        })?;
-        Ok(Backends { memory, postmaster, layout, bytes: Vec::new() })
+        Ok(None)
     }
+}
 
+impl Backends {
     /// The same places, for another thread.
     ///
     /// # Errors

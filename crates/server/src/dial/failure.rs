@@ -16,6 +16,8 @@ pub struct Failure {
     pub wants_password: bool,
     /// True if no process took the last connection.
     pub is_unreachable: bool,
+    /// True if the last address gave no answer in its time.
+    pub is_silent: bool,
     /// The first limit on connections that was reached.
     pub limit: Option<ReachedLimit>,
 }

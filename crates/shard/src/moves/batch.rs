@@ -140,15 +140,13 @@ impl Moves<'_> {
 
     /// A server that is silent while writes are refused is not waited for any longer.
     fn too_late(&self, batch: &Batch, error: Error) -> Error {
-        match error {
-            Error::Statement { doing, ref server, .. } if error.is_silence() => Error::Fence {
-                from: batch.from,
-                to: batch.to,
-                what: format!("{doing} on {server} had no answer"),
-                waited: self.options.fence_max,
-            },
-            other => other,
-        }
+        let what = match &error {
+            _ if !error.is_silence() => return error,
+            Error::Statement { doing, server, .. } => format!("{doing} on {server} had no answer"),
+            Error::Connect { server, .. } => format!("connecting to {server} had no answer"),
+            _ => return error,
+        };
+        Error::Fence { from: batch.from, to: batch.to, what, waited: self.options.fence_max }
     }
 
     fn fenced(&mut self, number: i32, batch: &Batch) -> Result<(Moved, f64), Error> {
