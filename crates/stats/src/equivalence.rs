@@ -37,6 +37,11 @@ impl Region {
         Region { low: 1.0 / (1.0 + share), high: 1.0 + share }
     }
 
+    /// True if the whole interval between these bounds lies in the region.
+    pub fn contains(&self, low: f64, high: f64) -> bool {
+        self.low <= low && high <= self.high
+    }
+
     /// Position of the interval of a ratio relative to the region (Kruschke, "Rejecting or
     /// accepting parameter values in Bayesian estimation", 2018: decide by region, not by
     /// significance).
@@ -45,7 +50,7 @@ impl Region {
             Difference::More
         } else if ratio.high < self.low {
             Difference::Less
-        } else if self.low <= ratio.low && ratio.high <= self.high {
+        } else if self.contains(ratio.low, ratio.high) {
             Difference::Equal
         } else {
             Difference::CannotTell

@@ -1,6 +1,7 @@
 //! A ratio with its interval.
 
 use serde::{Deserialize, Serialize};
+use stats::equivalence::Region;
 
 /// A ratio with its interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ impl Ratio {
     /// True if the whole interval is within this share of 1.
     #[must_use]
     pub fn is_within(&self, threshold: f64) -> bool {
-        1.0 / (1.0 + threshold) <= self.low && self.high <= 1.0 + threshold
+        Region::within(threshold).contains(self.low, self.high)
     }
 
     /// `0.968× [0.957, 0.979]`: two digits of the interval's width are told, and no more.
