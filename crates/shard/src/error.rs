@@ -109,14 +109,19 @@ impl Error {
         }
     }
 
-    /// True if a server that was there gave no answer in time.
-    pub(crate) fn is_silence(&self) -> bool {
+    /// The request that a server gave no answer to in time, as a sentence without the time; none for other
+    /// failures.
+    pub(crate) fn silence(&self) -> Option<String> {
         match self {
-            Self::Connect { source, .. } => source.is_silence(),
-            Self::Statement { source, .. } => {
-                matches!(LimitReached::below(source), Some(LimitReached::Silence(_)))
+            Self::Connect { server, source, .. } if source.is_silence() => {
+                Some(format!("connecting to {server} had no answer"))
             }
-            _ => false,
+            Self::Statement { doing, server, source } => {
+                let reached = LimitReached::below(source)?;
+                matches!(reached, LimitReached::Silence(_))
+                    .then(|| format!("{doing} on {server} had no answer"))
+            }
+            _ => None,
         }
     }
 

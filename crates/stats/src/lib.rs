@@ -8,7 +8,8 @@
 //! several rounds say ([`sample`], [`Interval`], [`centre`] and [`ratio`], which choose among the
 //! modules that make one; [`serial`] asks whether the rounds may be taken for independent); what
 //! that proves ([`Expectation`], [`equivalence`], [`holm()`], [`resolution`], [`failure_rate`]). [`Threshold`]
-//! says which load to try next, [`isotonic()`] how latency rises with load.
+//! says which load to try next, [`isotonic()`] how latency rises with load, [`is_rate_missed`] if clients kept
+//! up with one.
 
 mod latency;
 mod moments;

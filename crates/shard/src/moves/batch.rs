@@ -140,12 +140,7 @@ impl Moves<'_> {
 
     /// A server that is silent while writes are refused is not waited for any longer.
     fn too_late(&self, batch: &Batch, error: Error) -> Error {
-        let what = match &error {
-            _ if !error.is_silence() => return error,
-            Error::Statement { doing, server, .. } => format!("{doing} on {server} had no answer"),
-            Error::Connect { server, .. } => format!("connecting to {server} had no answer"),
-            _ => return error,
-        };
+        let Some(what) = error.silence() else { return error };
         Error::Fence { from: batch.from, to: batch.to, what, waited: self.options.fence_max }
     }
 
