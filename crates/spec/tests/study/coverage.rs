@@ -79,6 +79,8 @@ fn everything_that_a_source_prints_is_taken_up_or_has_a_reason() {
                 assert!(claims.contains_key(*claim), "{what}: no claim \"{claim}\"");
             }
             assert!(said.is_empty() != row["why_not"].is_empty(), "{what}: a claim, or why not");
+            let has_deviations = !row["deviations"].is_empty();
+            assert!(!has_deviations || !said.is_empty(), "{what}: deviations stand beside claims");
         }
         let places: BTreeSet<&str> = covered.iter().map(|row| row["place"].as_str()).collect();
         for figure in rows(&path.join("figures.csv")) {
@@ -197,6 +199,9 @@ fn render() -> String {
             let mut cell: Vec<String> = said.collect();
             if cell.is_empty() {
                 cell.push(format!("*{}*", row["why_not"]));
+            }
+            if !row["deviations"].is_empty() {
+                cell.push(format!("*Otherwise than in the source: {}.*", row["deviations"]));
             }
             let place = &row["place"];
             let listed = parts(&row["items"], ";");

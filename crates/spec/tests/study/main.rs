@@ -9,6 +9,7 @@ mod points;
 mod schema;
 mod set;
 mod shipped;
+mod strength;
 mod topology;
 
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use std::path::Path;
 use spec::{Folder, Profile, Study};
 
 /// Reads the folders below `studies/`.
-fn shipped() -> Vec<Folder> {
+pub(super) fn shipped() -> Vec<Folder> {
     let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
     let entries = fs::read_dir(studies).unwrap().map(|entry| entry.unwrap().path());
     let folders = entries.filter(|path| path.is_dir()).map(|path| {
@@ -23,7 +23,8 @@ fn shipped() -> Vec<Folder> {
     folders.collect()
 }
 
-fn parse(folder: &Folder, profile: Profile) -> Study {
+/// Parses a study that ships.
+pub(super) fn parse(folder: &Folder, profile: Profile) -> Study {
     Study::parse(folder, profile).unwrap_or_else(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         panic!("{} in {profile}:\n{}", folder.name, problems.join("\n"));
@@ -58,44 +59,6 @@ fn every_script_of_a_shipped_study_is_used() {
         let study = &folder.files[Folder::STUDY];
         for file in folder.files.keys().filter(|file| file.ends_with(".sql")) {
             assert!(study.contains(&format!("\"{file}\"")), "{}: {file}", folder.name);
-        }
-    }
-}
-
-#[test]
-fn a_published_ratio_is_that_of_the_published_figures() {
-    for folder in shipped() {
-        let study = parse(&folder, Profile::Full);
-        for claim in &study.claims {
-            let spec::About::Value { value, .. } = &claim.about else { continue };
-            let Some(published) = claim.published else { continue };
-            let figures: Option<Vec<f64>> = value
-                .references()
-                .iter()
-                .map(|reference| {
-                    let name = &study.points[reference.point].name;
-                    let axes = name.axes.iter().map(|(axis, value)| format!("{axis}={value}"));
-                    let axes = axes.collect::<Vec<_>>().join(",");
-                    let figure = |metric: &str| {
-                        study.published.iter().find(|figure| {
-                            figure.metric == metric
-                                && figure.variant == name.variant
-                                && figure.scenario == name.scenario
-                                && figure.scope == reference.scope
-                                && figure.axes == axes
-                        })
-                    };
-                    // Few have published a clean window; the others' ratio is that of their TPS.
-                    let asked = reference.metric.name;
-                    figure(asked)
-                        .or_else(|| figure("tps_published").filter(|_| asked == "tps"))
-                        .map(|figure| figure.value)
-                })
-                .collect();
-            let Some(figures) = figures else { continue };
-            let computed = value.evaluate(std::iter::once(figures.as_slice()))[0];
-            let off = (computed - published).abs() / published.abs().max(f64::MIN_POSITIVE);
-            assert!(off < 0.001, "{}: {} is {computed}", folder.name, claim.says);
         }
     }
 }

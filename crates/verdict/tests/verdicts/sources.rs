@@ -193,6 +193,15 @@ impl<'s> Source<'s> {
     }
 }
 
+/// A claim bears the printed value itself. The quotient of two figures that were computed from it may be a few
+/// units of the last place of a double away.
+fn is_at_its_bound(claim: &Claim, measured: Option<f64>) -> bool {
+    let About::Value { expect, .. } = &claim.about else { return false };
+    let (low, high) = expect.range();
+    measured
+        .is_some_and(|value| [low, high].iter().any(|bound| (value / bound - 1.0).abs() < 1e-12))
+}
+
 #[test]
 fn every_published_claim_holds_where_the_source_is_reproduced_exactly() {
     let mut wrong = Vec::new();
@@ -212,8 +221,8 @@ fn every_published_claim_holds_where_the_source_is_reproduced_exactly() {
         let meant: Vec<_> = meant.collect();
         assert!(!meant.is_empty(), "{}", study.name);
         for (claim, judged) in meant {
-            if judged.verdict != Verdict::Holds {
-                let measured = judged.measured.figures().measured;
+            let measured = judged.measured.figures().measured;
+            if judged.verdict != Verdict::Holds && !is_at_its_bound(claim, measured) {
                 let (name, says, why) = (&study.name, &claim.says, &judged.why);
                 wrong.push(format!("{name}: {says}: {measured:?} {why}"));
             }
