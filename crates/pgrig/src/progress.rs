@@ -124,8 +124,7 @@ impl<'a> Progress<'a> {
                 // A rate that is reached leaves a few transactions waiting, too.
                 let behind = match *backlog as f64 {
                     backlog if backlog > self.rate * 0.1 && self.rate > 0.0 => {
-                        let asked = terms::figure(self.rate);
-                        format!(" of {asked}, {} behind", terms::figure(backlog))
+                        format!(", {} behind the rate", terms::figure(backlog))
                     }
                     _ => String::new(),
                 };
@@ -146,12 +145,14 @@ impl<'a> Progress<'a> {
         match &trial.ending {
             // The live line is replaced by the trial's totals.
             Ending::Done => {
-                let words = tps.map(|tps| format!("{} tps", terms::figure(tps)));
-                let mut words = words.unwrap_or_default();
+                let mut words = throughput_words(trial, tps);
                 for one in verdict::missed_rates(self.study, std::slice::from_ref(trial)) {
-                    let (asked, backlog) = (one.asked, one.backlog as f64);
-                    let (asked, backlog) = (terms::figure(asked), terms::figure(backlog));
-                    words.push_str(&format!(" of {asked} asked, {backlog} never started"));
+                    let [reached, asked, backlog] =
+                        [one.reached, one.asked, one.backlog as f64].map(terms::figure);
+                    words.push_str(&format!(
+                        "; {} has {reached} of the {asked} asked, {backlog} never started",
+                        one.workload
+                    ));
                 }
                 self.say(&format!("{}  {words}", self.trial));
             }
@@ -217,6 +218,21 @@ impl<'a> Progress<'a> {
             live.tick();
         }
     }
+}
+
+/// Throughput of a trial, and of each workload where there are several: the sum may be that of one which only
+/// watches.
+fn throughput_words(trial: &Trial, sum: Option<f64>) -> String {
+    let Some(sum) = sum else { return String::new() };
+    let sum = format!("{} tps", terms::figure(sum));
+    if trial.workloads.len() < 2 {
+        return sum;
+    }
+    let each = trial.workloads.iter().filter_map(|workload| {
+        let tps = verdict::value_of(trial, &spec::metrics::TPS, &workload.name)?;
+        Some(format!("{} {}", workload.name, terms::figure(tps)))
+    });
+    format!("{sum} ({})", each.collect::<Vec<_>>().join(", "))
 }
 
 /// Transactions a second that a point asks for, all workloads together.

@@ -16,7 +16,7 @@ pub(crate) fn print(judgement: &Judgement) {
     terminal::result("");
     terminal::result(styled(STRONG, &judgement.answer));
     terminal::result("");
-    let asked: Vec<&ClaimVerdict> = judgement.asked().collect();
+    let asked: Vec<&ClaimVerdict> = judgement.judged().collect();
     if !asked.is_empty() {
         let rows: Vec<[String; 4]> = asked.iter().map(|claim| cells(claim)).collect();
         table(&rows, &asked);
@@ -169,7 +169,7 @@ fn shown(interval: &stats::Interval) -> String {
 /// `1.31 [1.27, 1.35]  n 6`, `in all 18 trials`.
 pub(crate) fn here(claim: &ClaimVerdict) -> String {
     match &claim.measured {
-        Measured::Nothing | Measured::LeftOut => "–".to_owned(),
+        Measured::Nothing | Measured::LeftOut | Measured::BeyondProfile => "–".to_owned(),
         Measured::Value { interval, .. } if interval.n == 1 => {
             format!("{}  n 1", figure(interval.point))
         }

@@ -125,18 +125,20 @@ pub(crate) fn tallies(judgement: &Judgement) -> Vec<Tally> {
         (Outcome::Unsure, "undecided", "undecided"),
     ];
     let tallies = kinds.map(|(mark, one, many)| {
-        let count = judgement.asked().filter(|c| outcome(c.verdict) == mark).count();
+        let count = judgement.judged().filter(|c| outcome(c.verdict) == mark).count();
         Tally { mark, count, words: if count == 1 { one } else { many } }
     });
     tallies.into_iter().filter(|tally| tally.count > 0).collect()
 }
 
-/// Every claim that is about what the run has planned, in the study's order.
+/// Every claim that the run can judge, in the study's order.
 pub(crate) fn rows(study: &Study, judgement: &Judgement) -> Vec<ClaimRow> {
     // Beyond those of the study are the ones that a comparison has of its own.
     let claims = study.claims.iter().map(Some).chain(std::iter::repeat(None));
-    let asked = claims.zip(&judgement.claims).filter(|(_, judged)| !judged.is_left_out());
-    asked.map(|(claim, judged)| row(claim, judged)).collect()
+    let is_shown =
+        |judged: &ClaimVerdict| !judged.is_left_out() && judged.measured != Measured::BeyondProfile;
+    let shown = claims.zip(&judgement.claims).filter(|(_, judged)| is_shown(judged));
+    shown.map(|(claim, judged)| row(claim, judged)).collect()
 }
 
 /// A verdict as a mark.
@@ -185,7 +187,7 @@ fn row(claim: Option<&Claim>, judged: &ClaimVerdict) -> ClaimRow {
 /// shows it: the others are no failures, and bound nothing.
 fn measured(measured: &Measured) -> [String; 4] {
     let (figure, range, n, basis) = match measured {
-        Measured::Nothing | Measured::LeftOut => {
+        Measured::Nothing | Measured::LeftOut | Measured::BeyondProfile => {
             ("–".to_owned(), String::new(), "–".to_owned(), String::new())
         }
         Measured::Value { interval, .. } if interval.n == 1 => {

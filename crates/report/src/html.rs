@@ -66,7 +66,7 @@ impl Report<'_> {
             tallies: claims::tallies(&self.judgement),
             sections,
             has_trials,
-            has_published: self.judgement.asked().any(|claim| claim.published.is_some()),
+            has_published: self.judgement.judged().any(|claim| claim.published.is_some()),
             claims: claims::rows(study, &self.judgement),
             left_out: self.judgement.left_out_words(),
             notes: study.notes.iter().map(|note| Marked::new(note)).collect(),

@@ -56,7 +56,10 @@ fn ratio<'j>(claim: &Claim, judged: &'j ClaimVerdict) -> Option<Ratio<'j>> {
     let (interval, rounds) = match &judged.measured {
         Measured::Value { interval, per_round } => (interval, &per_round[..]),
         Measured::Pairs { interval, .. } => (interval, &[][..]),
-        Measured::Nothing | Measured::LeftOut | Measured::Count { .. } => return None,
+        Measured::Nothing
+        | Measured::LeftOut
+        | Measured::BeyondProfile
+        | Measured::Count { .. } => return None,
     };
     let stats::Interval { low, point, high, n, .. } = *interval;
     let is_drawn = n > 1 && [low, point, high].iter().all(|value| value.is_finite());

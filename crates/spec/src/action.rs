@@ -196,6 +196,36 @@ impl Action {
         action
     }
 
+    /// True if it may keep clients waiting or disconnect them, so that a rate is missed as was intended.
+    pub fn disturbs_clients(&self) -> bool {
+        match self {
+            Action::Sql { .. }
+            | Action::Checkpoint { .. }
+            | Action::Unthrottle { .. }
+            | Action::Continue { .. }
+            | Action::Start { .. }
+            | Action::Heal { .. }
+            | Action::Reconnect { .. } => false,
+            Action::Stop { .. }
+            | Action::Kill { .. }
+            | Action::KillBackend { .. }
+            | Action::Pause { .. }
+            | Action::Rebalance { .. }
+            | Action::OfProcess { .. }
+            | Action::Run { .. }
+            | Action::CutOff { .. }
+            | Action::Rejoin { .. }
+            | Action::Throttle { .. }
+            | Action::Promote { .. }
+            | Action::PowerCut { .. }
+            | Action::SlowDisk { .. }
+            | Action::FailDisk { .. }
+            | Action::Cut { .. }
+            | Action::Delay { .. }
+            | Action::Reset { .. } => true,
+        }
+    }
+
     /// True if it only talks to a server, as anybody may who can connect.
     pub fn is_sql(&self) -> bool {
         matches!(self, Action::Sql { .. } | Action::Checkpoint { .. })

@@ -90,7 +90,7 @@ fn first_sentence(study: &Study, claims: &[ClaimVerdict]) -> String {
         Measured::Count { trials, failures, .. } => {
             (format!("{}", trials - failures), format!("of {trials}"), trials.to_string())
         }
-        Measured::Nothing | Measured::LeftOut => {
+        Measured::Nothing | Measured::LeftOut | Measured::BeyondProfile => {
             return match headline.why.as_str() {
                 "" => "Cannot tell yet.".to_owned(),
                 why => format!("Cannot tell: {why}."),

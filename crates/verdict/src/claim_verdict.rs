@@ -35,6 +35,8 @@ pub enum Measured {
     Nothing,
     /// Nothing, because the run left out points that the claim is about, as with `--only`.
     LeftOut,
+    /// Too little for a claim about a value, in the profile that is a check of the rig.
+    BeyondProfile,
     /// A value over rounds.
     Value {
         /// The value, its interval, how that was found, and how many rounds there are.
@@ -118,7 +120,7 @@ impl Measured {
     pub fn figures(&self) -> Figures {
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
         match self {
-            Measured::Nothing | Measured::LeftOut => Figures::default(),
+            Measured::Nothing | Measured::LeftOut | Measured::BeyondProfile => Figures::default(),
             Measured::Value { interval, .. } | Measured::Pairs { interval, .. } => Figures {
                 measured: finite(interval.point),
                 low: finite(interval.low),

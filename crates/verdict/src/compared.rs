@@ -7,7 +7,7 @@ use stats::sequence::OBSERVATIONS_MIN;
 use stats::{Expectation, Interval};
 
 use crate::claim_verdict::{ClaimVerdict, Measured, Verdict};
-use crate::judge::{Judgement, judge_at};
+use crate::judge::{Judgement, judge_at, leave_to_larger_profiles};
 use crate::paired::{CONFIDENCE, Judged, verdict_of};
 
 /// Judges a record. One of `pgrig compare` also decides by figures that claims cannot speak of, and by the
@@ -39,6 +39,8 @@ pub fn judge_record(
         let others = others.into_iter().map(|metric| by_figure(comparison, paired, metric));
         judgement.claims.extend(others);
         judgement.claims.push(of_failures(&paired.shown.conditions));
+    } else {
+        leave_to_larger_profiles(study, &mut judgement.claims);
     }
     judgement
 }

@@ -1,7 +1,7 @@
 //! Judgement of every claim of a study.
 
 use record::{Ending, Paired, PlannedTrial, Trial};
-use spec::{About, Claim, Expression, Profile, Study};
+use spec::{About, Claim, ClaimKind, Expression, Profile, Study};
 use stats::Expectation;
 
 use crate::claim_verdict::{ClaimFinding, ClaimVerdict, Measured, Verdict};
@@ -34,14 +34,25 @@ impl Judgement {
         self.claims.iter().filter(|claim| !claim.is_left_out())
     }
 
-    /// Says how many claims are about points that were left out; nothing where none is.
+    /// Those of them that this profile can judge: what a reader is shown.
+    pub fn judged(&self) -> impl Iterator<Item = &ClaimVerdict> {
+        self.asked().filter(|claim| claim.measured != Measured::BeyondProfile)
+    }
+
+    /// Says how many claims have no verdict because of `--only` or of the profile; nothing where none is.
     #[must_use]
     pub fn left_out_words(&self) -> Option<String> {
-        match self.claims.len() - self.asked().count() {
+        let asked = self.asked().count();
+        let counted = |count: usize, why: &str| match count {
             0 => None,
-            1 => Some("1 claim is about points that --only left out".to_owned()),
-            count => Some(format!("{count} claims are about points that --only left out")),
-        }
+            1 => Some(format!("1 claim is {why}")),
+            count => Some(format!("{count} claims are {why}")),
+        };
+        let left_out = counted(self.claims.len() - asked, "about points that --only left out");
+        let beyond =
+            counted(asked - self.judged().count(), "judged by profile quick, not by smoke");
+        let words: Vec<String> = left_out.into_iter().chain(beyond).collect();
+        (!words.is_empty()).then(|| words.join("; "))
     }
 }
 
@@ -69,7 +80,9 @@ pub fn judge(
     trials: &[Trial],
     pairs: &[Paired],
 ) -> Judgement {
-    judge_at(paired::CONFIDENCE, study, plan, trials, pairs)
+    let mut judgement = judge_at(paired::CONFIDENCE, study, plan, trials, pairs);
+    leave_to_larger_profiles(study, &mut judgement.claims);
+    judgement
 }
 
 /// The same with another confidence of the intervals of pairs.
@@ -85,9 +98,6 @@ pub(crate) fn judge_at(
         study.claims.iter().map(found).unzip();
     family::correct(&mut claims, &p_values);
     control::doubt(study, &mut claims);
-    if study.profile == Profile::Smoke {
-        claims.iter_mut().for_each(leave_rounds_unsaid);
-    }
     Judgement {
         answer: answer::answer(study, &claims, trials),
         claims,
@@ -97,13 +107,21 @@ pub(crate) fn judge_at(
     }
 }
 
-/// The answer of profile smoke says of all claims that their figures mean nothing: each by itself
-/// need not say that its rounds are too few.
-fn leave_rounds_unsaid(claim: &mut ClaimVerdict) {
-    let is_one_round =
-        matches!(&claim.measured, Measured::Value { interval, .. } if interval.n == 1);
-    if is_one_round && claim.verdict == Verdict::CannotTell {
-        claim.why.clear();
+/// Leaves the claims about values of a smoke run to the larger profiles: one round or a few seconds of pairs
+/// give no interval. A claim that has a verdict all the same keeps it.
+pub(crate) fn leave_to_larger_profiles(study: &Study, claims: &mut [ClaimVerdict]) {
+    if study.profile != Profile::Smoke {
+        return;
+    }
+    let is_beyond = |claim: &&mut ClaimVerdict| {
+        claim.kind == ClaimKind::Finding
+            && !claim.expected.is_empty()
+            && claim.verdict == Verdict::CannotTell
+            && !claim.is_left_out()
+    };
+    for claim in claims.iter_mut().filter(is_beyond) {
+        claim.measured = Measured::BeyondProfile;
+        claim.why = "profile smoke measures too little for it".to_owned();
     }
 }
 

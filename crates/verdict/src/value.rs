@@ -207,9 +207,11 @@ fn described(found: &ClaimFinding) -> String {
             let (value, range) = figure_with_interval(*point, *low, *high);
             format!("{}, {value} {range}", found.verdict.words())
         }
-        Measured::Nothing | Measured::LeftOut | Measured::Pairs { .. } | Measured::Count { .. } => {
-            found.verdict.words().to_owned()
-        }
+        Measured::Nothing
+        | Measured::LeftOut
+        | Measured::BeyondProfile
+        | Measured::Pairs { .. }
+        | Measured::Count { .. } => found.verdict.words().to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Claims are as strong as what their sources printed. The threshold of a claim is computed from `published.csv`, whose figures are
 //! those of `figures.csv`, and compared with the one that the claim has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use spec::{About, Claim, Expression, Profile, Rank, Study};
 use stats::Expectation;
@@ -193,4 +193,47 @@ fn the_text_of_a_claim_names_its_threshold() {
             }
         }
     }
+}
+
+/// A number of clients in the text of a claim is that of a point that it speaks of.
+#[test]
+fn the_text_of_a_claim_names_the_clients_of_its_points() {
+    let mut wrong = Vec::new();
+    for folder in shipped() {
+        for profile in Profile::ALL {
+            let study = parse(&folder, profile);
+            for claim in &study.claims {
+                let points: Vec<usize> = match &claim.about {
+                    About::Value { value, .. } => {
+                        value.references().iter().map(|one| one.point).collect()
+                    }
+                    About::Every { points, .. } => points.clone(),
+                };
+                let mut known = BTreeSet::new();
+                for point in points.iter().map(|point| &study.points[*point]) {
+                    known.insert(point.clients());
+                    known.extend(point.workloads.iter().map(|workload| workload.clients));
+                }
+                for said in clients_in(&claim.says) {
+                    if !known.contains(&said) {
+                        wrong.push(format!(
+                            "{} in {profile}: {}: {known:?}",
+                            folder.name, claim.says
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Numbers before the word "clients", or before "client" or "connections".
+fn clients_in(says: &str) -> Vec<u32> {
+    let words: Vec<&str> = says.split([' ', ':']).collect();
+    let counted = words.windows(2).filter(|pair| {
+        let noun = pair[1].trim_end_matches(|c: char| !c.is_alphabetic());
+        ["clients", "client", "connections"].contains(&noun) && !pair[0].ends_with(',')
+    });
+    counted.filter_map(|pair| pair[0].replace(',', "").parse().ok()).collect()
 }

@@ -310,17 +310,16 @@ fn pooler_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
     for node in &point.topology.nodes {
         let NodeKind::Pgbouncer(pooler) = &node.kind else { continue };
         let version = pooler.version.as_deref();
+        let prepares = |w: &Workload| w.protocol == Protocol::Prepared && w.to.contains(&node.name);
+        let must_prepare = pooler.mode != PoolMode::Session && point.workloads.iter().any(prepares);
         let misfit = match has.pgbouncers(&node.name).iter().find(|one| one.fits(version)) {
             None => {
                 let error = lab::find::pgbouncer(version).err();
                 Some(("none".to_owned(), error.and_then(|error| error.hint())))
             }
             Some(installed) => {
-                let prepares =
-                    |w: &&Workload| w.protocol == Protocol::Prepared && w.to.contains(&node.name);
-                let loses =
-                    pooler.mode != PoolMode::Session && !installed.has_prepared_statements();
-                (loses && point.workloads.iter().any(|w| prepares(&w))).then(|| {
+                let loses = must_prepare && !installed.has_prepared_statements();
+                loses.then(|| {
                     let hint = "PgBouncer 1.21 or later on PATH (in pgrig's sources: \
                                 scripts/pgbouncer-newest), or protocol = \"extended\"";
                     let has = format!(
@@ -335,7 +334,11 @@ fn pooler_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
         let misfit = misfit.map(|(has, hint)| Misfit {
             what: "PgBouncer".to_owned(),
             amount: 1,
-            needs: version.map_or("PgBouncer".to_owned(), |version| format!("PgBouncer {version}")),
+            needs: match (version, must_prepare) {
+                (Some(version), _) => format!("PgBouncer {version}"),
+                (None, true) => "PgBouncer 1.21 or later".to_owned(),
+                (None, false) => "PgBouncer".to_owned(),
+            },
             has,
             hint,
         });

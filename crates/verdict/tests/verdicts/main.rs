@@ -86,6 +86,27 @@ fn claims_about_points_that_a_run_left_out_are_told_apart() {
     assert_eq!(judge(&study(), &[], &trials, &[]).left_out_words(), None);
 }
 
+/// One round gives no interval: profile smoke leaves claims about values to quick, in one line.
+#[test]
+fn a_smoke_run_asks_no_claim_that_it_cannot_judge() {
+    let check = |profile: Profile, judged_says: &[&str], words: Option<&str>| {
+        let files = BTreeMap::from([("study.toml".to_owned(), STUDY.to_owned())]);
+        let folder = Folder { name: "mine".to_owned(), files, is_private: false };
+        let study = Study::parse(&folder, profile).unwrap();
+        let mut trials = rounds(1, 1000.0, 1000.0);
+        for trial in &mut trials {
+            trial.metrics.insert("count_difference".to_owned(), [(String::new(), 0.0)].into());
+        }
+        let judged = judge(&study, &[], &trials, &[]);
+        let shown: Vec<&str> = judged.judged().map(|claim| claim.says.as_str()).collect();
+        assert_eq!(shown, judged_says, "{profile}");
+        assert_eq!(judged.left_out_words().as_deref(), words, "{profile}");
+    };
+    let words = "2 claims are judged by profile quick, not by smoke";
+    check(Profile::Smoke, &["counts agree"], Some(words));
+    check(Profile::Quick, &["b is faster", "b costs less CPU", "counts agree"], None);
+}
+
 fn trial(round: usize, variant: &str, metrics: &[(&str, f64)]) -> Trial {
     let metrics = metrics
         .iter()
