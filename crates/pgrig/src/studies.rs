@@ -35,6 +35,13 @@ pub(crate) fn shipped() -> Vec<Folder> {
     folders.collect()
 }
 
+/// True if every file of a shipped study is in the folder, unchanged and without set values: whoever trusts
+/// pgrig trusts what it runs.
+pub(crate) fn is_shipped(folder: &Folder) -> bool {
+    let has = |(name, text): (&String, &String)| folder.files.get(name) == Some(text);
+    !folder.files.contains_key(Folder::SET) && shipped().iter().any(|one| one.files.iter().all(has))
+}
+
 /// The study of that name: a folder where there is one with a study.toml, else a shipped
 /// study.
 pub(crate) fn find(name: &str) -> Result<NamedStudy, Complaint> {

@@ -95,13 +95,18 @@ pub fn nearest(name: &str, known: &[&str]) -> Option<String> {
         .filter(|_| name.len() <= NAME_BYTES_MAX)
         .map(|known| (strsim::damerau_levenshtein(name, known), *known))
         .min()
-        .filter(|(distance, known)| *distance <= 1 + known.len().min(name.len()) / 4);
+        .filter(|(distance, known)| *distance <= slips_max(known.len().min(name.len())));
     match near {
         Some((_, near)) => Some(format!("did you mean \"{near}\"?")),
         None if known.is_empty() => None,
         None if known.len() <= LISTED_MAX => Some(format!("there is {}", known.join(", "))),
         None => None,
     }
+}
+
+/// Slips of the fingers that a name of this length may have: of a short one more than half stays.
+fn slips_max(length: usize) -> usize {
+    (1 + length / 4).min((length / 2).saturating_sub(1)).max(1)
 }
 
 /// Nobody has typed a longer name by mistake.
@@ -119,6 +124,10 @@ mod tests {
         let check = |name, hint: Option<&str>| {
             assert_eq!(nearest(name, &["clients", "protocol", "to"]).as_deref(), hint);
         };
+        assert_eq!(
+            nearest("xmin", &["jain", "standstill_s"]),
+            Some("there is jain, standstill_s".to_owned())
+        );
         check("client", Some("did you mean \"clients\"?"));
         check("protcol", Some("did you mean \"protocol\"?"));
         check("speed", Some("there is clients, protocol, to"));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lab::Installation;
 use load::OnHostLoss;
 use serde_json::{Value, json};
-use spec::{Profile, Study};
+use spec::{Folder, Profile, Study};
 use study::{Has, Pair, Preflight};
 use terms::{duration, grouped};
 
@@ -79,7 +79,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
         }
         false => {
             plan(&study, &planned, &preflight);
-            tell_commands(&commands);
+            tell_commands(&found.folder, &commands);
         }
     }
     if preflight.refused {
@@ -87,12 +87,14 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     }
     let hosts = arguments.hosts.as_ref();
     let hosts = hosts.map(|file| format!(" --hosts {}", file.display())).unwrap_or_default();
+    let pg_bin = arguments.pg_bin.as_ref();
+    let pg_bin = pg_bin.map(|folder| format!(" --pg-bin {}", folder.display())).unwrap_or_default();
     let only = arguments.only.iter().map(|pattern| format!(" --only '{pattern}'"));
     let set = set::all(&arguments.set).into_iter();
     let set = set.map(|(name, value)| format!(" --set '{name}={value}'"));
     let chosen: String = only.chain(set).collect();
     terminal::narrate(format_args!(
-        "run it with: pgrig run {name} --profile {profile}{hosts}{chosen}"
+        "run it with: pgrig run {name} --profile {profile}{pg_bin}{hosts}{chosen}"
     ));
     Ok(Exit::Done)
 }
@@ -108,9 +110,10 @@ pub(crate) fn settings(study: &Study, installation: &Installation) -> Result<(),
     Err(Complaint::new(mistakes.join("\n       ")).hinted(Some(hint)))
 }
 
-/// Says which commands of the operating system a study runs. They run as the user of the servers.
-pub(crate) fn tell_commands(commands: &[String]) {
-    if !commands.is_empty() {
+/// Says which commands of the operating system a study of somebody else runs. They run as the user of the
+/// servers. Nothing is said of a shipped study, whose commands are part of pgrig.
+pub(crate) fn tell_commands(folder: &Folder, commands: &[String]) {
+    if !commands.is_empty() && !studies::is_shipped(folder) {
         let commands = commands.join(", ");
         terminal::narrate(format_args!("this study runs commands: {commands}"));
     }

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     if let Some(path) = &arguments.json {
         record::check_file(path)?;
     }
-    check::tell_commands(&study::commands(&request.study));
+    check::tell_commands(&request.folder, &study::commands(&request.study));
     let control = signals::control();
     let title = format!("pgrig run {}", request.study.name);
     let page = served::asked(arguments.serve, &title)?;

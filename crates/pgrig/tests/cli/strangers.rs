@@ -20,6 +20,13 @@ fn commands_of_a_study_are_named_and_have_no_rights() {
     let json = desk.pgrig(&["check", "mine", "--json"]).ended(0).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["commands"], serde_json::json!(["insert.sql:1"]));
+    // Those of a shipped study are part of pgrig, until a value of it is set.
+    let check = |arguments: &[&str], is_told: bool| {
+        let said = desk.pgrig(&[&["check", "pgbench"], arguments].concat()).ended(0);
+        assert_eq!(said.err.contains("this study runs commands"), is_told, "{}", said.err);
+    };
+    check(&[], false);
+    check(&["--set", "settings.archive_command=/bin/true"], true);
 }
 
 #[test]
