@@ -75,6 +75,9 @@ struct Uncounted(&'static str);
 
 fn server_calls(before: &Before<'_>) -> Result<u64, Uncounted> {
     let Before { point, deltas, .. } = before;
+    if before.has_lost_clients {
+        return Err(Uncounted("some of the clients were lost with their host"));
+    }
     let labels = counted_labels(&scripts(point));
     let labels = labels.ok_or(Uncounted("no statement runs exactly once in every transaction"))?;
     let mut server_calls = 0;

@@ -102,7 +102,13 @@ fn check_all(site: &Site, before: &Before<'_>) -> Result<Checked, Error> {
     }
     let is_over = || before.control.urgency() != Urgency::None;
     let ledger = Ledger::read_unless(directory, &is_over)?;
-    let pauses = window.map(|window| pauses(point, &ledger, window)).unwrap_or_default();
+    let expected = clients(point).last().map_or(0, |last| last.end);
+    let ledger = ledger.about(0..expected);
+    // A client of which nothing more is known may have been answered all the time.
+    let is_whole =
+        ledger_keepers(point).all(|clients| !clients.clone().any(|one| ledger.is_cut(one)));
+    let pauses = window.filter(|_| is_whole).map(|window| pauses(point, &ledger, window));
+    let pauses = pauses.unwrap_or_default();
     let in_flight = faults.iter().map(|at| in_flight(&ledger, *at)).min();
     let load_shares = window.map(|window| load_shares(point, &ledger, window, faults));
     let load_shares = load_shares.unwrap_or_default();
@@ -163,6 +169,12 @@ fn load_shares(
         (workload.name.clone(), own.load_share(window.open, until))
     });
     each.chain([(String::new(), ledger.load_share(window.open, until))]).collect()
+}
+
+/// The clients of each workload that keeps a ledger.
+fn ledger_keepers(point: &Point) -> impl Iterator<Item = Range<u32>> {
+    let keepers = point.workloads.iter().zip(clients(point));
+    keepers.filter(|(workload, _)| workload.ledger.is_some()).map(|(_, clients)| clients)
 }
 
 fn splits(point: &Point, ledger: &Ledger) -> Vec<(String, Split)> {
@@ -255,6 +267,10 @@ fn one_node(
         }
         let said = words(&workload.name, node, &findings).into_iter();
         checked.notes.extend(said.map(|text| Note::new(NoteKind::Ledger, text)));
+        let said = unsaid(&workload.name, &ledger, &findings).into_iter();
+        checked
+            .notes
+            .extend(said.filter(|_| is_first).map(|text| Note::new(NoteKind::Check, text)));
         let said = unprepared(tables, &findings, &read, &ledger);
         checked.notes.extend(said.map(|text| Note::new(NoteKind::Check, text)));
         if !is_first {
@@ -297,14 +313,54 @@ fn only_anomalies(findings: Findings) -> Findings {
         intended: 0,
         acknowledged: 0,
         acknowledged_alone: 0,
+        acknowledged_in_part: 0,
+        wrote_nothing: 0,
+        wrote_nothing_present: 0,
         failed: 0,
         unknown: 0,
         present: 0,
         unknown_present: 0,
         seen: 0,
+        unjudged: 0,
         ..findings
     }
 }
+
+/// What a ledger does not say, for people.
+fn unsaid(workload: &str, ledger: &Ledger, findings: &Findings) -> Vec<String> {
+    let mut words = Vec::new();
+    let cut: Vec<String> = ledger.cut().map(|client| client.to_string()).collect();
+    if let Some(first) = cut.first() {
+        let shown = cut[..cut.len().min(CLIENTS_SHOWN_MAX)].join(", ");
+        let more = if cut.len() > CLIENTS_SHOWN_MAX { ", …" } else { "" };
+        let who = match cut.len() {
+            1 => format!("client {first}"),
+            count => format!("{count} clients ({shown}{more})"),
+        };
+        let rows = findings.unjudged_rows;
+        words.push(format!(
+            "the ledger of {who} of {workload} is cut off, because their generator was lost: {rows} of their rows are \
+             not judged, and what may be lost of them beyond the ledger is not known"
+        ));
+    }
+    if findings.wrote_nothing > 0 {
+        let (count, present) = (findings.wrote_nothing, findings.wrote_nothing_present);
+        let present = match present {
+            0 => String::new(),
+            _ => format!(
+                "; {present} of them are there all the same, so the statements do not tell what they write: have \
+                 the script set ledger_wrote"
+            ),
+        };
+        words.push(format!(
+            "{count} transactions of {workload} ended well and wrote no row of the ledger{present}"
+        ));
+    }
+    words
+}
+
+/// Clients that a note names.
+const CLIENTS_SHOWN_MAX: usize = 5;
 
 /// Findings for people: a line for each kind, and its first examples.
 fn words(workload: &str, node: &SiteNode, findings: &Findings) -> Vec<String> {
@@ -334,14 +390,15 @@ fn lost_of(giver: &Giver, count: u64) -> String {
     format!("of the lost ones, {count} were acknowledged by server {server} on timeline {timeline}")
 }
 
-/// A client that has no row cannot change it: what looks like a loss was never written.
+/// A client that has no row cannot change it: nothing was ever written there.
 fn unprepared(
     tables: &spec::Ledger,
     findings: &Findings,
     read: &[(&str, Table)],
     ledger: &Ledger,
 ) -> Option<String> {
-    let name = tables.update.as_deref().filter(|_| findings.lost > 0)?;
+    let is_missed = findings.lost > 0 || findings.acknowledged_in_part > 0;
+    let name = tables.update.as_deref().filter(|_| is_missed)?;
     let rows = read.iter().find(|(other, _)| *other == name)?.1.rows();
     let there: BTreeSet<i64> = rows.iter().filter_map(|row| row.client).collect();
     let mut acknowledged = ledger.clients().filter(|(_, history)| {
@@ -388,11 +445,18 @@ fn figures(checked: &Checked, outcome: &mut Outcome) {
     }
     let unreadable = checked.unreadable;
     for (scope, findings) in &by_name {
+        outcome.set(&metrics::LEDGER_UNJUDGED, scope, findings.unjudged as f64);
+        // What is not known may have been lost as well.
+        let is_at_least = findings.unjudged > 0;
         let span_ns = findings.lost_span.map_or(0, |(first, last)| last.since(first));
         for (metric, value) in [
             (&metrics::LEDGER_INTENDED, findings.intended as f64),
             (&metrics::LEDGER_ACKNOWLEDGED, findings.acknowledged as f64),
             (&metrics::LEDGER_ACKNOWLEDGED_ALONE, findings.acknowledged_alone as f64),
+            (&metrics::LEDGER_ACKNOWLEDGED_IN_PART, findings.acknowledged_in_part as f64),
+            (&metrics::LEDGER_WROTE_NOTHING, findings.wrote_nothing as f64),
+            (&metrics::LEDGER_WROTE_NOTHING_PRESENT, findings.wrote_nothing_present as f64),
+            (&metrics::LEDGER_UNJUDGED_ROWS, findings.unjudged_rows as f64),
             (&metrics::LEDGER_FAILED, findings.failed as f64),
             (&metrics::LEDGER_UNKNOWN, findings.unknown as f64),
             (&metrics::LEDGER_UNKNOWN_PRESENT, findings.unknown_present as f64),
@@ -414,7 +478,7 @@ fn figures(checked: &Checked, outcome: &mut Outcome) {
             (&metrics::LEDGER_ANOMALIES, (findings.anomalies() as usize + unreadable) as f64),
             (&metrics::LEDGER_UNREADABLE, unreadable as f64),
         ] {
-            outcome.set(metric, scope, value);
+            outcome.set_bounded(metric, scope, value, is_at_least);
         }
     }
     for (scope, ns) in &checked.pauses {

@@ -30,6 +30,8 @@ pub struct Before<'a> {
     pub paused: &'a [String],
     /// The servers of whose data a power cut has left nothing.
     pub lost: &'a [String],
+    /// Some of the clients were lost with their host: the measurements are those of the others.
+    pub has_lost_clients: bool,
     /// The measurements of the clients.
     pub workloads: &'a [WorkloadResult],
     /// The values of the study's queries before the load, where they are compared with later ones.
@@ -60,12 +62,25 @@ pub struct Figure {
     pub scope: String,
     /// The value.
     pub value: f64,
+    /// True if it may be larger: not everything could be judged.
+    pub is_at_least: bool,
 }
 
 impl Outcome {
     /// Adds a figure.
     pub fn set(&mut self, metric: &'static Metric, scope: &str, value: f64) {
-        self.figures.push(Figure { metric, scope: scope.to_owned(), value });
+        self.set_bounded(metric, scope, value, false);
+    }
+
+    /// Adds a figure of which only a lower bound may be known.
+    pub fn set_bounded(
+        &mut self,
+        metric: &'static Metric,
+        scope: &str,
+        value: f64,
+        is_at_least: bool,
+    ) {
+        self.figures.push(Figure { metric, scope: scope.to_owned(), value, is_at_least });
     }
 
     /// Adds what a reader should know of a check.

@@ -1,12 +1,14 @@
-//! Files that lanes write on another host: without a name there, sent here in pieces when a lane is
-//! done, and written here under the names that they have when every lane runs on this machine.
+//! Files that lanes write on another host: without a name there, sent here in pieces, and written here
+//! under the names that they have when every lane runs on this machine. What a ledger or a history says is
+//! sent while the load runs, so that it outlives the host; a log when its lane is done.
 
 use std::{
     collections::HashMap,
     fs::File,
-    io::{self, BufRead, BufReader, Seek, SeekFrom, Write},
-    os::unix::fs::OpenOptionsExt,
+    io::{self, Write},
+    os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use history::file::SUFFIX as HISTORY_SUFFIX;
@@ -50,18 +52,62 @@ pub(crate) fn unnamed() -> Result<File, LoadError> {
     Ok(file)
 }
 
-/// Passes a file's text to `say` in pieces that end with a line.
-pub(crate) fn pieces(mut file: &File, mut say: impl FnMut(String)) -> io::Result<()> {
-    file.seek(SeekFrom::Start(0))?;
-    let mut lines = BufReader::new(file);
-    let mut piece = String::new();
-    while lines.read_line(&mut piece)? > 0 {
-        if piece.len() >= PIECE_BYTES {
-            say(std::mem::take(&mut piece));
+/// The files of the lanes of this process, and how much of each has been sent.
+pub(crate) struct Outgoing<'l>(Vec<OutgoingFile<'l>>);
+
+struct OutgoingFile<'l> {
+    kind: Kind,
+    lane: usize,
+    file: &'l File,
+    /// Bytes that have been sent. Whoever sends more holds it until that is done, so that pieces stay in
+    /// their order.
+    sent: Mutex<u64>,
+}
+
+impl<'l> Outgoing<'l> {
+    pub(crate) fn new(files: impl Iterator<Item = (Kind, usize, &'l File)>) -> Outgoing<'l> {
+        let one = |(kind, lane, file)| OutgoingFile { kind, lane, file, sent: Mutex::new(0) };
+        Outgoing(files.map(one).collect())
+    }
+
+    /// Sends what ledgers and histories say by now, up to their last whole line.
+    pub(crate) fn send_notes(&self, say: &impl Fn(Kind, usize, String)) -> io::Result<()> {
+        self.0.iter().filter(|one| one.kind != Kind::Log).try_for_each(|one| one.send(say))
+    }
+
+    /// Sends the rest of what a lane has written.
+    pub(crate) fn send_rest(
+        &self,
+        lane: usize,
+        say: &impl Fn(Kind, usize, String),
+    ) -> io::Result<()> {
+        self.0.iter().filter(|one| one.lane == lane).try_for_each(|one| one.send(say))
+    }
+}
+
+impl OutgoingFile<'_> {
+    fn send(&self, say: &impl Fn(Kind, usize, String)) -> io::Result<()> {
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut piece = Vec::new();
+        loop {
+            let known = piece.len();
+            piece.resize(known + PIECE_BYTES, 0);
+            let read = self.file.read_at(&mut piece[known..], *sent + known as u64)?;
+            piece.truncate(known + read);
+            // A line that is longer than a piece is sent in one.
+            let Some(end) = piece.iter().rposition(|byte| *byte == b'\n') else {
+                if read == 0 {
+                    return Ok(());
+                }
+                continue;
+            };
+            piece.truncate(end + 1);
+            *sent += piece.len() as u64;
+            let text = String::from_utf8(std::mem::take(&mut piece));
+            let text = text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            say(self.kind, self.lane, text);
         }
     }
-    say(piece);
-    Ok(())
 }
 
 /// Destination of one generator process's files on this machine.
@@ -144,10 +190,21 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let mut written = unnamed().unwrap();
         let text: String = (0..100_000).map(|n| format!("line {n} \"quoted\"\n")).collect();
-        written.write_all(text.as_bytes()).unwrap();
-        let mut said = Vec::new();
-        pieces(&written, |piece| said.push(piece)).unwrap();
-        assert!(said.len() > 2, "{} pieces", said.len());
+        // A part of it arrives before the rest is there, and no line is cut.
+        let (first, rest) = text.as_bytes().split_at(text.len() / 3);
+        let said = Mutex::new(Vec::new());
+        let say = |_: Kind, _: usize, piece: String| said.lock().unwrap().push(piece);
+        let reader = written.try_clone().unwrap();
+        let outgoing = Outgoing::new([(Kind::Ledger, 1, &reader)].into_iter());
+        written.write_all(first).unwrap();
+        outgoing.send_notes(&say).unwrap();
+        outgoing.send_notes(&say).unwrap();
+        let before: usize = said.lock().unwrap().iter().map(String::len).sum();
+        assert!(before > first.len() - 100 && before <= first.len(), "{before} of {}", first.len());
+        written.write_all(rest).unwrap();
+        outgoing.send_rest(1, &say).unwrap();
+        let said = said.into_inner().unwrap();
+        assert!(said.len() > 2 && said.iter().all(|piece| piece.ends_with('\n')));
         let prefix = place.path().join("mine.a").display().to_string();
         let mut carried = Carried::new(Some(prefix), Some(place.path()), Some(place.path()));
         for piece in &said {
@@ -160,5 +217,19 @@ mod tests {
             let arrived = std::fs::read_to_string(place.path().join(name)).expect(name);
             assert!(arrived == text, "{name} differs");
         }
+    }
+
+    #[test]
+    fn a_log_waits_for_the_end_of_its_lane() {
+        let mut written = unnamed().unwrap();
+        written.write_all(b"1\n").unwrap();
+        let said = Mutex::new(Vec::new());
+        let say = |_: Kind, lane: usize, piece: String| said.lock().unwrap().push((lane, piece));
+        let outgoing =
+            Outgoing::new([(Kind::Log, 0, &written), (Kind::Log, 1, &written)].into_iter());
+        outgoing.send_notes(&say).unwrap();
+        assert!(said.lock().unwrap().is_empty());
+        outgoing.send_rest(1, &say).unwrap();
+        assert_eq!(said.into_inner().unwrap(), [(1, "1\n".to_owned())]);
     }
 }

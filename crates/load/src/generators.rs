@@ -12,7 +12,7 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        mpsc::{SyncSender, channel, sync_channel},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel},
     },
     thread,
     time::{Duration, Instant},
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Control, Event, LoadError, Outcome, Plan,
-    carried::{self, Carried, Kind},
+    carried::{Carried, Kind, Outgoing},
     clock::{ClockModel, Followed, Time},
     conductor::{self, Workers},
     foreign::Suspect,
@@ -129,19 +129,34 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
             return Err(error);
         }
     };
+    let is_elsewhere = followed.is_some();
+    let outgoing = Outgoing::new(lanes.unnamed_files());
+    let piece = |kind: Kind, lane: usize, piece: String| say(&Line::Piece(kind, lane, piece));
+    // Half a ledger would show transactions as lost that were not.
+    let failed = |error: std::io::Error| {
+        let why = format!("reading its log or ledger again: {error}");
+        say(&Line::Failed(Loss { why, hint: None }));
+    };
     thread::scope(|scope| {
         let (alive, end) = channel();
+        let (at_work, is_over) = channel();
+        if is_elsewhere {
+            let (outgoing, piece, failed) = (&outgoing, &piece, &failed);
+            scope.spawn(move || send_notes(outgoing, &is_over, piece, failed));
+        }
         let output = &output;
         scope.spawn(move || host::signs_of_life(output, &end));
         let obey = scope.spawn(|| obey(lines, &lanes, followed.as_deref()));
         let threads: Vec<_> = (0..lanes.shares.len())
             .map(|lane| {
                 let (lanes, say, plan, time) = (&lanes, &say, &order.plan, &time);
-                let is_elsewhere = followed.is_some();
+                let (outgoing, piece, failed) = (&outgoing, &piece, &failed);
                 scope.spawn(move || {
                     lanes.live(plan, lane, time, &|report| {
-                        if let (true, Report::Done(_)) = (is_elsewhere, &report) {
-                            send_files(lanes, lane, &say);
+                        if matches!(report, Report::Done(_))
+                            && let Err(error) = outgoing.send_rest(lane, piece)
+                        {
+                            failed(error);
                         }
                         say(&Line::Report(lane, report));
                     });
@@ -152,7 +167,7 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
             // A lane that panicked has said so.
             let _ = thread.join();
         }
-        drop(alive);
+        drop((alive, at_work));
         drop(obey);
     });
     Ok(())
@@ -179,13 +194,19 @@ fn obey(
     lanes.publish(&Grid { began, close: 0, cancel: 0, abandon: 0, ..last });
 }
 
-/// Sends the files that a lane has written.
-fn send_files(lanes: &Lanes, lane: usize, say: &impl Fn(&Line)) {
-    for (kind, file) in lanes.files_of(lane) {
-        if let Err(error) = carried::pieces(file, |piece| say(&Line::Piece(kind, lane, piece))) {
-            // Half a ledger would show transactions as lost that were not.
-            let why = format!("reading its log or ledger again: {error}");
-            say(&Line::Failed(Loss { why, hint: None }));
+/// Time between two looks at what ledgers and histories say: what was noted later dies with its host.
+const NOTES_EVERY: Duration = Duration::from_millis(100);
+
+/// Passes on what ledgers and histories say, until the load is over.
+fn send_notes(
+    outgoing: &Outgoing<'_>,
+    end: &Receiver<()>,
+    say: &impl Fn(Kind, usize, String),
+    fail: &impl Fn(std::io::Error),
+) {
+    while end.recv_timeout(NOTES_EVERY) == Err(RecvTimeoutError::Timeout) {
+        if let Err(error) = outgoing.send_notes(say) {
+            return fail(error);
         }
     }
 }

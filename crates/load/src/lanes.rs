@@ -22,7 +22,7 @@ use crate::{
     grid::{Grid, SharedGrid},
     lane::{Lane, Parts},
     lane_history::LaneHistory,
-    ledger::LaneLedger,
+    ledger::{self, LaneLedger},
     log::{self, Columns, LaneLog},
     partition::{self, LaneShare, Part},
     program::{CommonSettings, Program},
@@ -47,6 +47,8 @@ pub(crate) struct Lanes {
     ledgers: Vec<Arc<File>>,
     /// The file in which each lane keeps its history, if it is read again from there.
     histories: Vec<Arc<File>>,
+    /// True if the files have no names.
+    are_unnamed: bool,
 }
 
 impl Lanes {
@@ -78,7 +80,13 @@ impl Lanes {
             let conninfo = Conninfo::from_keyword_string(&workload.conninfo).map_err(|error| {
                 LoadError::Conninfo { workload: workload.name.clone(), why: error.to_string() }
             })?;
-            let route = Route::new(&conninfo, &workload.session)?;
+            let keeps_ledger = plan.ledger.is_some()
+                && programs.last().is_some_and(|program| program.ledger.is_some());
+            let session = match keeps_ledger {
+                true => &ledger::session(&workload.session)[..],
+                false => &workload.session[..],
+            };
+            let route = Route::new(&conninfo, session)?;
             if route.leads_nowhere() {
                 let why = route.steps.iter().find_map(|step| step.endpoint.unresolved());
                 return Err(LoadError::Resolve { why: why.unwrap_or_default().to_owned() });
@@ -98,7 +106,8 @@ impl Lanes {
         let wakes = wakes.collect::<Result<_, _>>()?;
         let (logs, ledgers, histories) = (Vec::new(), Vec::new(), Vec::new());
         let shared = SharedGrid::new();
-        Ok(Lanes { programs, routes, shares, shared, wakes, logs, ledgers, histories })
+        let are_unnamed = false;
+        Ok(Lanes { programs, routes, shares, shared, wakes, logs, ledgers, histories, are_unnamed })
     }
 
     /// Makes the files that this process logs to: where they cannot be, nothing begins.
@@ -118,17 +127,18 @@ impl Lanes {
         let ledgers = plan.ledger.as_ref().map_or(Ok(Vec::new()), |_| files())?;
         let histories = plan.history.as_ref().map_or(Ok(Vec::new()), |_| files())?;
         (self.logs, self.ledgers, self.histories) = (logs, ledgers, histories);
+        self.are_unnamed = true;
         Ok(self)
     }
 
-    /// The files that a lane has written, to be sent elsewhere.
-    pub(crate) fn files_of(&self, lane: usize) -> impl Iterator<Item = (Kind, &File)> {
-        let files = [
-            (Kind::Log, &self.logs),
-            (Kind::Ledger, &self.ledgers),
-            (Kind::History, &self.histories),
-        ];
-        files.into_iter().filter_map(move |(kind, files)| Some((kind, &**files.get(lane)?)))
+    /// The files without names that lanes write, to be sent elsewhere.
+    pub(crate) fn unnamed_files(&self) -> impl Iterator<Item = (Kind, usize, &File)> {
+        let logs = if self.are_unnamed { &self.logs[..] } else { &[] };
+        let files =
+            [(Kind::Log, logs), (Kind::Ledger, &self.ledgers), (Kind::History, &self.histories)];
+        files.into_iter().flat_map(|(kind, files)| {
+            files.iter().enumerate().map(move |(lane, file)| (kind, lane, &**file))
+        })
     }
 
     /// Makes every lane see these moments now.
@@ -352,6 +362,7 @@ fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
         cpu_ns: spent.cpu_ns,
         busy_share: spent.busy_share,
         run_delay_ns: spent.run_delay_ns,
+        wanted_share: spent.wanted_share,
         io: lane.io,
         lag,
         messages_dropped: lane.connecting.messages_dropped,
@@ -384,6 +395,7 @@ impl LaneOutcome {
             cpu_ns: 0,
             busy_share: 0.0,
             run_delay_ns: None,
+            wanted_share: None,
             io: None,
             lag: Latency::new(),
             messages_dropped: 0,

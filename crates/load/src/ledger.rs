@@ -35,6 +35,23 @@ impl LaneLedger {
     }
 }
 
+/// The settings of the sessions of a workload that keeps a ledger: those that the study gives, and a level of
+/// messages at which the server says that a commit no longer waits for its standby. A role, a database or a
+/// server may have another default.
+pub(crate) fn session(given: &[(String, String)]) -> Vec<(String, String)> {
+    const LEVEL: &str = "client_min_messages";
+    const HIDES_WARNINGS: [&str; 3] = ["error", "fatal", "panic"];
+    let is_level = |name: &str| name.eq_ignore_ascii_case(LEVEL);
+    let hides = |value: &str| HIDES_WARNINGS.contains(&value.to_ascii_lowercase().as_str());
+    let mut session: Vec<(String, String)> =
+        given.iter().filter(|(name, value)| !(is_level(name) && hides(value))).cloned().collect();
+    if !session.iter().any(|(name, _)| is_level(name)) {
+        let own = if session.len() < given.len() { "warning" } else { "notice" };
+        session.push((LEVEL.to_owned(), own.to_owned()));
+    }
+    session
+}
+
 /// The file in messages.
 const CALLED: &str = "ledger";
 
@@ -43,6 +60,26 @@ mod tests {
     use record::{Moment, ledger::What};
 
     use super::*;
+
+    #[test]
+    fn a_ledger_hears_warnings() {
+        let check = |given: &[(&str, &str)], expected: &[(&str, &str)]| {
+            let owned = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+                pairs
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                    .collect()
+            };
+            assert_eq!(session(&owned(given)), owned(expected));
+        };
+        let other = ("work_mem", "1MB");
+        check(&[other], &[other, ("client_min_messages", "notice")]);
+        check(
+            &[("client_min_messages", "ERROR"), other],
+            &[other, ("client_min_messages", "warning")],
+        );
+        check(&[("Client_Min_Messages", "log")], &[("Client_Min_Messages", "log")]);
+    }
 
     #[test]
     fn what_cannot_be_written_is_said_with_its_place() {

@@ -16,6 +16,8 @@ pub(crate) struct LedgerSlots {
     pub(crate) read_client: Slot,
     /// The number of that row's transaction.
     pub(crate) read_seq: Slot,
+    /// 0 or false where the script says that the transaction has written nothing.
+    pub(crate) wrote: Slot,
 }
 
 impl LedgerSlots {
@@ -27,6 +29,7 @@ impl LedgerSlots {
         let (server, timeline) = (names.intern("ledger_server"), names.intern("ledger_timeline"));
         let (read_client, read_seq) =
             (names.intern("ledger_read_client"), names.intern("ledger_read_seq"));
-        Some(LedgerSlots { client, seq, chain, server, timeline, read_client, read_seq })
+        let wrote = names.intern("ledger_wrote");
+        Some(LedgerSlots { client, seq, chain, server, timeline, read_client, read_seq, wrote })
     }
 }

@@ -26,6 +26,7 @@ mod lane_history;
 mod lanes;
 mod ledger;
 mod ledger_slots;
+mod ledger_statements;
 mod log;
 mod notebook;
 mod notes;
@@ -47,6 +48,7 @@ pub use blocks::{Blocks, Turn};
 pub use drive::{Fleet, drive, run};
 pub use error::LoadError;
 pub use hosts::OnHostLoss;
+pub use ledger_statements::LedgerTables;
 pub use outcome::{
     CommandPlace, End, Event, GeneratorOutcome, HostClock, HostOutcome, Level, Message, Outcome,
     ScriptOutcome,

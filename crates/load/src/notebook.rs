@@ -17,6 +17,8 @@ pub(crate) struct Notebook {
     file: Arc<File>,
     path: String,
     pub(crate) pending: Vec<u8>,
+    /// The reason why the last write failed: nothing may follow half a line.
+    failed: Option<String>,
 }
 
 impl Notebook {
@@ -29,9 +31,13 @@ impl Notebook {
             Ok(file)
         };
         match create() {
-            Ok(file) => {
-                Ok(Notebook { called, file: Arc::new(file), path: shown, pending: Vec::new() })
-            }
+            Ok(file) => Ok(Notebook {
+                called,
+                file: Arc::new(file),
+                path: shown,
+                pending: Vec::new(),
+                failed: None,
+            }),
             Err(error) => Err(failed(called, "create", &shown, &error)),
         }
     }
@@ -44,7 +50,7 @@ impl Notebook {
     ) -> Result<Self, String> {
         let path = "in a file without a name".to_owned();
         match (&*file).write_all(header) {
-            Ok(()) => Ok(Notebook { called, file, path, pending: Vec::new() }),
+            Ok(()) => Ok(Notebook { called, file, path, pending: Vec::new(), failed: None }),
             Err(error) => Err(failed(called, "write", &path, &error)),
         }
     }
@@ -54,9 +60,13 @@ impl Notebook {
         if self.pending.is_empty() {
             return Ok(());
         }
-        let written = (&*self.file).write_all(&self.pending);
+        if self.failed.is_none() {
+            let written = (&*self.file).write_all(&self.pending);
+            self.failed =
+                written.err().map(|error| failed(self.called, "write", &self.path, &error));
+        }
         self.pending.clear();
-        written.map_err(|error| failed(self.called, "write", &self.path, &error))
+        self.failed.clone().map_or(Ok(()), Err)
     }
 }
 

@@ -51,6 +51,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// True if clients were lost with their host: what was measured is that of the others.
+    pub fn has_lost_clients(&self) -> bool {
+        self.hosts.iter().any(|host| host.clients > 0 && host.lost.is_some())
+    }
+
     /// The transactions of these workloads that were under way at a moment, on average over its interval:
     /// the time that they took, divided by its length (Little's law). None where no interval holds the moment.
     pub fn under_way(&self, at: Moment, is_own: impl Fn(usize) -> bool) -> Option<f64> {
@@ -82,10 +87,15 @@ pub struct GeneratorOutcome {
     /// As a pgbench of its own would have counted: over all its workloads, until the last one of
     /// its clients was done.
     pub published_way: PublishedWay,
+    /// Transactions of its clients that ended inside the window: those of all processes are the load's.
+    pub in_window: u64,
     /// CPU inside the window, user + system, in nanoseconds.
     pub cpu_ns: u64,
     /// Share of the window that the busiest of its threads was on the CPU.
     pub busy_share_max: f64,
+    /// Share of the window that one of its threads was on the CPU or wanted one, the largest; none where the
+    /// kernel does not tell.
+    pub wanted_share_max: Option<f64>,
     /// 99th percentile of the lateness with which its loops woke, in nanoseconds.
     pub lag_p99_ns: u64,
 }

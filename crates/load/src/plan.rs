@@ -5,6 +5,8 @@
 
 use script::{Protocol, Syntax};
 use serde::{Deserialize, Serialize};
+
+use crate::LedgerTables;
 use terms::{OnLoss, Pace, WarmUp};
 
 use crate::Blocks;
@@ -117,6 +119,10 @@ pub struct Workload {
     /// The user that runs the commands of its scripts.
     #[serde(default)]
     pub shell: ShellUser,
+    /// The tables of its ledger, where it keeps one. Without them each statement that has `:ledger_seq` is
+    /// taken for one that writes into all of them.
+    #[serde(default)]
+    pub ledger: Option<LedgerTables>,
 }
 
 /// The user that runs the commands of `\shell` and `\setshell`.
@@ -156,6 +162,7 @@ impl Workload {
             on_loss: OnLoss::Abort,
             describe: true,
             shell: ShellUser::Own,
+            ledger: None,
         }
     }
 }

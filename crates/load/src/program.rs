@@ -3,8 +3,9 @@
 use script::{CommandKind, HistoryNote, Names, Script, Slot, Value, Variables};
 
 use crate::{
-    LoadError, Protocol, ShellUser, Workload,
+    LedgerTables, LoadError, Protocol, ShellUser, Workload,
     ledger_slots::LedgerSlots,
+    ledger_statements::{self, LedgerStatement},
     notes::{self, HistorySlots},
 };
 
@@ -15,6 +16,8 @@ pub(crate) struct Program {
     pub(crate) variables: Variables,
     /// Slots of the ledger's variables, if a script numbers its transactions.
     pub(crate) ledger: Option<LedgerSlots>,
+    /// The tables of its ledger, where they are known.
+    pub(crate) ledger_tables: Option<LedgerTables>,
     /// The variables of its history, where it keeps one.
     pub(crate) history: Option<HistorySlots>,
     /// Unless `-D client_id` was given.
@@ -46,6 +49,8 @@ pub(crate) struct ProgramScript {
     pub(crate) statements: Vec<Option<usize>>,
     /// True if its transactions are in the ledger: it writes `:ledger_seq`.
     pub(crate) is_numbered: bool,
+    /// The statements of each command as the ledger sees them; empty where its transactions are not in one.
+    pub(crate) ledger_statements: Vec<Box<[LedgerStatement]>>,
     /// Effect of each command on the history; empty if none has any, or no history is kept.
     pub(crate) notes: Vec<Box<[HistoryNote]>>,
 }
@@ -89,12 +94,17 @@ impl Program {
                 weight: i64::from(source.weight),
                 statements: numbers,
                 is_numbered: false,
+                ledger_statements: Vec::new(),
                 notes: Vec::new(),
             });
         }
         let ledger = LedgerSlots::of(&mut names);
         for script in &mut scripts {
             script.is_numbered = ledger.is_some_and(|slots| writes(&script.script, slots.seq));
+            if script.is_numbered {
+                let tables = workload.ledger.as_ref();
+                script.ledger_statements = ledger_statements::of_script(&script.script, tables);
+            }
         }
         let mut history = None;
         if common.keeps_history {
@@ -119,6 +129,7 @@ impl Program {
             names,
             variables,
             ledger,
+            ledger_tables: workload.ledger.clone(),
             history,
             statements,
             protocol: workload.protocol,

@@ -152,6 +152,10 @@ pub(crate) struct LaneOutcome {
     /// Time inside the window in which this thread could run and had no CPU, ns; none where the
     /// kernel does not tell.
     pub(crate) run_delay_ns: Option<u64>,
+    /// Share of the window in which this thread was on the CPU or wanted one; none where the kernel does
+    /// not tell.
+    #[serde(default)]
+    pub(crate) wanted_share: Option<f64>,
     /// None if it had no connection.
     pub(crate) io: Option<SocketIo>,
     #[serde(with = "histogram_text")]

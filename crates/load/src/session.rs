@@ -15,6 +15,7 @@ mod end;
 mod place;
 mod reply;
 mod transaction;
+mod writes;
 
 use crate::{
     Level, Message,

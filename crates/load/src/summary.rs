@@ -113,16 +113,18 @@ fn lasted_ns(lanes: &[LaneOutcome], began: u64) -> u64 {
 
 /// The outcome of the lanes of one process.
 fn generator_outcome(lanes: &[LaneOutcome], began: u64) -> GeneratorOutcome {
-    let workloads = lanes.iter().flat_map(|lane| &lane.workloads);
+    let workloads = || lanes.iter().flat_map(|lane| &lane.workloads);
     let mut lag = Latency::new();
     lanes.iter().for_each(|lane| lag.merge(&lane.lag));
     GeneratorOutcome {
         published_way: PublishedWay {
-            transactions: workloads.map(|workload| workload.transactions).sum(),
+            transactions: workloads().map(|workload| workload.transactions).sum(),
             seconds: lasted_ns(lanes, began) as f64 / 1e9,
         },
+        in_window: workloads().flat_map(|workload| workload.clients.values()).sum(),
         cpu_ns: lanes.iter().map(|lane| lane.cpu_ns).sum(),
         busy_share_max: lanes.iter().map(|lane| lane.busy_share).fold(0.0, f64::max),
+        wanted_share_max: wanted_share_max(lanes),
         lag_p99_ns: lag.quantile_ns(0.99).unwrap_or(0),
     }
 }
@@ -246,6 +248,10 @@ fn phase<'a>(lanes: impl Iterator<Item = (&'a Phase, (u64, u64))>) -> Phase {
     whole
 }
 
+fn wanted_share_max(lanes: &[LaneOutcome]) -> Option<f64> {
+    lanes.iter().filter_map(|lane| lane.wanted_share).reduce(f64::max)
+}
+
 /// The cost of the rig, and the sums of its lags and run delays in nanoseconds.
 fn generator(lanes: &[LaneOutcome], processes: u32) -> (Generator, u128, Option<u64>) {
     let mut lag = Latency::new();
@@ -257,6 +263,7 @@ fn generator(lanes: &[LaneOutcome], processes: u32) -> (Generator, u128, Option<
         lanes: lanes.len() as u32,
         cpu_ns: lanes.iter().map(|lane| lane.cpu_ns).sum(),
         busy_share_max: lanes.iter().map(|lane| lane.busy_share).fold(0.0, f64::max),
+        wanted_share_max: wanted_share_max(lanes),
         lag_p99_ns: lag.quantile_ns(0.99).unwrap_or(0),
         lag_max_ns: lag.max_ns().unwrap_or(0),
         lag_share: 0.0,

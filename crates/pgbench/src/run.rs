@@ -82,6 +82,7 @@ pub(crate) fn run(
     let server_version = server.version().to_owned();
     drop(server);
 
+    let is_server_here = hosts.is_none() && is_here(&conninfo);
     let mut one = |options: &RunOptions, console: &mut Console<'_>| {
         let count = hosts.as_ref().map_or(options.ours.generators, |hosts| hosts.len() as u32);
         let plan = plan::plan(options, &conninfo, &tables, seed, clock, count);
@@ -108,7 +109,7 @@ pub(crate) fn run(
             (options, &outcome, None)
         }
         Some(search) => {
-            found = find::find(options, search, control, console, &mut one)?;
+            found = find::find(options, search, is_server_here, control, console, &mut one)?;
             (&found.options, &found.outcome, Some(&found))
         }
     };
@@ -118,6 +119,7 @@ pub(crate) fn run(
         options,
         tables: &tables,
         outcome,
+        is_server_here,
         search,
         baseline: baseline.as_ref(),
         tail: tail.as_ref(),
@@ -170,6 +172,17 @@ pub(crate) fn run(
         }
         None => Ok(code),
     }
+}
+
+/// True if every server of a connection string is on this machine.
+fn is_here(conninfo: &Conninfo) -> bool {
+    let is_loopback = |name: &str| {
+        name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    };
+    conninfo.hosts.iter().all(|host| match &host.address {
+        Address::Unix { .. } => true,
+        Address::Tcp { host, hostaddr } => is_loopback(hostaddr.as_deref().unwrap_or(host)),
+    })
 }
 
 /// Says if results were not what `\expect` says.

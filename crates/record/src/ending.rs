@@ -149,6 +149,10 @@ pub enum Fault {
     Machine,
     /// The rig's: it found no free port.
     Rig,
+    /// A host's that only generated load: it was lost.
+    GeneratorHost,
+    /// A host's that had servers: it was lost. What its servers had a part in cannot be told.
+    ServerHost,
 }
 
 impl Fault {
@@ -160,14 +164,16 @@ impl Fault {
             Fault::Study => "the study's fault",
             Fault::Machine => "the machine's fault",
             Fault::Rig => "the rig's fault",
+            Fault::GeneratorHost => "a generator host's fault",
+            Fault::ServerHost => "a host's fault",
         }
     }
 
     /// True if it is proven that no server had a part in it: a later attempt may make up for it.
     pub fn is_excused(self) -> bool {
         match self {
-            Fault::Server | Fault::Unknown => false,
-            Fault::Study | Fault::Machine | Fault::Rig => true,
+            Fault::Server | Fault::Unknown | Fault::ServerHost => false,
+            Fault::Study | Fault::Machine | Fault::Rig | Fault::GeneratorHost => true,
         }
     }
 }

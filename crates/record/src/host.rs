@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Generator;
+
 /// Figures of a host in a trial that ran on hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,12 +31,24 @@ pub struct HostUse {
 pub struct HostLoad {
     /// Clients, over all workloads.
     pub clients: u32,
-    /// Transactions a second, as a pgbench of its own would have counted.
+    /// Transactions a second in the window.
     pub tps: f64,
     /// CPU of the generator inside the window, user + system, in nanoseconds.
     pub cpu_ns: u64,
     /// Share of the window that its busiest lane spent on the CPU, 0 to 1.
     pub busy_share_max: f64,
+    /// Share of the window that one of its lanes was on the CPU, could run and had none, or was held up with
+    /// its control group: the largest, 0 to 1. None in records that do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted_share_max: Option<f64>,
     /// Loop lag, 99th percentile in nanoseconds.
     pub lag_p99_ns: u64,
+}
+
+impl HostLoad {
+    /// True if one of its lanes was kept from a CPU that it wanted nearly all the time.
+    pub fn is_starved(&self) -> bool {
+        self.wanted_share_max
+            .is_some_and(|wanted| Generator::is_starved(wanted, self.busy_share_max))
+    }
 }

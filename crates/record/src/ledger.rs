@@ -19,14 +19,16 @@ mod entry;
 mod findings;
 mod givers;
 mod history;
+mod limits;
 mod seen;
 
 pub use chain::Chain;
 pub use check::{Exposure, Row, Rows, check, check_unless};
-pub use entry::{Entry, Seen, What, header_line};
+pub use entry::{Entry, Seen, What, Wrote, header_line};
 pub use findings::{Anomaly, Example, Findings};
 pub use givers::{Giver, Split};
 pub use history::{Ledger, Outcome, SUFFIX, Transaction};
+pub use limits::{ASSUMES, NEVER_LOOKS_AT};
 pub use seen::check_seen;
 
 #[cfg(test)]

@@ -106,6 +106,12 @@ pub struct Figure {
 }
 
 impl Trial {
+    /// The first host that was lost and had clients in this trial: its figures are those of the others.
+    pub fn lost_clients(&self) -> Option<&HostUse> {
+        let had_clients = |host: &&HostUse| host.load.is_some_and(|load| load.clients > 0);
+        self.hosts.iter().find(|host| host.lost.is_some() && had_clients(host))
+    }
+
     /// The values of a metric in all its scopes.
     pub fn scopes(&self, metric: &Metric) -> Option<&BTreeMap<String, f64>> {
         self.metrics.get(metric.name)
@@ -251,6 +257,10 @@ pub struct Generator {
     pub cpu_ns: u64,
     /// Share of the window that the busiest lane spent on the CPU, 0 to 1.
     pub busy_share_max: f64,
+    /// Share of the window that one lane was on the CPU, could run and had none, or was held up with its
+    /// control group: the largest, 0 to 1. None in records that do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted_share_max: Option<f64>,
     /// Loop lag (handled − wake), 99th percentile in nanoseconds.
     pub lag_p99_ns: u64,
     /// Loop lag, largest, in nanoseconds.
@@ -290,6 +300,12 @@ impl SocketIo {
 impl Generator {
     /// Above this [`Generator::busy_share_max`], a lane is no longer waiting for the server.
     pub const BUSY_SHARE_MAX: f64 = 0.8;
+
+    /// True if a thread that was on the CPU for this share of the window (`busy`) and wanted one for that share
+    /// (`wanted`) was kept from it: it had nothing to spare, and was not busy.
+    pub fn is_starved(wanted: f64, busy: f64) -> bool {
+        wanted > Generator::BUSY_SHARE_MAX && busy <= Generator::BUSY_SHARE_MAX
+    }
 
     /// Above this [`Generator::lag_share`], the rig's own delay is part of what is measured: it makes
     /// a mean latency longer by as much. Six rounds on a quiet machine give an interval of ± 5 % (the

@@ -55,6 +55,9 @@ pub(crate) fn table(trials: &[Trial]) -> Option<Table> {
             (None, Some(share)) if share > Generator::BUSY_SHARE_MAX => {
                 "it was the limit".to_owned()
             }
+            _ if uses.iter().filter_map(|one| one.load.as_ref()).any(HostLoad::is_starved) => {
+                "it was the limit: its clients had too little CPU".to_owned()
+            }
             _ => String::new(),
         };
         let roles = uses.first().map(|one| one.roles.join(", ")).unwrap_or_default();

@@ -25,7 +25,9 @@ pub(crate) fn proof(
     } else {
         words.push("This record holds no count of the server's to compare with.".to_owned());
     }
-    tables.extend(ledger(trials, groups));
+    let kept = ledger(trials, groups);
+    let limits = (!kept.is_empty()).then(ledger_limits);
+    tables.extend(kept.into_iter().chain(limits));
     words.push(format!(
         "Seed {}: it fixes the order of trials, the keys that clients draw and the moments of \
          actions.",
@@ -112,6 +114,7 @@ fn ledger(trials: &[Trial], groups: &[Group]) -> Vec<Table> {
             line.trials.iter().filter_map(move |&index| whole(&trials[index], metric))
         };
         let anomalies: Vec<f64> = values(&metrics::LEDGER_ANOMALIES).collect();
+        let cut = values(&metrics::LEDGER_UNJUDGED).filter(|clients| *clients > 0.0).count();
         if anomalies.is_empty() {
             continue;
         }
@@ -137,7 +140,7 @@ fn ledger(trials: &[Trial], groups: &[Group]) -> Vec<Table> {
         ]
         .map(Cell::from)
         .into();
-        row.push(ledger_verdict(&anomalies));
+        row.push(ledger_verdict(&anomalies, cut));
         table.rows.push(row);
     }
     if table.rows.is_empty() {
@@ -146,10 +149,28 @@ fn ledger(trials: &[Trial], groups: &[Group]) -> Vec<Table> {
     [Some(table), examples(trials)].into_iter().flatten().collect()
 }
 
-fn ledger_verdict(anomalies: &[f64]) -> Cell {
+/// The foundations of a ledger's findings, and what it does not look at.
+fn ledger_limits() -> Table {
+    let note = "what must be so for the figures above to be right, and what they say nothing of";
+    let mut table = Table::new("Limits of the ledger", note, &["", "Limit"]);
+    table.folded = true;
+    let assumes = record::ledger::ASSUMES.iter().map(|text| ("It assumes", text));
+    let unseen = record::ledger::NEVER_LOOKS_AT.iter().map(|text| ("It never looks at", text));
+    for (kind, text) in assumes.chain(unseen) {
+        table.row([kind.to_owned(), (*text).to_owned()]);
+    }
+    table
+}
+
+/// Anomalies of trials, `cut` of which have a ledger that is cut off.
+fn ledger_verdict(anomalies: &[f64], cut: usize) -> Cell {
     let clean = anomalies.iter().filter(|count| **count == 0.0).count();
     let of = anomalies.len();
     match clean == of {
+        true if cut > 0 => {
+            let words = format!("cannot tell: the ledger of {cut} of {of} is cut off");
+            Cell::verdict(Outcome::Unsure, words)
+        }
         true => {
             let bound = stats::failure_rate::rule_of_three(of as u64);
             let words = match bound < 1.0 {

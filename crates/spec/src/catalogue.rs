@@ -81,6 +81,13 @@ impl Metric {
         self.source.by == By::Clients
     }
 
+    /// True if a value of it says nothing where some of the clients were lost with their machine: it counts
+    /// what clients did, or depends on how much they did. What a check has found wrong stays wrong.
+    pub fn needs_every_client(&self) -> bool {
+        let is_finding = matches!(self.source.by, By::LedgerAndRows | By::Check);
+        !is_finding && self.name != metrics::UNASKED_CRASHES.name
+    }
+
     /// True if it is a time that clients waited.
     pub fn is_latency(&self) -> bool {
         self.is_from_clients() && self.unit == "ms"

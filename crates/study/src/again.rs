@@ -49,6 +49,7 @@ pub fn look_again(request: &StateRequest, control: &Control) -> Result<Again, Er
         faults: &[],
         paused: &[],
         lost: &[],
+        has_lost_clients: false,
         workloads: &[],
         deltas: &deltas,
         values: &values,

@@ -112,6 +112,15 @@ impl Fleet {
         hosts.filter(|host| host.lost().is_none()).collect()
     }
 
+    /// The first host with servers that is lost, and why.
+    pub(crate) fn lost_with_servers(&self) -> Option<(&Host, String)> {
+        let with_servers: BTreeSet<usize> = self.place.values().copied().collect();
+        with_servers.into_iter().find_map(|at| {
+            let host = &self.hosts[at];
+            Some((host, host.lost()?.why))
+        })
+    }
+
     /// Treatment of a load when a host is lost.
     pub(crate) fn on_loss(&self) -> OnHostLoss {
         self.on_loss

@@ -36,6 +36,7 @@ use site::Site;
 use spec::{Planned, metrics};
 
 use crate::clock;
+use crate::fleet::Fleet;
 use crate::trial::broke::Broke;
 use crate::trial::crashes::Crashes;
 use crate::trial::meter::{Agenda, Metered};
@@ -119,6 +120,18 @@ pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(St
             };
         }
         Err(Broke::Record(error)) => return Ran::Unrecorded(error),
+    }
+    if let Some((host, why)) = order.fleet.and_then(Fleet::lost_with_servers)
+        && matches!(finished.trial.ending, Ending::Failed(_) | Ending::Done | Ending::Void(_))
+    {
+        // What its servers did or did not do is its own doing.
+        let name = &host.entry().name;
+        finished.trial.ending =
+            Ending::failed(Fault::ServerHost, format!("host {name} is lost: {why}"));
+        seen.crashes = seen.crashes.map(|crashes| {
+            crashes.without(|node| site.hosts().any(|(one, on)| one == node && on == name))
+        });
+        stopped = None;
     }
     note_crashes(&seen, &mut finished);
     if finished.trial.ending != Ending::Done || needs_its_ledger(&finished.trial) {

@@ -130,6 +130,13 @@ fn broken(ending: &Ending) -> &'static str {
             Fault::Study => "the study's fault: a later attempt may make up for it",
             Fault::Machine => "the machine's fault: a later attempt may make up for it",
             Fault::Rig => "the rig's fault: a later attempt may make up for it",
+            Fault::GeneratorHost => {
+                "the fault of a host that generated load: a later attempt may make up for it"
+            }
+            Fault::ServerHost => {
+                "a host with servers was lost: no claim about these trials holds, whatever later \
+                 attempts show"
+            }
         },
         Ending::Done | Ending::Void(_) | Ending::Skipped(_) => "",
     }

@@ -5,7 +5,7 @@
 //! fast as it can, not as fast as the server can, and one that looks late at an answer adds its
 //! own delay to the server's. Every trial is checked; one is enough for a doubt.
 
-use record::{Conditions, Ending, Generator, Trial};
+use record::{Conditions, Ending, Generator, HostLoad, HostUse, Trial};
 use spec::{Condition, Expression, Metric, Study, metrics};
 use stats::censored;
 
@@ -40,16 +40,19 @@ enum Cause {
     Busy,
     Lag,
     RunDelay,
+    /// A host of the clients had too little CPU for them.
+    Starved,
     Steal,
     CpuShare,
     Backlog,
     Failed,
 }
 
-const CAUSES: [Cause; 7] = [
+const CAUSES: [Cause; 8] = [
     Cause::Busy,
     Cause::Lag,
     Cause::RunDelay,
+    Cause::Starved,
     Cause::Steal,
     Cause::CpuShare,
     Cause::Backlog,
@@ -57,11 +60,11 @@ const CAUSES: [Cause; 7] = [
 ];
 
 /// Causes of doubt about a quotient whose value without the generator's delay is computed.
-const CAUSES_BUT_DELAY: [Cause; 5] =
-    [Cause::Busy, Cause::Steal, Cause::CpuShare, Cause::Backlog, Cause::Failed];
+const CAUSES_BUT_DELAY: [Cause; 6] =
+    [Cause::Busy, Cause::Starved, Cause::Steal, Cause::CpuShare, Cause::Backlog, Cause::Failed];
 
 /// Causes of doubt about a rate that is compared with a bound.
-const CAUSES_OF_RATES: [Cause; 3] = [Cause::Busy, Cause::Steal, Cause::CpuShare];
+const CAUSES_OF_RATES: [Cause; 4] = [Cause::Busy, Cause::Starved, Cause::Steal, Cause::CpuShare];
 
 impl Cause {
     /// Amount of it in a trial, in percent, if that is too much.
@@ -76,6 +79,10 @@ impl Cause {
                 (generator.run_delay_share? * 100.0, Generator::RUN_DELAY_SHARE_MAX * 100.0)
             }
             Cause::RunDelay => return None,
+            Cause::Starved => {
+                let (_, load) = starved(trial)?;
+                (load.wanted_share_max? * 100.0, Generator::BUSY_SHARE_MAX * 100.0)
+            }
             Cause::Steal => (figure(&metrics::CPU_STEAL_PCT, "")?, STEAL_PCT_MAX),
             Cause::CpuShare => {
                 let is_full = figure(&metrics::CPU_IDLE_PCT, "")? < IDLE_PCT_MIN;
@@ -111,6 +118,10 @@ impl Cause {
             Cause::RunDelay => format!(
                 "the generator waited for a CPU in {point}: {percent:.0} % of what its clients \
                  waited"
+            ),
+            Cause::Starved => format!(
+                "a machine of the clients was the limit in {point}: a thread there wanted a CPU for \
+                 {percent:.0} % of the time and did not get it"
             ),
             Cause::Steal => format!(
                 "the hypervisor gave {percent:.0} % of the machine's CPU to others in {point}"
@@ -196,12 +207,21 @@ fn limits_of(
             let found = own.iter().filter_map(|trial| cause.excess(trial, metric, scope));
             let found: Vec<f64> = found.collect();
             if let Some(worst) = found.iter().copied().reduce(f64::max) {
-                reasons.push(cause.says(&name, worst) + &in_some(found.len(), own.len()));
+                let host = own.iter().find_map(|trial| Some(starved(trial)?.0.name.as_str()));
+                let host = host.filter(|_| cause == Cause::Starved);
+                let host = host.map_or(String::new(), |host| format!(" (host {host})"));
+                reasons.push(cause.says(&name, worst) + &host + &in_some(found.len(), own.len()));
             }
         }
         reasons.extend(too_few(metric, scope, &name, &own));
     }
     reasons
+}
+
+/// The first host whose clients had too little CPU.
+fn starved(trial: &Trial) -> Option<(&HostUse, HostLoad)> {
+    let mut loads = trial.hosts.iter().filter_map(|host| Some((host, host.load?)));
+    loads.find(|(_, load)| load.is_starved())
 }
 
 /// Cores that the generator used inside the window; none where it never opened.

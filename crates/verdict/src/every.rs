@@ -214,6 +214,17 @@ impl Question<'_> {
                 None => return AttemptAnswer::Nothing(format!("has no {}", metric.name)),
             }
         }
+        let all = || metrics.iter().zip(&figures);
+        if let Some(host) = trial.lost_clients()
+            && let Some((metric, _)) =
+                all().find(|(metric, figure)| metric.needs_every_client() && !figure.is_at_least)
+        {
+            let clients = host.load.map_or(0, |load| load.clients);
+            let (host, name) = (&host.name, metric.name);
+            return AttemptAnswer::Nothing(format!(
+                "lost host {host} with {clients} of its clients: {name} is that of the others"
+            ));
+        }
         let Some(is_true) = truth(self.condition, &figures) else {
             return AttemptAnswer::Nothing(format!("leaves it open: {}", self.figures(&figures)));
         };
@@ -223,8 +234,7 @@ impl Question<'_> {
         if let Some(why) = marred(self.study, trial) {
             return AttemptAnswer::Nothing(why);
         }
-        let mut clean = metrics.iter().zip(&figures);
-        if clean.any(|(metric, figure)| says_that_nothing_is_lost(metric, figure.value))
+        if all().any(|(metric, figure)| says_that_nothing_is_lost(metric, figure.value))
             && let Some(why) = self.nothing_to_lose(trial)
         {
             return AttemptAnswer::Nothing(why);
@@ -235,6 +245,11 @@ impl Question<'_> {
     /// The reason why nothing could have been lost in a trial: no row was promised, no transaction was
     /// under way when the fault came, or there was no load in much of the window.
     fn nothing_to_lose(&self, trial: &Trial) -> Option<String> {
+        let unjudged = value_of(trial, &metrics::LEDGER_UNJUDGED, "").unwrap_or(0.0);
+        if unjudged > 0.0 {
+            let whose = if unjudged == 1.0 { "1 client" } else { &format!("{unjudged} clients") };
+            return Some(format!("lost the rest of the ledger of {whose}, with their generator"));
+        }
         match acknowledged(trial, self.of) {
             Some(count) if count > 0.0 => {}
             Some(_) => return Some("acknowledged no transaction".to_owned()),

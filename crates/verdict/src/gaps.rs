@@ -139,11 +139,11 @@ fn planned<'t>(
     all
 }
 
-/// True if an attempt broke in a way that may be a server's fault. A failure of the rig is made up
-/// for by a later attempt.
+/// True if an attempt broke in a way that may be a server's fault. A failure of the rig, or of a host that
+/// generated load, is made up for by a later attempt.
 fn has_died(ending: &Ending) -> bool {
     match ending {
-        Ending::Failed(reason) => reason.kind != Fault::Rig,
+        Ending::Failed(reason) => !matches!(reason.kind, Fault::Rig | Fault::GeneratorHost),
         Ending::Void(Reason { kind: VoidKind::AllFailed, .. }) => true,
         _ => false,
     }

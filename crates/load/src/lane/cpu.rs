@@ -17,6 +17,7 @@ struct Account {
     at: u64,
     cpu_ns: u64,
     run_delay_ns: Option<u64>,
+    throttled_ns: Option<u64>,
 }
 
 /// CPU time of a lane's thread inside the window.
@@ -27,11 +28,19 @@ pub(crate) struct Spent {
     pub(crate) busy_share: f64,
     /// Time that it could run and had no CPU; none if the kernel does not tell.
     pub(crate) run_delay_ns: Option<u64>,
+    /// Share of the window in which it was on the CPU, could run and had none, or was held up with its control
+    /// group; none if the kernel does not tell.
+    pub(crate) wanted_share: Option<f64>,
 }
 
 impl Account {
     fn at(now: u64) -> Account {
-        Account { at: now, cpu_ns: thread_cpu_ns(), run_delay_ns: this_thread_run_delay_ns() }
+        Account {
+            at: now,
+            cpu_ns: thread_cpu_ns(),
+            run_delay_ns: this_thread_run_delay_ns(),
+            throttled_ns: os::cgroup::throttled_ns(),
+        }
     }
 }
 
@@ -64,11 +73,19 @@ impl Cpu {
             return Spent::default();
         };
         let cpu_ns = close.cpu_ns.saturating_sub(open.cpu_ns);
-        let delays = open.run_delay_ns.zip(close.run_delay_ns);
+        let since = |before: Option<u64>, after: Option<u64>| {
+            before.zip(after).map(|(before, after)| after.saturating_sub(before))
+        };
+        let run_delay_ns = since(open.run_delay_ns, close.run_delay_ns);
+        let throttled_ns = since(open.throttled_ns, close.throttled_ns);
+        let share = |ns: u64| ns as f64 / close.at.saturating_sub(open.at).max(1) as f64;
+        // A thread that is held up may count as one that waits for a CPU, or as one that sleeps.
+        let held_up_ns = run_delay_ns.max(throttled_ns);
         Spent {
             cpu_ns,
-            busy_share: cpu_ns as f64 / close.at.saturating_sub(open.at).max(1) as f64,
-            run_delay_ns: delays.map(|(before, after)| after.saturating_sub(before)),
+            busy_share: share(cpu_ns),
+            run_delay_ns,
+            wanted_share: held_up_ns.map(|ns| share(cpu_ns.saturating_add(ns)).min(1.0)),
         }
     }
 }

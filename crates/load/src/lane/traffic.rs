@@ -164,6 +164,11 @@ impl Lane<'_> {
 
     /// Notes what has not been written yet, when nothing more is sent.
     pub(super) fn write_last_notes(&mut self) {
+        let now = self.now();
+        if let Some(ledger) = &mut self.ledger {
+            let last = self.slots.iter().filter_map(|slot| slot.session.last_entry(now));
+            last.for_each(|entry| ledger.note(entry));
+        }
         self.write_notes();
         let history = self.history.as_mut().map_or(Ok(()), LaneHistory::write_all);
         self.heed(history);

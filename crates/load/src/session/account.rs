@@ -3,14 +3,15 @@
 use history::Outcome;
 use record::{
     Moment,
-    ledger::{Chain, Entry, Giver, Seen, What},
+    ledger::{Chain, Entry, Giver, Seen, What, Wrote},
 };
 use script::{Pipeline, Slot, Template, Value};
 use wire::backend::ErrorResponse;
 
 use crate::{
+    LedgerTables,
     program::{Effect, Program},
-    session::{Block, LaneContext, Session, SessionState, diary::Diary},
+    session::{Block, LaneContext, Session, SessionState, diary::Diary, writes::Writes},
     tally::Ending,
 };
 
@@ -31,6 +32,8 @@ struct Chained {
     chain: Chain,
     seq: u64,
     value: i64,
+    /// The rows of the transaction under way.
+    writes: Writes,
 }
 
 /// The answers so far to the transaction under way.
@@ -83,7 +86,12 @@ impl Session {
     pub(crate) fn open_account(&mut self, program: &Program, seed: Option<u64>, clients: u64) {
         let chained = program.ledger.zip(seed).map(|(slots, seed)| {
             self.variables.set(slots.client, Value::Int(i64::from(self.id)));
-            Chained { chain: Chain::new(seed, self.id), seq: 0, value: 0 }
+            Chained {
+                chain: Chain::new(seed, self.id),
+                seq: 0,
+                value: 0,
+                writes: Writes::default(),
+            }
         });
         let diary = program.history.map(|_| Diary::new(clients));
         if chained.is_some() || diary.is_some() {
@@ -102,11 +110,14 @@ impl Session {
         }
         if let (Some(chained), Some(slots)) = (chained, cx.program.ledger) {
             chained.seq += 1;
+            chained.writes = Writes::default();
             chained.value = chained.chain.value(chained.seq);
             self.variables.set(slots.seq, Value::Int(chained.seq as i64));
             self.variables.set(slots.chain, Value::Int(chained.value));
             // What the last transaction was told says nothing of this one.
-            for told in [slots.server, slots.timeline, slots.read_client, slots.read_seq] {
+            let told =
+                [slots.server, slots.timeline, slots.read_client, slots.read_seq, slots.wrote];
+            for told in told {
                 self.variables.set(told, Value::Null);
             }
             self.note(cx, now, What::Intended);
@@ -120,10 +131,35 @@ impl Session {
         let Some(open) = self.open_transaction() else { return };
         let is_numbered = cx.program.ledger.is_some_and(|it| template.slots().contains(&it.seq));
         open.is_marked |= is_noted || is_numbered;
+        let statements = &cx.program.scripts[self.script].ledger_statements;
+        let is_synchronised = self.pipeline == Pipeline::Off;
+        if let (Some(statements), Some(writes)) = (statements.get(self.command), self.writes()) {
+            writes.sends(statements);
+            if is_synchronised {
+                writes.syncs();
+            }
+        }
+    }
+
+    /// A Sync is sent in a pipeline.
+    pub(super) fn account_for_sync(&mut self) {
+        if let Some(writes) = self.writes() {
+            writes.syncs();
+        }
+    }
+
+    /// The rows of the transaction under way, where it stands in the ledger.
+    fn writes(&mut self) -> Option<&mut Writes> {
+        let account = self.account.as_mut()?;
+        account.open.filter(|open| open.is_numbered)?;
+        account.chained.as_mut().map(|chained| &mut chained.writes)
     }
 
     /// A result is complete. What its tag says of the transaction holds whatever follows it.
     pub(crate) fn account_for_tag(&mut self, tag: &[u8]) {
+        if let Some(writes) = self.writes() {
+            writes.complete(tag);
+        }
         let Some(open) = self.open_transaction() else { return };
         open.last = Last::Other;
         match tag {
@@ -142,7 +178,7 @@ impl Session {
         }
     }
 
-    /// The server is ready and in no block: without an error since it was ready before, what it has done is
+    /// The server is ready. In no block, without an error since it was ready before, what it has done is
     /// committed, unless the script has rolled it back.
     pub(crate) fn account_for_ready(&mut self, has_failed: bool) {
         // A Parse commits nothing.
@@ -150,6 +186,13 @@ impl Session {
             return;
         }
         let has_failed = has_failed || self.state == SessionState::RollingBack;
+        let is_outside = self.block == Block::Outside;
+        if let Some(writes) = self.writes() {
+            writes.ready(is_outside, has_failed);
+        }
+        if !is_outside {
+            return;
+        }
         // A later part of a pipeline may have been sent.
         let is_all = self.reply.awaiting <= 1 && self.pipeline == Pipeline::Off;
         let Some(open) = self.open_transaction() else { return };
@@ -192,7 +235,7 @@ impl Session {
     /// The transaction has ended as pgbench counts it.
     pub(crate) fn note_end(&mut self, cx: &mut LaneContext<'_>, now: u64, ending: Ending) {
         let Some(open) = self.open_transaction().copied() else { return };
-        let what = match (ending, open.may_be_there()) {
+        let told = match (ending, open.may_be_there()) {
             // The script has committed one part and not another one.
             (Ending::Good, true) if open.is_rolled_back || open.is_prepared => What::Unknown,
             (Ending::Good, true) if open.is_alone => What::AcknowledgedAlone,
@@ -202,7 +245,32 @@ impl Session {
             (_, true) => What::Unknown,
             (_, false) => What::Failed(open.sqlstate),
         };
-        self.close_transaction(cx, now, what);
+        let is_nothing = ending == Ending::Good && self.has_written_nothing(cx, &told);
+        let what = if is_nothing { What::WroteNothing } else { told };
+        self.close_transaction(cx, now, what, told);
+    }
+
+    /// True if a transaction that ended as `told` has written no row of the ledger: no statement that writes
+    /// one was sent, or the tags of all of them say so, or the script does.
+    fn has_written_nothing(&mut self, cx: &LaneContext<'_>, told: &What) -> bool {
+        let says_so = cx.program.ledger.is_some_and(|slots| self.is_false(slots.wrote));
+        // A workload that only reads has done all that it was to do.
+        let only_reads = cx.program.ledger_tables.as_ref().is_some_and(LedgerTables::are_none);
+        let Some(writes) = self.writes() else { return false };
+        match told {
+            What::Acknowledged | What::AcknowledgedAlone => {
+                !only_reads && (says_so || writes.committed() == Wrote::NOTHING)
+            }
+            What::Failed(_) => !writes.is_marked(),
+            _ => false,
+        }
+    }
+
+    /// True if a variable is 0 or false.
+    fn is_false(&self, slot: Slot) -> bool {
+        let mut text = Vec::new();
+        self.variables.write(slot, &mut text);
+        matches!(text.trim_ascii(), b"0" | b"f" | b"false" | b"FALSE")
     }
 
     /// The client gives the transaction up, or has lost its connection. It is unknown whether it has
@@ -215,7 +283,7 @@ impl Session {
             true => What::Unknown,
             false => What::Failed(open.sqlstate),
         };
-        self.close_transaction(cx, now, what);
+        self.close_transaction(cx, now, what, what);
     }
 
     /// The rig ends the transaction under way. What the server says from then on may be due to that, so
@@ -227,7 +295,7 @@ impl Session {
             true => What::Failed(open.sqlstate),
             false => What::Unknown,
         };
-        self.close_transaction(cx, now, what);
+        self.close_transaction(cx, now, what, what);
     }
 
     /// True if what the server has not answered yet may commit the transaction.
@@ -254,7 +322,9 @@ impl Session {
         self.account.as_mut()?.open.as_mut()
     }
 
-    fn close_transaction(&mut self, cx: &mut LaneContext<'_>, now: u64, what: What) {
+    /// Notes `what` became of the transaction's rows in the ledger, and what was `told` of it in the history.
+    fn close_transaction(&mut self, cx: &mut LaneContext<'_>, now: u64, what: What, told: What) {
+        let wrote = self.wrote(cx, &what);
         let Some(account) = &mut self.account else { return };
         let is_numbered = account.open.take().is_some_and(|open| open.is_numbered);
         if let (true, Some(chained)) = (is_numbered, &mut account.chained) {
@@ -263,29 +333,39 @@ impl Session {
                     chained.chain.acknowledged(chained.value);
                 }
                 What::Unknown => chained.chain.unknown(),
-                What::Failed(_)
-                | What::Intended
-                | What::Disconnected
-                | What::Given(_)
-                | What::Read(_) => {}
+                _ => {}
             }
-            if matches!(what, What::Acknowledged | What::AcknowledgedAlone) {
-                let given = self.giver(cx).map(What::Given);
-                let told = given.into_iter().chain(self.seen(cx).map(What::Read));
-                told.for_each(|told| self.note(cx, now, told));
-            }
+            let is_told = matches!(told, What::Acknowledged | What::AcknowledgedAlone);
+            let given = self.giver(cx).map(What::Given);
+            let seen = self.seen(cx).map(What::Read);
+            let before = given.into_iter().chain(seen).filter(|_| is_told);
+            let before = before.chain(wrote.map(What::Wrote));
+            before.for_each(|before| self.note(cx, now, before));
             self.note(cx, now, what);
         }
-        let outcome = match what {
+        let outcome = match told {
             What::Acknowledged | What::AcknowledgedAlone => Outcome::Committed,
             What::Failed(_) => Outcome::Failed,
-            What::Unknown
-            | What::Intended
-            | What::Disconnected
-            | What::Given(_)
-            | What::Read(_) => Outcome::Unknown,
+            _ => Outcome::Unknown,
         };
         self.end_in_diary(cx, now, outcome);
+    }
+
+    /// The rows that the transaction has written, or may have where its outcome is unknown, unless it is one
+    /// in each table.
+    fn wrote(&mut self, cx: &LaneContext<'_>, what: &What) -> Option<Wrote> {
+        let tables = cx.program.ledger_tables.as_ref();
+        let writes = self.writes()?;
+        let wrote = match what {
+            What::Acknowledged | What::AcknowledgedAlone => writes.committed(),
+            What::Unknown => writes.possible(),
+            _ => return None,
+        };
+        let has = |table: fn(&LedgerTables) -> bool| tables.is_none_or(table);
+        let is_usual = (wrote.insert == 1 || !has(|tables| tables.insert.is_some()))
+            && (wrote.update || !has(|tables| tables.update.is_some()));
+        // Of what is unknown, only what may be there matters.
+        (!is_usual && wrote != Wrote::NOTHING).then_some(wrote)
     }
 
     /// The server of the transaction under way, if its script has asked for it.
@@ -307,6 +387,12 @@ impl Session {
         let mut text = Vec::new();
         self.variables.write(slot, &mut text);
         str::from_utf8(&text).ok()?.trim().parse().ok()
+    }
+
+    /// The last entry of the client in its ledger, if it keeps one.
+    pub(crate) fn last_entry(&self, now: u64) -> Option<Entry> {
+        let chained = self.account.as_ref()?.chained.as_ref()?;
+        Some(Entry { client: self.id, seq: chained.seq, at: Moment(now), what: What::Ended })
     }
 
     fn note(&self, cx: &mut LaneContext<'_>, now: u64, what: What) {

@@ -140,9 +140,7 @@ impl Session {
                         TransactionStatus::Failed => Block::Failed,
                     };
                     let has_failed = std::mem::take(&mut self.reply.has_failed);
-                    if self.block == Block::Outside {
-                        self.account_for_ready(has_failed);
-                    }
+                    self.account_for_ready(has_failed);
                 }
                 if cx.program.debug {
                     self.tell_of_pipeline(cx);
@@ -483,7 +481,7 @@ impl Session {
 }
 
 /// The number of rows in the tag of a command: `SELECT 3`, `INSERT 0 1`. None is 0.
-fn rows_of_tag(tag: &[u8]) -> u64 {
+pub(super) fn rows_of_tag(tag: &[u8]) -> u64 {
     let tag = tag.strip_suffix(b"\0").unwrap_or(tag);
     let word = tag.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
     std::str::from_utf8(word).ok().and_then(|word| word.parse().ok()).unwrap_or(0)

@@ -180,11 +180,13 @@ impl Session {
             CommandKind::EndIf | CommandKind::StartPipeline => next,
             CommandKind::SyncPipeline => {
                 frontend::sync(cx.out);
+                self.account_for_sync();
                 self.reply.awaiting += 1;
                 next
             }
             CommandKind::EndPipeline => {
                 frontend::sync(cx.out);
+                self.account_for_sync();
                 self.reply.awaiting += 1;
                 self.state = SessionState::Awaiting;
                 return Ok(Step::Wait(Wait::Server));

@@ -9,6 +9,7 @@ mod encryption;
 mod interfaces;
 mod interruption;
 mod leaving;
+mod ledger;
 mod outages;
 mod pacing;
 mod refusals;

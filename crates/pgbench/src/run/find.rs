@@ -53,6 +53,7 @@ pub(super) type Run<'a> =
 pub(super) fn find(
     options: &RunOptions,
     find: &FindOptions,
+    is_server_here: bool,
     control: &Control,
     console: &mut Console<'_>,
     run: Run<'_>,
@@ -125,7 +126,7 @@ pub(super) fn find(
             verdict(&tried),
             duration(axis.seconds_left(&search))
         ));
-        told.limits.push(limit(&outcome.generator));
+        told.limits.push(limit(&outcome, is_server_here));
         match confirms && tried.holds {
             true => confirmed.push((load, (tried_options, outcome))),
             false => last = Some((load, (tried_options, outcome))),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use host::{Host, Inventory, Program, clock};
-use load::{Control, HostOutcome, Outcome, Urgency};
+use load::{Control, GeneratorOutcome, HostOutcome, Outcome, Urgency};
 use record::Generator;
 
 use crate::complaint::Complaint;
@@ -62,8 +62,8 @@ pub(super) fn lines(outcome: &Outcome, line: &mut impl FnMut(&str, String)) {
             line(&name, format!("lost {:.1} s after the run began: {why}", at.0 as f64 / 1e9));
             continue;
         }
-        let published = generator.published_way;
-        let rate = published.transactions as f64 / published.seconds.max(f64::MIN_POSITIVE);
+        // Over the time of the sum, so that the lines add up to it.
+        let rate = generator.in_window as f64 / window_s.max(f64::MIN_POSITIVE);
         let cores = generator.cpu_ns as f64 / 1e9 / window_s.max(f64::MIN_POSITIVE);
         let mut text = format!(
             "{} clients, {} a second, {cores:.2} cores, loop lag p99 {} ms, {}",
@@ -75,6 +75,11 @@ pub(super) fn lines(outcome: &Outcome, line: &mut impl FnMut(&str, String)) {
         if generator.busy_share_max > Generator::BUSY_SHARE_MAX {
             let percent = generator.busy_share_max * 100.0;
             text += &format!(": the limit, its busiest thread worked {percent:.0} % of the time");
+        } else if let Some(share) = starved_share(generator) {
+            let percent = share * 100.0;
+            text += &format!(
+                ": the limit, a thread wanted a CPU for {percent:.0} % of the time and did not get it"
+            );
         }
         line(&name, text);
     }
@@ -94,6 +99,13 @@ pub(super) fn lines(outcome: &Outcome, line: &mut impl FnMut(&str, String)) {
         );
         line("clocks", text);
     }
+}
+
+/// The share of the window in which a thread of a host was on a CPU or wanted one, if that is nearly all of it
+/// although the thread had no CPU for much of it: the host has less to give than its clients need.
+pub(super) fn starved_share(generator: &GeneratorOutcome) -> Option<f64> {
+    let is_starved = |wanted: &f64| Generator::is_starved(*wanted, generator.busy_share_max);
+    generator.wanted_share_max.filter(is_starved)
 }
 
 fn clock(host: &HostOutcome) -> String {

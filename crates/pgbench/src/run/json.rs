@@ -29,7 +29,7 @@
 //! | `intervals` | every interval, warm-up included |
 
 use load::{End, GeneratorOutcome, HostOutcome, OnLoss};
-use record::{Counts, Generator, Interval, Phase};
+use record::{Counts, Interval, Phase};
 use serde_json::{Value, json};
 use stats::{Latency, SteadyState, Unsteady};
 
@@ -107,25 +107,27 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
         "statements": workload.statements.iter().map(statement).collect::<Value>(),
         "connecting": phase(&outcome.connecting),
         "disconnecting": phase(&outcome.disconnecting),
-        "generator": generator(&outcome.generator),
+        "generator": generator(results),
         "hosts": outcome.hosts.iter().zip(&outcome.generators).map(host).collect::<Value>(),
         "intervals": outcome.intervals.iter().map(interval).collect::<Value>(),
     });
     format!("{document:#}\n")
 }
 
-fn generator(generator: &Generator) -> Value {
+fn generator(results: &Results<'_>) -> Value {
+    let generator = &results.outcome.generator;
     json!({
         "processes": generator.processes,
         "lanes": generator.lanes,
         "cpu_ns": generator.cpu_ns,
         "busy_share_max": generator.busy_share_max,
+        "wanted_share_max": generator.wanted_share_max,
         "lag_p99_ns": generator.lag_p99_ns,
         "lag_max_ns": generator.lag_max_ns,
         "lag_share": generator.lag_share,
         "run_delay_share": generator.run_delay_share,
         "io": generator.io,
-        "limit": limit(generator),
+        "limit": limit(results.outcome, results.is_server_here),
     })
 }
 
@@ -265,8 +267,10 @@ fn host((host, generator): (&HostOutcome, &GeneratorOutcome)) -> Value {
         "clients": host.clients,
         "transactions": published.transactions,
         "seconds": published.seconds,
+        "window_transactions": generator.in_window,
         "cpu_ns": generator.cpu_ns,
         "busy_share_max": generator.busy_share_max,
+        "wanted_share_max": generator.wanted_share_max,
         "lag_p99_ns": generator.lag_p99_ns,
         "clock": {
             "offset_ns": host.clock.offset_ns,

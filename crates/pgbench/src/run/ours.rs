@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use load::{CommandPlace, OnLoss, WarmUp};
+use load::{CommandPlace, OnLoss, Outcome, WarmUp};
 use record::{Counts, Generator, WorkloadResult};
 use stats::{Latency, SteadyState, Unsteady, censored};
 
@@ -307,14 +307,29 @@ fn generator(results: &Results<'_>) -> String {
     let cores = generator.cpu_ns as f64 / 1e9 / window_s.max(f64::MIN_POSITIVE);
     let lag_ms = short_ms(generator.lag_p99_ns);
     let text = format!("{cores:.2} cores, loop lag p99 {lag_ms} ms");
-    match limit(generator) {
+    match limit(results.outcome, results.is_server_here) {
         None => format!("{text}: not the limit"),
         Some(why) => format!("{text}: the limit, {why}"),
     }
 }
 
-/// The reason why the rig itself may have been the limit.
-pub(super) fn limit(generator: &Generator) -> Option<String> {
+/// The reason why the rig itself, or a machine that it runs on, may have been the limit. `is_server_here` if
+/// the server runs on the machine of the clients.
+pub(super) fn limit(outcome: &Outcome, is_server_here: bool) -> Option<String> {
+    let generator = &outcome.generator;
+    let hosts = outcome.hosts.iter().zip(&outcome.generators);
+    let mut starved = hosts.filter_map(|(host, own)| Some((host, hosts::starved_share(own)?)));
+    if let Some((host, share)) = starved.next() {
+        let percent = share * 100.0;
+        let also = match starved.count() {
+            0 => String::new(),
+            more => format!(", and {more} more hosts as well"),
+        };
+        return Some(format!(
+            "host {}: a thread there wanted a CPU for {percent:.0} % of the time and did not get it{also}",
+            host.name
+        ));
+    }
     if generator.busy_share_max > Generator::BUSY_SHARE_MAX {
         let percent = generator.busy_share_max * 100.0;
         return Some(format!("its busiest thread worked {percent:.0} % of the time (see -j)"));
@@ -327,11 +342,12 @@ pub(super) fn limit(generator: &Generator) -> Option<String> {
     }
     let delay =
         generator.run_delay_share.filter(|share| *share > Generator::RUN_DELAY_SHARE_MAX)?;
-    Some(format!(
-        "as it had no CPU for {:.0} % of the time that clients waited (clients and server share the \
-         cores)",
-        delay * 100.0
-    ))
+    let why = match is_server_here {
+        true => "clients and server share the cores",
+        false => "other programs, or a limit of its control group, take the cores from the clients",
+    };
+    let percent = delay * 100.0;
+    Some(format!("as it had no CPU for {percent:.0} % of the time that clients waited ({why})"))
 }
 
 #[cfg(test)]

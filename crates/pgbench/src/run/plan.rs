@@ -129,6 +129,7 @@ pub fn workload(options: &RunOptions, conninfo: String, scale: i64) -> Workload 
         on_loss: options.ours.on_loss,
         describe: options.ours.describe,
         shell: ShellUser::Own,
+        ledger: None,
     }
 }
 

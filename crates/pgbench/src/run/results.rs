@@ -19,6 +19,8 @@ pub(super) struct Results<'a> {
     pub(super) options: &'a RunOptions,
     pub(super) tables: &'a Tables,
     pub(super) outcome: &'a Outcome,
+    /// True if the server runs on the machine of the clients.
+    pub(super) is_server_here: bool,
     /// The rig's performance against a server that does nothing.
     pub(super) baseline: Option<&'a Baseline>,
     /// Slow transactions by cause.

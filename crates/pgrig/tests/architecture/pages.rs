@@ -231,3 +231,17 @@ fn typical_changes_touch_the_files_that_are_listed() {
     }
     assert_eq!(n, 2, "an action and a check");
 }
+
+/// The manual's lists of what a ledger assumes and does not look at are the code's.
+#[test]
+fn the_page_of_the_ledger_has_the_lists_of_the_code() {
+    let page = fs::read_to_string(root().join("docs/ledger.md")).unwrap();
+    let check = |heading: &str, expected: &[&str]| {
+        let (_, section) = page.split_once(heading).expect(heading);
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let items: Vec<&str> = section.lines().filter_map(|line| line.strip_prefix("- ")).collect();
+        assert_eq!(items, expected, "{heading}");
+    };
+    check("## What it assumes\n", &record::ledger::ASSUMES);
+    check("## What it never looks at\n", &record::ledger::NEVER_LOOKS_AT);
+}

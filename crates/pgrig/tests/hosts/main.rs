@@ -8,6 +8,7 @@ mod faults;
 mod hostile;
 mod launchers;
 mod load;
+mod lost;
 mod network;
 mod study;
 
@@ -27,6 +28,7 @@ use load::{
     hosts_do_what_one_process_does, logs_of_hosts_come_home,
     options_that_have_no_meaning_on_hosts_are_refused,
 };
+use lost::a_lost_host_of_clients_is_no_violation_and_the_run_goes_on;
 use study::{
     a_host_that_is_lost_ends_a_study, a_study_over_slurm, a_study_over_sshd, a_study_runs_on_hosts,
     nothing_of_a_study_is_left_when_the_rig_is_ended, what_a_study_lacks_on_hosts_is_said_first,
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         a_study_runs_on_hosts,
         what_a_study_lacks_on_hosts_is_said_first,
         a_host_that_is_lost_ends_a_study,
+        a_lost_host_of_clients_is_no_violation_and_the_run_goes_on,
         nothing_of_a_study_is_left_when_the_rig_is_ended,
         a_study_over_sshd,
         a_study_over_slurm,

@@ -35,7 +35,7 @@ fn inventory() -> String {
     (1..=4).map(host).collect()
 }
 
-fn pgrig(folder: &Path, words: &str) -> Command {
+pub(crate) fn pgrig(folder: &Path, words: &str) -> Command {
     if skip::is_root() {
         // The namespace of these tests is new.
         sh("ip link set lo up");
@@ -101,7 +101,7 @@ fn expect_sound(folder: &Path, ended: &Ended, trials: usize) {
     assert!(samples, "samples of standby2");
 }
 
-fn expect_nothing(folder: &Path) {
+pub(crate) fn expect_nothing(folder: &Path) {
     until("the end of every process", || {
         ["host", "lab", "probe", "generator"].iter().all(|role| doing(role).is_empty())
     });

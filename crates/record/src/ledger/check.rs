@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::findings::{About, Anomaly, Findings};
-use super::{Ledger, Outcome, Transaction};
+use super::{Ledger, Outcome, Transaction, Wrote};
 use crate::Moment;
 
 /// A row as it was read; any of it may be NULL.
@@ -58,7 +58,7 @@ pub fn check_unless(
     exposed: &[Exposure],
     is_over: &dyn Fn() -> bool,
 ) -> Option<Findings> {
-    let mut findings = Findings::default();
+    let mut findings = Findings { unjudged: ledger.cut().count() as u64, ..Findings::default() };
     let inserted = rows.insert.as_ref().map(|rows| inserted(ledger, rows, &mut findings));
     let updated = rows.update.as_ref().map(|rows| updated(ledger, rows, &mut findings));
     for (client, history) in ledger.clients() {
@@ -97,14 +97,17 @@ impl ClientRows<'_> {
     }
 
     /// True if a transaction is there, or was until a later one took its place.
-    fn accounts_for(&self, seq: u64, outcome: Outcome) -> bool {
-        let is_acknowledged = outcome.is_acknowledged();
+    fn accounts_for(&self, seq: u64, transaction: &Transaction) -> bool {
+        let is_acknowledged = transaction.outcome.is_acknowledged();
+        let inserted = self.is_inserted(seq);
         let updated = self.last_updated.map(|last| seq == last || is_acknowledged && seq < last);
-        match (self.is_inserted(seq), updated) {
-            (Some(inserted), Some(updated)) if is_acknowledged => inserted && updated,
-            // A client that only reads has done what it was told.
-            (inserted, updated) => inserted.or(updated).unwrap_or(is_acknowledged),
+        if !is_acknowledged {
+            return inserted.or(updated).unwrap_or(false);
         }
+        // A client that only reads has done what it was told.
+        let wrote = transaction.wrote;
+        inserted.is_none_or(|is_there| is_there || wrote.insert == 0)
+            && updated.is_none_or(|is_there| is_there || !wrote.update)
     }
 
     /// Transactions that the insert table lacks, although it has a later one of the same
@@ -117,7 +120,9 @@ impl ClientRows<'_> {
             has_later &= !transaction.is_last;
             match self.is_inserted(seq) {
                 Some(true) => has_later = true,
-                Some(false) if has_later => drop(holes.insert(seq)),
+                Some(false) if has_later && transaction.wrote.insert > 0 => {
+                    holes.insert(seq);
+                }
                 _ => {}
             }
         }
@@ -125,13 +130,13 @@ impl ClientRows<'_> {
     }
 
     /// The reason why an acknowledged transaction is not there.
-    fn lacks(&self, seq: u64) -> String {
+    fn lacks(&self, seq: u64, wrote: Wrote) -> String {
         let mut words = Vec::new();
-        if self.is_inserted(seq) == Some(false) {
+        if wrote.insert > 0 && self.is_inserted(seq) == Some(false) {
             let last = self.last_inserted.unwrap_or(0);
             words.push(format!("no row in the insert table, the client's last there is {last}"));
         }
-        if let Some(last) = self.last_updated.filter(|last| *last < seq) {
+        if let Some(last) = self.last_updated.filter(|last| wrote.update && *last < seq) {
             words.push(format!("the client's row in the update table holds {last}"));
         }
         words.join("; ")
@@ -149,11 +154,15 @@ fn one_client(
     let mut run = 0;
     for (seq, transaction) in (1..).zip(history) {
         let outcome = transaction.outcome;
-        let is_there = found.accounts_for(seq, outcome);
+        let is_there = found.accounts_for(seq, transaction);
         findings.intended += 1;
         findings.present += u64::from(is_there);
         match outcome {
             Outcome::Failed => findings.failed += 1,
+            Outcome::WroteNothing => {
+                findings.wrote_nothing += 1;
+                findings.wrote_nothing_present += u64::from(is_there);
+            }
             Outcome::Unknown => {
                 findings.unknown += 1;
                 findings.unknown_present += u64::from(is_there);
@@ -162,6 +171,9 @@ fn one_client(
                 let alone = outcome == Outcome::AcknowledgedAlone
                     || exposed.iter().any(|window| window.may_hold(transaction));
                 findings.acknowledged += 1;
+                let is_in_part = found.counts.is_some() && transaction.wrote.insert == 0
+                    || found.last_updated.is_some() && !transaction.wrote.update;
+                findings.acknowledged_in_part += u64::from(is_in_part);
                 findings.acknowledged_alone += u64::from(alone);
                 run = if is_there { 0 } else { run + 1 };
                 findings.lost_max_run = findings.lost_max_run.max(run);
@@ -179,9 +191,13 @@ fn one_client(
     }
     if let (Some(inserted), Some(updated)) = (found.last_inserted, found.last_updated)
         && inserted != updated
+        // Of a client that is cut off, or of a transaction that wrote into one table, both may be right.
+        && let seq = inserted.max(updated)
+        && let Some(last) = history.get(seq as usize - 1)
+        && last.wrote.insert > 0
+        && last.wrote.update
     {
-        let seq = inserted.max(updated);
-        let at = history.get(seq as usize - 1).map_or(Moment(0), |transaction| transaction.ended);
+        let at = last.ended;
         findings.note(Anomaly::Torn, About { client: Some(client), seq, at }, || {
             (
                 "the same last transaction in both tables".to_owned(),
@@ -201,7 +217,7 @@ fn lost(
     findings.lose(transaction.ended, alone);
     findings.note(Anomaly::Lost, about, || {
         let by = if alone { "by the primary alone" } else { "without a warning" };
-        (format!("what was acknowledged {by}"), found.lacks(seq))
+        (format!("what was acknowledged {by}"), found.lacks(seq, transaction.wrote))
     });
 }
 
@@ -228,14 +244,14 @@ fn inserted(ledger: &Ledger, rows: &[Row], findings: &mut Findings) -> BTreeMap<
     let mut counts: BTreeMap<u32, Vec<u32>> = counts.collect();
     for row in rows {
         let Some((client, seq, transaction)) = intended(ledger, row) else {
-            invent(row, findings);
+            invent(ledger, row, findings);
             continue;
         };
         if let Some(counts) = counts.get_mut(&client) {
             let count = &mut counts[seq as usize - 1];
             *count += 1;
             let count = *count;
-            if count > 1 {
+            if count > transaction.wrote.insert.max(1) {
                 let about = About { client: Some(client), seq, at: transaction.ended };
                 findings.note(Anomaly::Doubled, about, || {
                     ("one row".to_owned(), format!("it stands there {count} times"))
@@ -261,8 +277,13 @@ fn updated(ledger: &Ledger, rows: &[Row], findings: &mut Findings) -> BTreeMap<u
             }
             // As the study made it, for a client that has written nothing, or never ran.
             (None, Some(client)) if is_blank => (client, 0, Moment(0)),
+            // It holds what came after the last entry that is there.
+            (None, Some(client)) if ledger.is_cut(client) => {
+                findings.unjudged_rows += 1;
+                (client, row.seq.and_then(|seq| u64::try_from(seq).ok()).unwrap_or(0), Moment(0))
+            }
             _ => {
-                invent(row, findings);
+                invent(ledger, row, findings);
                 continue;
             }
         };
@@ -280,7 +301,13 @@ fn updated(ledger: &Ledger, rows: &[Row], findings: &mut Findings) -> BTreeMap<u
     last
 }
 
-fn invent(row: &Row, findings: &mut Findings) {
+/// Notes a row that no client intended, unless nothing is known of its client.
+fn invent(ledger: &Ledger, row: &Row, findings: &mut Findings) {
+    let client = row.client.and_then(|client| u32::try_from(client).ok());
+    if client.is_some_and(|client| ledger.is_cut(client)) {
+        findings.unjudged_rows += 1;
+        return;
+    }
     let shown = |value: Option<i64>| value.map_or("NULL".to_owned(), |value| value.to_string());
     findings.note(Anomaly::Invented, About::row(row), || {
         let (client, seq, chain) = (shown(row.client), shown(row.seq), shown(row.chain));

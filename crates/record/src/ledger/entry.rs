@@ -1,15 +1,18 @@
 //! One line of a ledger, as text that a person can grep and `COPY` can read.
 //!
 //! ```text
-//! ledger 2 seed 42
+//! ledger 3 seed 42
 //! i 3 17 61034567890          client 3 is about to send its transaction 17, at 61.03 s
 //! g 3 17 61035561201 7 2      server 7 with timeline 2 gave the answer that follows
 //! r 3 17 61035561201 4 21     it has read the row of client 4's transaction 21
+//! p 3 17 61035561201 2 0      it wrote two rows into the insert table and none into the update table
 //! a 3 17 61035561201          the server acknowledged it
 //! w 3 18 61036120775          … with a warning that no standby may have it
 //! f 3 19 61036941030 40001    it failed, and for certain
+//! n 3 21 61037000000          it ended well and wrote no row
 //! u 3 20 61040000000          unknown
 //! l 3 20 61040000000          after it, the connection was lost
+//! e 3 21 61050000000          client 3 is done; 21 was its last transaction
 //! ```
 
 use std::io::Write;
@@ -39,6 +42,9 @@ pub enum What {
     Acknowledged,
     /// The server has acknowledged it, and warned that it may not have been replicated.
     AcknowledgedAlone,
+    /// It ended well and wrote no row of the ledger: its script sent no statement that writes one, or the
+    /// server said of each that it changed no row.
+    WroteNothing,
     /// It has not happened: an error of the server's with its SQLSTATE, or one of the client's own
     /// before anything was sent.
     Failed(Option<[u8; 5]>),
@@ -49,8 +55,29 @@ pub enum What {
     Given(Giver),
     /// The row that it has read, as its script says; its acknowledgement follows.
     Read(Seen),
+    /// The rows that the transaction whose outcome follows has written, as the server said, where that is not
+    /// one in each table. Of an unknown outcome: those that it may have written.
+    Wrote(Wrote),
     /// The connection was lost; the entry names the client's last transaction, or 0.
     Disconnected,
+    /// The client is done; the entry names its last transaction, or 0. What has no such entry is cut off.
+    Ended,
+}
+
+/// Rows of the ledger that a transaction has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wrote {
+    /// The number of rows in the insert table.
+    pub insert: u32,
+    /// True if the client's row in the update table.
+    pub update: bool,
+}
+
+impl Wrote {
+    /// No row.
+    pub const NOTHING: Wrote = Wrote { insert: 0, update: false };
+    /// One row in each table: what an entry without a [`What::Wrote`] before it means.
+    pub const ONE_EACH: Wrote = Wrote { insert: 1, update: true };
 }
 
 /// A row that a transaction has read, by the transaction that wrote it.
@@ -63,25 +90,41 @@ pub struct Seen {
 }
 
 /// The format that [`header_line`] announces.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
+
+/// The first format in which every client says that it is done. Files of format 2 are taken for whole.
+const FORMAT_WITH_ENDS: u32 = 3;
+
+/// The oldest format that is read.
+const FORMAT_OLDEST: u32 = 2;
+
+/// The contents of a first line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) seed: u64,
+    /// The file says of each of its clients that it is done.
+    pub(super) has_ends: bool,
+}
 
 /// The first line of a file: its format and the seed of its chains.
 pub fn header_line(seed: u64) -> String {
     format!("ledger {FORMAT} seed {seed}\n")
 }
 
-/// The seed that a first line holds.
-pub(super) fn parse_header(line: &str) -> Result<u64, String> {
+/// Reads a first line.
+pub(super) fn parse_header(line: &str) -> Result<Header, String> {
     let words: Vec<&str> = line.split(' ').collect();
-    match words[..] {
-        ["ledger", format, "seed", seed] if format.parse() == Ok(FORMAT) => {
-            seed.parse().map_err(|_| format!("\"{seed}\" is no seed"))
-        }
-        ["ledger", format, ..] => {
-            Err(format!("the ledger has format {format}, this pgrig reads {FORMAT}"))
-        }
-        _ => Err("it does not begin as a ledger does".to_owned()),
-    }
+    let ["ledger", format, rest @ ..] = &words[..] else {
+        return Err("it does not begin as a ledger does".to_owned());
+    };
+    let known = format.parse().ok().filter(|format| (FORMAT_OLDEST..=FORMAT).contains(format));
+    let (Some(known), ["seed", seed]) = (known, rest) else {
+        return Err(format!(
+            "the ledger has format {format}, this pgrig reads {FORMAT_OLDEST} to {FORMAT}"
+        ));
+    };
+    let seed = seed.parse().map_err(|_| format!("\"{seed}\" is no seed"))?;
+    Ok(Header { seed, has_ends: known >= FORMAT_WITH_ENDS })
 }
 
 impl Entry {
@@ -92,6 +135,9 @@ impl Entry {
             What::Intended => 'i',
             What::Acknowledged => 'a',
             What::AcknowledgedAlone => 'w',
+            What::WroteNothing => 'n',
+            What::Wrote(_) => 'p',
+            What::Ended => 'e',
             What::Failed(_) => 'f',
             What::Unknown => 'u',
             What::Given(_) => 'g',
@@ -106,6 +152,10 @@ impl Entry {
             }
             What::Given(Giver { server, timeline }) => {
                 writeln!(out, "{letter} {client} {seq} {at} {server} {timeline}")
+            }
+            What::Wrote(Wrote { insert, update }) => {
+                let update = u8::from(*update);
+                writeln!(out, "{letter} {client} {seq} {at} {insert} {update}")
             }
             What::Read(Seen { client: of, seq: row }) => {
                 writeln!(out, "{letter} {client} {seq} {at} {of} {row}")
@@ -135,6 +185,16 @@ impl Entry {
                 client: client.parse().map_err(|_| bad())?,
                 seq: seq.parse().map_err(|_| bad())?,
             }),
+            ("p", [insert, update]) => What::Wrote(Wrote {
+                insert: insert.parse().map_err(|_| bad())?,
+                update: match *update {
+                    "0" => false,
+                    "1" => true,
+                    _ => return Err(bad()),
+                },
+            }),
+            ("n", []) => What::WroteNothing,
+            ("e", []) => What::Ended,
             ("u", []) => What::Unknown,
             ("l", []) => What::Disconnected,
             _ => return Err(bad()),

@@ -18,6 +18,12 @@ pub struct Findings {
     /// Of those, acknowledged by the primary alone: the server warned, or it may have been while
     /// the primary was exposed.
     pub acknowledged_alone: u64,
+    /// Of those, the ones that wrote into one table only, as the server said.
+    pub acknowledged_in_part: u64,
+    /// Those that ended well and wrote no row.
+    pub wrote_nothing: u64,
+    /// Of them, those whose rows are there all the same: what their statements write cannot be told.
+    pub wrote_nothing_present: u64,
     /// Those that failed for certain.
     pub failed: u64,
     /// Those with an unknown outcome.
@@ -51,6 +57,10 @@ pub struct Findings {
     pub torn: u64,
     /// Rows that only one of two ways of reading a table gave.
     pub scan_differences: u64,
+    /// Clients whose entries are not all there.
+    pub unjudged: u64,
+    /// Rows of these clients that are not judged, because nothing is known of their transactions.
+    pub unjudged_rows: u64,
     /// Rows that clients have read.
     pub seen: u64,
     /// Of them, rows that are not there any more.
@@ -208,6 +218,11 @@ impl Findings {
         self.intended += other.intended;
         self.acknowledged += other.acknowledged;
         self.acknowledged_alone += other.acknowledged_alone;
+        self.acknowledged_in_part += other.acknowledged_in_part;
+        self.wrote_nothing += other.wrote_nothing;
+        self.wrote_nothing_present += other.wrote_nothing_present;
+        self.unjudged += other.unjudged;
+        self.unjudged_rows += other.unjudged_rows;
         self.failed += other.failed;
         self.unknown += other.unknown;
         self.present += other.present;

@@ -1,11 +1,11 @@
 //! Contents of a load's ledgers, client by client.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
-use super::entry::{Seen, parse_header};
-use super::{Chain, Entry, Giver, What};
+use super::entry::{Header, Seen, parse_header};
+use super::{Chain, Entry, Giver, What, Wrote};
 use crate::Moment;
 use crate::error::Error;
 use crate::inside::Inside;
@@ -30,6 +30,12 @@ pub struct Ledger {
     givers: Vec<Giver>,
     /// The rows that clients have read.
     readings: Vec<Reading>,
+    /// The clients whose entries are all there.
+    whole: BTreeSet<u32>,
+    /// The clients that it is about, where that is known: of one that no file tells of nothing is known.
+    expected: Option<Range<u32>>,
+    /// Its files do not say which clients are done: they are taken for whole.
+    has_no_ends: bool,
 }
 
 /// One transaction of a client.
@@ -43,6 +49,8 @@ pub struct Transaction {
     pub outcome: Outcome,
     /// The value that it wrote.
     pub chain: i64,
+    /// The rows that it wrote; those that it may have written, where its outcome is unknown.
+    pub wrote: Wrote,
     /// True if the client lost its connection before it ran another one.
     pub is_last: bool,
     /// The number of the server that answered, from 1; 0 where it is not known.
@@ -67,6 +75,8 @@ pub enum Outcome {
     Acknowledged,
     /// The server acknowledged it with a warning that it may not have been replicated.
     AcknowledgedAlone,
+    /// It ended well, and wrote no row of the ledger.
+    WroteNothing,
     /// It has not happened.
     Failed,
     /// It is unknown, or the generator died before it could note what it heard.
@@ -131,7 +141,15 @@ impl Ledger {
         });
         let givers = self.givers.clone();
         let readings = self.readings.iter().filter(|one| one.at <= at).copied().collect();
-        Ledger { seed: self.seed, clients: clients.collect(), torn: Vec::new(), givers, readings }
+        Ledger {
+            clients: clients.collect(),
+            torn: Vec::new(),
+            givers,
+            readings,
+            whole: self.whole.clone(),
+            expected: self.expected.clone(),
+            ..*self
+        }
     }
 
     /// Adds what one file says. Its last line may be cut off: nothing that follows a line in the
@@ -164,7 +182,9 @@ impl Ledger {
                 return Ok(false);
             }
             let told = match index {
-                0 => parse_header(line).map(|seed| self.seed = seed),
+                0 => parse_header(line).map(|Header { seed, has_ends }| {
+                    (self.seed, self.has_no_ends) = (seed, !has_ends);
+                }),
                 _ => Entry::parse(line).and_then(|entry| self.take(&mut open, entry)),
             };
             told.map_err(|why| (index + 1, why))?;
@@ -193,7 +213,8 @@ impl Ledger {
             let chain = state.chain.value(seq);
             let outcome = Outcome::Unknown;
             let (intended, ended, is_last, giver) = (at, at, false, 0);
-            history.push(Transaction { intended, ended, outcome, chain, is_last, giver });
+            let wrote = Wrote::ONE_EACH;
+            history.push(Transaction { intended, ended, outcome, chain, wrote, is_last, giver });
             return Ok(());
         }
         if what == What::Disconnected {
@@ -203,12 +224,23 @@ impl Ledger {
             return Ok(());
         }
         let last = history.len() as u64;
+        if what == What::Ended {
+            if seq != last {
+                return Err(format!("client {client} ends after {seq}, its last was {last}"));
+            }
+            self.whole.insert(client);
+            return Ok(());
+        }
         let (true, true, Some(transaction)) = (state.is_open, seq == last, history.last_mut())
         else {
             return Err(format!("client {client} has no open transaction {seq}"));
         };
         if let What::Given(giver) = what {
             transaction.giver = number_of(&mut self.givers, giver);
+            return Ok(());
+        }
+        if let What::Wrote(wrote) = what {
+            transaction.wrote = wrote;
             return Ok(());
         }
         if let What::Read(seen) = what {
@@ -220,17 +252,17 @@ impl Ledger {
         transaction.outcome = match what {
             What::Acknowledged => Outcome::Acknowledged,
             What::AcknowledgedAlone => Outcome::AcknowledgedAlone,
+            What::WroteNothing => Outcome::WroteNothing,
             What::Failed(_) => Outcome::Failed,
-            What::Unknown
-            | What::Intended
-            | What::Disconnected
-            | What::Given(_)
-            | What::Read(_) => Outcome::Unknown,
+            _ => Outcome::Unknown,
         };
         match transaction.outcome {
             Outcome::Unknown => state.chain.unknown(),
             Outcome::Failed => {}
-            _ => state.chain.acknowledged(transaction.chain),
+            Outcome::WroteNothing => transaction.wrote = Wrote::NOTHING,
+            Outcome::Acknowledged | Outcome::AcknowledgedAlone => {
+                state.chain.acknowledged(transaction.chain);
+            }
         }
         Ok(())
     }
@@ -251,10 +283,12 @@ impl Ledger {
         self.givers.get(index).copied()
     }
 
-    /// The longest time between two moments in which nothing was acknowledged, in nanoseconds.
+    /// The longest time between two moments in which no transaction ended well, in nanoseconds.
     pub fn longest_pause_ns(&self, from: Moment, until: Moment) -> u64 {
-        let acknowledged = self.clients.values().flatten();
-        let acknowledged = acknowledged.filter(|one| one.outcome.is_acknowledged());
+        let ended_well = |one: &&Transaction| {
+            one.outcome.is_acknowledged() || one.outcome == Outcome::WroteNothing
+        };
+        let acknowledged = self.clients.values().flatten().filter(ended_well);
         let inside = acknowledged.map(|one| one.ended).filter(|at| (from..until).contains(at));
         let mut moments: Vec<Moment> = inside.chain([from, until]).collect();
         moments.sort_unstable();
@@ -284,7 +318,29 @@ impl Ledger {
         let (torn, givers) = (self.torn.clone(), self.givers.clone());
         let readings = self.readings.iter().filter(|one| clients.contains(&one.reader));
         let readings = readings.copied().collect();
-        Ledger { seed: self.seed, clients: part.collect(), torn, givers, readings }
+        let whole = self.whole.range(clients.clone()).copied().collect();
+        let (clients, expected) = (part.collect(), Some(clients));
+        Ledger { clients, torn, givers, readings, whole, expected, ..*self }
+    }
+
+    /// The same, about these clients: of those that no file tells of nothing is known.
+    #[must_use]
+    pub fn about(self, clients: Range<u32>) -> Ledger {
+        Ledger { expected: Some(clients), ..self }
+    }
+
+    /// True if the client is one of its clients, and not all of its entries are there: its generator was lost.
+    pub fn is_cut(&self, client: u32) -> bool {
+        let is_its_own = self.clients.contains_key(&client)
+            || self.expected.as_ref().is_some_and(|clients| clients.contains(&client));
+        is_its_own && !self.has_no_ends && !self.whole.contains(&client)
+    }
+
+    /// The clients whose entries are not all there, those that no file tells of included.
+    pub fn cut(&self) -> impl Iterator<Item = u32> {
+        let told = self.clients.keys().copied();
+        let all: BTreeSet<u32> = told.chain(self.expected.clone().into_iter().flatten()).collect();
+        all.into_iter().filter(|client| self.is_cut(*client))
     }
 
     /// What its clients have read.

@@ -8,14 +8,16 @@ use crate::Moment;
 const SEED: u64 = 42;
 
 /// A ledger's file in which each client's transactions end so, one letter each, `-` for one whose
-/// outcome was never noted, `l` where the connection was lost; client 0 first. Transaction s of a client begins at 10 s and ends at
+/// outcome was never noted, `n` for one that wrote nothing, `i` and `p` for one that wrote into the insert or
+/// the update table alone, `2` for two rows in the insert table, `l` where the connection was lost, `!` where
+/// its generator was; client 0 first. Transaction s of a client begins at 10 s and ends at
 /// 10 s + 5 seconds.
 fn file(clients: &[&str]) -> Vec<u8> {
     let mut text = header_line(SEED).into_bytes();
     for (client, outcomes) in (0..).zip(clients) {
         let mut seq = 0;
         for letter in outcomes.chars() {
-            seq += u64::from(letter != 'l');
+            seq += u64::from(!matches!(letter, 'l' | '!'));
             let mut write = |at: u64, what| {
                 Entry { client, seq, at: Moment(at * 1_000_000_000), what }.write(&mut text);
             };
@@ -23,8 +25,19 @@ fn file(clients: &[&str]) -> Vec<u8> {
                 write(seq * 10 + 6, What::Disconnected);
                 continue;
             }
+            if letter == '!' {
+                continue;
+            }
             write(seq * 10, What::Intended);
+            let mut wrote = |insert, update| {
+                write(seq * 10 + 5, What::Wrote(Wrote { insert, update }));
+                write(seq * 10 + 5, What::Acknowledged);
+            };
             match letter {
+                'i' => wrote(1, false),
+                'p' => wrote(0, true),
+                '2' => wrote(2, true),
+                'n' => write(seq * 10 + 5, What::WroteNothing),
                 'a' => write(seq * 10 + 5, What::Acknowledged),
                 'w' => write(seq * 10 + 5, What::AcknowledgedAlone),
                 'f' => write(seq * 10 + 5, What::Failed(Some(*b"40001"))),
@@ -32,6 +45,10 @@ fn file(clients: &[&str]) -> Vec<u8> {
                 'u' => write(seq * 10 + 5, What::Unknown),
                 _ => {}
             }
+        }
+        if !outcomes.contains('!') {
+            let at = Moment(seq * 10_000_000_000 + 9_000_000_000);
+            Entry { client, seq, at, what: What::Ended }.write(&mut text);
         }
     }
     text
@@ -90,6 +107,64 @@ fn every_anomaly_of_an_insert_table_is_found_and_nothing_else() {
     check("aaula", &[2, 4], "lost 1, hole 1");
     check("afa", &[1, 2, 3], "failed, but present 1");
     check("aaa", &[1, 2, 2, 3, 3, 3], "doubled 3");
+}
+
+#[test]
+fn what_a_transaction_did_not_write_is_not_lost() {
+    let check = |outcomes: &str, inserted: &[u64], held: &[u64], expected: &str| {
+        let ledger = ledger(&[outcomes]);
+        let insert = Some(rows(&ledger, &[(0, inserted)]));
+        let rows = Rows { insert, update: Some(rows(&ledger, &[(0, held)])) };
+        assert_eq!(
+            kinds(&check(&ledger, &rows, &[])),
+            expected,
+            "{outcomes}: {inserted:?} {held:?}"
+        );
+    };
+    check("ana", &[1, 3], &[3], "");
+    check("an", &[1], &[1], "");
+    // Its statements do not tell what they write.
+    check("an", &[1, 2], &[2], "");
+    check("ai", &[1, 2], &[1], "");
+    check("ai", &[1], &[1], "lost 1");
+    check("ap", &[1], &[2], "");
+    check("ap", &[1], &[1], "lost 1");
+    check("ip", &[1], &[2], "");
+    check("ipa", &[1], &[2], "lost 1");
+    check("a2", &[1, 2, 2], &[2], "");
+    check("a2", &[1, 2, 2, 2], &[2], "doubled 1");
+    check("ai", &[], &[], "lost 2");
+}
+
+/// Of a client whose generator was lost, what arrived is judged, and nothing else.
+#[test]
+fn a_client_that_is_cut_off_has_lost_what_it_was_told_and_invented_nothing() {
+    let check = |clients: &[&str],
+                 known: &[&str],
+                 inserted: &[(u32, &[u64])],
+                 expected: (&str, u64, u64)| {
+        let (all, ledger) = (ledger(clients), ledger(known).of_clients(0..clients.len() as u32));
+        let held = inserted.iter().filter_map(|(client, seqs)| Some((*client, *seqs.last()?)));
+        let update: Vec<Row> = held.map(|(client, seq)| row(&all, client, seq)).collect();
+        let rows = Rows { insert: Some(rows(&all, inserted)), update: Some(update) };
+        let found = check(&ledger, &rows, &[]);
+        let found = (kinds(&found), found.unjudged, found.unjudged_rows);
+        assert_eq!(
+            found,
+            (expected.0.to_owned(), expected.1, expected.2),
+            "{known:?} {inserted:?}"
+        );
+    };
+    let all = ["aaaa", "aaaa"];
+    check(&all, &["aaaa", "aaaa"], &[(0, &[1, 2, 3, 4]), (1, &[1, 2, 3, 4])], ("", 0, 0));
+    // Two rows and the one of the update table came after the last entry that arrived.
+    check(&all, &["aaaa", "aa!"], &[(0, &[1, 2, 3, 4]), (1, &[1, 2, 3, 4])], ("", 1, 3));
+    // Nothing arrived of the second one.
+    check(&all, &["aaaa"], &[(0, &[1, 2, 3, 4]), (1, &[1, 2, 3, 4])], ("", 1, 5));
+    // What it was told is lost all the same, and what the other one was told.
+    check(&all, &["aaaa", "aa!"], &[(0, &[1, 2, 3, 4]), (1, &[1, 3, 4])], ("lost 1", 1, 3));
+    check(&all, &["aaaa", "aa!"], &[(0, &[1, 2, 3]), (1, &[1, 2])], ("lost 1", 1, 0));
+    check(&all, &["aaaa", "a-!"], &[(0, &[1, 2, 3, 4]), (1, &[1])], ("", 1, 0));
 }
 
 #[test]
@@ -265,7 +340,10 @@ fn what_cannot_have_happened_is_named_with_its_line() {
     };
     let head = "ledger 2 seed 42\n";
     check("i 1 1 5\n", "1: it does not begin as a ledger does");
-    check("ledger 3 seed 42\n", "1: the ledger has format 3, this pgrig reads 2");
+    check("ledger 4 seed 42\n", "1: the ledger has format 4, this pgrig reads 2 to 3");
+    check("ledger 1 seed 42\n", "1: the ledger has format 1, this pgrig reads 2 to 3");
+    check(&format!("{head}p 1 1 5 1 2\n"), "2: \"p 1 1 5 1 2\" is no entry of a ledger");
+    check(&format!("{head}i 1 1 5\ne 1 2 6\n"), "3: client 1 ends after 2, its last was 1");
     check("ledger 2 seed x\n", "1: \"x\" is no seed");
     check(&format!("{head}i 1 2 5\n"), "2: client 1 intends 2, its last was 0");
     check(&format!("{head}a 1 1 5\n"), "2: client 1 has no open transaction 1");

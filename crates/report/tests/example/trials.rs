@@ -142,6 +142,7 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
             lanes: 2,
             cpu_ns: (tps * 20.0 * 9_000.0) as u64,
             busy_share_max: (tps * 9e-6).min(0.7),
+            wanted_share_max: None,
             lag_p99_ns: 8_000,
             lag_max_ns: 740_000,
             lag_share: 0.004,

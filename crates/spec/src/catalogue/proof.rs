@@ -19,6 +19,19 @@ metrics! {
     LEDGER_ACKNOWLEDGED_ALONE = row("ledger_acknowledged_alone", "", Lower, Workload, Total, LEDGER,
         "of those, acknowledged by the primary alone: with the warning that a commit no longer \
          waits for its standby, or while the primary was exposed"),
+    LEDGER_ACKNOWLEDGED_IN_PART = row("ledger_acknowledged_in_part", "", Neither, Workload, Total, LEDGER,
+        "of those, the ones that wrote into one of the two tables only, as the tags of their statements say; \
+         the other table is not expected to have them"),
+    LEDGER_WROTE_NOTHING = row("ledger_wrote_nothing", "", Neither, Workload, Total, LEDGER,
+        "transactions that ended well and wrote no row of the ledger: no statement that writes one was \
+         sent, or each changed no row"),
+    LEDGER_WROTE_NOTHING_PRESENT = row("ledger_wrote_nothing_present", "", Neither, Workload, Total, BOTH,
+        "of those, the ones whose rows are there all the same: their statements do not tell what they write"),
+    LEDGER_UNJUDGED = row("ledger_unjudged", "", Lower, Workload, Total, LEDGER,
+        "clients whose entries are not all there, because their generator was lost: what is not known of \
+         them is neither lost nor invented"),
+    LEDGER_UNJUDGED_ROWS = row("ledger_unjudged_rows", "", Neither, Workload, Total, BOTH,
+        "rows of these clients of which nothing is known"),
     ACK_PAUSE_MAX_MS = row("ack_pause_max_ms", "ms", Lower, Workload, Total, LEDGER,
         "longest time inside the window in which none of its clients got an acknowledgement"),
     LEDGER_FAILED = row("ledger_failed", "", Lower, Workload, Total, LEDGER,

@@ -40,6 +40,7 @@ pub(crate) fn check(
         faults: &faults,
         paused: &metered.paused,
         lost: &lost,
+        has_lost_clients: outcome.has_lost_clients(),
         workloads: &outcome.workloads,
         values,
         deltas: &readings.deltas,
@@ -124,6 +125,7 @@ pub(crate) fn is_sound(order: &Order<'_>, site: &mut Site, metered: &Metered) ->
         faults: &[],
         paused: &metered.paused,
         lost: &[],
+        has_lost_clients: false,
         workloads: &[],
         values: &Default::default(),
         deltas: &Default::default(),
@@ -136,8 +138,10 @@ pub(crate) fn is_sound(order: &Order<'_>, site: &mut Site, metered: &Metered) ->
         && metered.paused.is_empty()
         && site.check_alive(&is_down).is_ok()
         && site.check_answers(&is_down).is_ok()
-        && check::ledger(site, &before)
-            .is_ok_and(|found| found.value(&metrics::LEDGER_ANOMALIES, "").unwrap_or(0.0) == 0.0)
+        && check::ledger(site, &before).is_ok_and(|found| {
+            let is_none = |metric| found.value(metric, "").unwrap_or(0.0) == 0.0;
+            is_none(&metrics::LEDGER_ANOMALIES) && is_none(&metrics::LEDGER_UNJUDGED)
+        })
 }
 
 /// The reason why a check could not be made, from any room.

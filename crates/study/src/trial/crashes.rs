@@ -47,6 +47,12 @@ impl Crashes {
         crashes
     }
 
+    /// The same without the servers that are meant.
+    pub(crate) fn without(self, is_meant: impl Fn(&str) -> bool) -> Crashes {
+        let counts = self.counts.into_iter().filter(|(node, _)| !is_meant(node));
+        Crashes { counts: counts.collect(), words: self.words }
+    }
+
     pub(crate) fn total(&self) -> usize {
         self.counts.iter().map(|(_, count)| count).sum()
     }

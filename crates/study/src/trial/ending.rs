@@ -33,8 +33,9 @@ pub(crate) fn ending(
     if matches!(outcome.end, End::Aborted | End::ExitedOnAbort(_)) {
         return Ending::failed(Fault::Unknown, format!("every client gave up: {first}"));
     }
+    // One with servers has its own ending (see `trial::run`).
     if let Some((host, why)) = lost(outcome) {
-        return Ending::failed(Fault::Unknown, format!("host {host} is lost: {why}"));
+        return Ending::failed(Fault::GeneratorHost, format!("host {host} is lost: {why}"));
     }
     let Some(window) = outcome.window else {
         return Ending::failed(Fault::Unknown, "the window never opened");

@@ -15,16 +15,17 @@ pub(crate) fn machine_of(host: &str) -> String {
 
 /// Figures of each host of a fleet.
 pub(crate) fn host_uses(fleet: &Fleet, outcome: &Outcome, readings: &Readings) -> Vec<HostUse> {
+    let window_s = outcome.window.map_or(0.0, |window| window.seconds());
     let uses = fleet.roles().into_iter().map(|(host, roles)| {
         let name = host.entry().name.clone();
         let at = outcome.hosts.iter().position(|one| one.name == name);
         let loaded = at.map(|at| (&outcome.hosts[at], &outcome.generators[at]));
         let load = loaded.map(|(host, generator)| HostLoad {
             clients: host.clients,
-            tps: generator.published_way.transactions as f64
-                / generator.published_way.seconds.max(f64::MIN_POSITIVE),
+            tps: generator.in_window as f64 / window_s.max(f64::MIN_POSITIVE),
             cpu_ns: generator.cpu_ns,
             busy_share_max: generator.busy_share_max,
+            wanted_share_max: generator.wanted_share_max,
             lag_p99_ns: generator.lag_p99_ns,
         });
         let clock = host.clock();

@@ -120,6 +120,10 @@ fn workload(
         on_loss: point.on_loss,
         describe: true,
         shell: ShellUser::Unprivileged,
+        ledger: workload.ledger.as_ref().map(|ledger| load::LedgerTables {
+            insert: ledger.insert.clone(),
+            update: ledger.update.clone(),
+        }),
     }
 }
 

@@ -50,6 +50,7 @@ pub(crate) fn skipped(order: &Order<'_>, why: String) -> Finished {
 pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
     let wrong = [
         &metrics::LEDGER_ANOMALIES,
+        &metrics::LEDGER_UNJUDGED,
         &metrics::EXPLORE_FAILED,
         &metrics::HISTORY_FORBIDDEN,
         &metrics::HISTORY_UNJUDGED,
@@ -81,7 +82,8 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
         None => Figures::default(),
     };
     for figure in &found.figures {
-        figures.set(figure.metric, &figure.scope, figure.value);
+        let check::Figure { metric, scope, value, is_at_least } = figure;
+        figures.set_bounded(metric, scope, *value, *is_at_least);
     }
     (trial.metrics, trial.at_least) = (figures.metrics, figures.at_least);
     let said = |kind: NoteKind, texts: Vec<String>| {

@@ -39,10 +39,17 @@ impl Samplers {
             ..config(point, site, |name| !hosts.contains_key(name))
         };
         let (mut there, origin_ns) = (Vec::new(), monotonic_ns_at(origin));
-        for host in fleet.iter().flat_map(|fleet| fleet.hosts()) {
+        // A host that is lost is missed where its servers are, or not at all.
+        let is_there = |host: &&host::Host| host.lost().is_none();
+        for host in fleet.iter().flat_map(|fleet| fleet.hosts()).filter(is_there) {
             let name = host.entry().name.as_str();
             let of_host = |node: &str| hosts.get(node).is_some_and(|on| on == name);
-            there.push(RemoteProbe::start(host, config(point, site, of_host), origin_ns)?);
+            match RemoteProbe::start(host, config(point, site, of_host), origin_ns) {
+                Ok(sampler) => there.push(sampler),
+                // It has just been lost: its clients run on the others.
+                Err(_) if host.lost().is_some() && !hosts.values().any(|on| on == name) => {}
+                Err(error) => return Err(error),
+            }
         }
         let here = Probes::start(here, origin)?;
         let tail = TailSampler::start(point, site, origin);

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Counts, Ending, Fault, Interruption, Note, NoteKind, PlannedTrial, PublishedWay, SkipKind,
-    Trial, VoidKind, WorkloadResult,
+    Counts, Ending, Fault, HostLoad, HostUse, Interruption, Note, NoteKind, PlannedTrial,
+    PublishedWay, SkipKind, Trial, VoidKind, WorkloadResult,
 };
 use spec::{Folder, Profile, Study};
 use stats::Latency;
@@ -367,4 +367,110 @@ fn a_stall_is_a_result_and_a_verdict_that_depends_on_it_cannot_be_told() {
     let differ = "all trials that count: holds";
     check(&trials(8, &[2, 6, 10], 400.0, true), CannotTell, differ);
     check(&trials(8, &[2], 0.0, true), CannotTell, differ);
+}
+
+/// A generator host that is lost takes figures of its clients along, and no proof of a loss.
+#[test]
+fn a_lost_host_of_clients_refutes_nothing_by_what_it_took_along() {
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    const STUDY: &str = r#"
+question = "?"
+[variants.a]
+[workloads.w]
+builtin = "select-only"
+[scenarios.s]
+run = ["w"]
+[[claims]]
+says = "nothing is lost"
+every = "ledger_lost == 0"
+[[claims]]
+says = "both count the same"
+every = "count_difference == 0"
+[[claims]]
+says = "it is fast"
+every = "tps >= 500"
+[[claims]]
+says = "nobody waits"
+every = "longest_wait_ms <= 1000"
+[[claims]]
+says = "the server took them"
+every = "server_transactions >= 500"
+"#;
+    let host = |lost: Option<&str>, clients| HostUse {
+        name: "load2".to_owned(),
+        roles: vec!["generator".to_owned()],
+        cpu_busy_pct: None,
+        network_bytes_per_s: None,
+        clock_bound_ns: Some(100_000),
+        load: Some(HostLoad {
+            clients,
+            tps: 1.0,
+            cpu_ns: 1,
+            busy_share_max: 0.1,
+            wanted_share_max: None,
+            lag_p99_ns: 1,
+        }),
+        lost: lost.map(str::to_owned),
+    };
+    let check = |host: HostUse, unjudged: f64, lost: (f64, bool), expected: [Verdict; 5]| {
+        let figures = [
+            ("ledger_lost", lost.0),
+            ("ledger_unjudged", unjudged),
+            ("ledger_acknowledged", 900.0),
+            ("count_difference", 17.0),
+            ("tps", 100.0),
+            ("longest_wait_ms", 3_000.0),
+            ("server_transactions", 100.0),
+        ];
+        let is_lost = host.lost.is_some();
+        let ending = match is_lost {
+            true => Ending::failed(Fault::GeneratorHost, "host load2 is lost"),
+            false => Ending::Done,
+        };
+        let mut trial = Trial { hosts: vec![host], ..attempt(1, 1, ending, &figures) };
+        if lost.1 {
+            let scopes = std::collections::BTreeSet::from([String::new()]);
+            trial.at_least.insert("ledger_lost".to_owned(), scopes);
+        }
+        let found = judged(STUDY, &[], &[trial]);
+        let verdicts: Vec<Verdict> = found.iter().map(|claim| claim.verdict).collect();
+        assert_eq!(verdicts, expected, "{lost:?}: {found:#?}");
+        let named = found.iter().filter(|claim| claim.verdict == CannotTell);
+        assert!(named.into_iter().all(|claim| claim.why.contains("load2")), "{found:#?}");
+    };
+    let fails = [DoesNotHold; 4];
+    let [a, b, c, d] = fails;
+    check(host(None, 4), 0.0, (0.0, false), [Holds, a, b, c, d]);
+    check(host(Some("silence"), 4), 2.0, (0.0, true), [CannotTell; 5]);
+    // What the others saw proves a loss.
+    let [_, rest @ ..] = [CannotTell; 5];
+    let [b, c, d, e] = rest;
+    check(host(Some("silence"), 4), 2.0, (3.0, true), [DoesNotHold, b, c, d, e]);
+}
+
+/// An attempt that lost a host of clients is made up for by a later one.
+#[test]
+fn a_later_attempt_makes_up_for_a_lost_generator_host_and_not_for_one_with_servers() {
+    use Verdict::{CannotTell, Holds};
+    let check = |fault: Fault, expected: Verdict| {
+        let trials =
+            with_tenth(&[(Ending::failed(fault, "host x is lost"), &[]), (Ending::Done, CLEAN)]);
+        assert_eq!(claims(&trials).remove(0).verdict, expected, "{fault:?}");
+    };
+    check(Fault::GeneratorHost, Holds);
+    check(Fault::ServerHost, CannotTell);
+}
+
+/// A claim that nothing is lost takes the whole ledger, whatever its figures say.
+#[test]
+fn a_ledger_that_is_cut_off_proves_no_durability() {
+    let figures = [
+        ("ledger_lost", 0.0),
+        ("ledger_unjudged", 1.0),
+        ("ledger_acknowledged", 900.0),
+        ("ledger_in_flight", 8.0),
+    ];
+    let claim = claims(&with_tenth(&[(Ending::Done, &figures)])).remove(0);
+    assert_eq!(claim.verdict, Verdict::CannotTell, "{}", claim.why);
+    assert!(claim.why.contains("the ledger of 1 client"), "{}", claim.why);
 }

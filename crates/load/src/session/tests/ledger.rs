@@ -75,7 +75,13 @@ fn the_outcome_of_a_transaction_is_what_the_server_said() {
         &["C Z:T", "C Z:T", "C:ROLLBACK Z:I"],
         "i1 f1",
     );
-    check("\\if false\nSELECT :ledger_seq;\n\\endif\n", &[], "i1 f1");
+    check("\\if false\nSELECT :ledger_seq;\n\\endif\n", &[], "i1 n1");
+    // Nothing that it sent has written its row.
+    check(&format!("\\if false\n{ONE}\\endif\nSELECT 1;\n"), &["C Z:I"], "i1 n1");
+    check(ONE, &["C:INSERT_0_0 Z:I"], "i1 n1");
+    check(BLOCK, &["C:BEGIN Z:T", "C:INSERT_0_0 Z:T", "C:COMMIT Z:I"], "i1 n1");
+    check(BLOCK, &["C:BEGIN Z:T", "C:INSERT_0_0 Z:T", "W C:COMMIT Z:I"], "i1 n1");
+    check(ONE, &["C:INSERT_0_2 Z:I"], "i1 p1:2 a1");
     // It rolls back its rows after something else was committed.
     let reads = format!("SELECT 4 AS x \\gset\n{}", BLOCK.replace("COMMIT", "ROLLBACK"));
     let read = "T:x D:4 C Z:I";
@@ -133,7 +139,7 @@ fn an_error_in_one_part_of_a_pipeline_says_nothing_of_the_others() {
     check(&[good, bad], "i1 u1");
     check(&[bad, bad], "i1 f1:23505");
     // Tried again, and committed in the end.
-    check(&["E:40001 Z:I", good, good, good], "i1 a1");
+    check(&["E:40001 Z:I", good, good, good], "i1 p1:2 a1");
     check(&["E:40001 Z:I", good, bad, bad], "i1 u1");
     // The second part rolls its row back.
     let script = script.replace("INSERT", "BEGIN;\nINSERT").replace("\\end", "ROLLBACK;\n\\end");

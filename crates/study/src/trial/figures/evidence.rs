@@ -44,7 +44,7 @@ impl Figures {
     }
 
     /// A value of which only a lower bound may be known.
-    pub(super) fn set_bounded(
+    pub(crate) fn set_bounded(
         &mut self,
         metric: &Metric,
         scope: &str,

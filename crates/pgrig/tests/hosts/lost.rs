@@ -1,0 +1,168 @@
+//! A host of clients that is lost in a study: what it took along is no violation by the database, and the run
+//! goes on without it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use testing::until;
+
+use crate::desk::{PGRIG, doing, run, write};
+use crate::study::{expect_nothing, pgrig};
+
+const STUDY: &str = r#"
+question = "Is everything there?"
+rounds = 2
+window = "3s"
+warmup = "100ms"
+[settings]
+shared_buffers = "16MB"
+shared_preload_libraries = "pg_stat_statements"
+[data]
+script = "init.sql"
+[topologies.one.nodes.primary]
+listen = "tcp"
+[variants.one]
+topology = "one"
+[workloads.writes]
+script = "write.sql"
+clients = 6
+ledger = { insert = "log", update = "state" }
+[scenarios.load]
+run = ["writes"]
+steady = false
+checks = ["ledger", "counts"]
+[[claims]]
+says = "nothing is lost"
+every = "ledger_anomalies == 0"
+kind = "invariant"
+[[claims]]
+says = "both count the same"
+every = "count_difference == 0"
+kind = "invariant"
+[[claims]]
+says = "it is fast"
+every = "transactions >= 100_000_000"
+"#;
+
+const INIT: &str =
+    "CREATE TABLE log (client int, seq bigint, chain bigint, PRIMARY KEY (client, seq));
+CREATE TABLE state (client int PRIMARY KEY, seq bigint, chain bigint);
+INSERT INTO state SELECT i, 0, NULL FROM generate_series(0, 7) i;";
+
+const WRITE: &str = "BEGIN;
+INSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_chain);
+UPDATE state SET seq = :ledger_seq, chain = :ledger_chain WHERE client = :ledger_client;
+COMMIT;
+";
+
+/// A server on one host, clients on two others.
+fn inventory() -> String {
+    let host = |name: &str, number: u32| {
+        format!(
+            "[hosts.{name}]\nlaunch = \"env\"\naddress = \"127.0.0.{number}\"\nprogram = \"{PGRIG}\"\n"
+        )
+    };
+    let hosts = [host("db", 2), host("load1", 3), host("load2", 4)].concat();
+    format!("{hosts}[place]\nprimary = \"db\"\ngenerators = [\"load1\", \"load2\"]\n")
+}
+
+fn trials(folder: &Path) -> Vec<Value> {
+    let mut paths: Vec<_> = fs::read_dir(folder.join("out/trials"))
+        .expect("trials")
+        .map(|entry| entry.unwrap().path().join("trial.json"))
+        .collect();
+    paths.sort();
+    let read = |path: &std::path::PathBuf| {
+        serde_json::from_str(&fs::read_to_string(path).expect("a trial")).expect("JSON")
+    };
+    paths.iter().map(read).collect()
+}
+
+/// The processes `pgrig host` that have a generator and no lab below them.
+fn generator_hosts() -> Vec<i32> {
+    let table = os::processes::all().expect("/proc");
+    let (generators, labs) = (doing("generator"), doing("lab"));
+    let has = |host: i32, roles: &[i32]| {
+        let tree = os::processes::tree(&table, host);
+        roles.iter().any(|pid| tree.contains(pid))
+    };
+    doing("host").into_iter().filter(|host| has(*host, &generators) && !has(*host, &labs)).collect()
+}
+
+fn begin(folder: &Path, words: &str) -> std::process::Child {
+    write(folder, "study.toml", STUDY);
+    write(folder, "init.sql", INIT);
+    write(folder, "write.sql", WRITE);
+    write(folder, "lab.toml", &inventory());
+    let mut command: Command = pgrig(folder, &format!("run . --hosts lab.toml --out out {words}"));
+    command.stdin(Stdio::null()).stderr(Stdio::piped()).stdout(Stdio::piped());
+    command.spawn().expect("pgrig starts")
+}
+
+/// Lines of the ledger that have come home in the trial under way.
+fn ledger_bytes(folder: &Path) -> u64 {
+    let mut found = 0;
+    let mut below = vec![folder.join("out")];
+    while let Some(path) = below.pop() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            let is_ledger = entry.path().extension().is_some_and(|end| end == "ledger");
+            match entry.metadata() {
+                Ok(one) if one.is_dir() => below.push(entry.path()),
+                Ok(one) if is_ledger => found += u64::from(one.len() > 200),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+pub(crate) fn a_lost_host_of_clients_is_no_violation_and_the_run_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let child = begin(folder, "--on-host-loss go-on");
+    until("two generators", || generator_hosts().len() == 2);
+    // What they note leaves them while the load runs.
+    until("the ledger of both to come home", || ledger_bytes(folder) >= 2);
+    let victim = generator_hosts()[0];
+    kill_process(Pid::from_raw(victim).unwrap(), Signal::KILL).expect("a process of ours");
+    let output = child.wait_with_output().expect("it ends");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{err}");
+    let trials = trials(folder);
+    assert_eq!(trials.len(), 2, "{err}");
+    let [first, second] = &trials[..] else { unreachable!() };
+    let figure = |trial: &Value, metric: &str| trial["metrics"][metric][""].as_f64();
+    let why = |trial: &Value| format!("{} {}\n{err}", trial["ending"], trial["notes"]);
+    assert_eq!(first["ending"]["why"]["kind"], "generator_host", "{}", why(first));
+    let lost: Vec<&str> = first["hosts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|host| !host["lost"].is_null())
+        .map(|host| host["name"].as_str().unwrap())
+        .collect();
+    assert!(matches!(lost[..], ["load1"] | ["load2"]), "{lost:?}");
+    assert_eq!(figure(first, "ledger_anomalies"), Some(0.0), "{}", why(first));
+    assert_eq!(figure(first, "ledger_unjudged"), Some(3.0), "{}", why(first));
+    // What the lost host had told until then is judged: the half of all.
+    assert!(figure(first, "ledger_acknowledged") > Some(0.0), "{}", why(first));
+    assert_eq!(figure(first, "count_difference"), None);
+    assert_eq!(second["ending"]["is"], "done", "{}", why(second));
+    assert_eq!(figure(second, "ledger_unjudged"), Some(0.0), "{}", why(second));
+    assert_eq!(figure(second, "ledger_anomalies"), Some(0.0), "{}", why(second));
+    let shown = run(&mut pgrig(folder, "show out --json"));
+    let shown: Value = serde_json::from_str(&shown.out).expect("JSON");
+    let verdict = |says: &str| {
+        let claims = shown["claims"].as_array().expect("claims");
+        let claim = claims.iter().find(|claim| claim["claim"] == says).expect(says);
+        claim["verdict"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(verdict("nothing is lost"), "cannot tell", "{shown:#}");
+    assert_eq!(verdict("both count the same"), "cannot tell", "{shown:#}");
+    // The second trial refutes it.
+    assert_eq!(verdict("it is fast"), "does not hold", "{shown:#}");
+    expect_nothing(folder);
+}
