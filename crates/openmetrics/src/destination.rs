@@ -10,20 +10,35 @@ pub enum Destination {
     /// A file, replaced whole.
     File(PathBuf),
     /// An address; anyone who asks there gets the text.
-    Address(SocketAddr),
+    Address {
+        /// The address.
+        address: SocketAddr,
+        /// Names under which readers ask there, beside addresses, `localhost` and this machine's own name.
+        names: Vec<String>,
+    },
 }
 
 /// A name with a port, or an address without one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("give an IP address and a port, as in 127.0.0.1:9187, or a file")]
+#[error(
+    "give an IP address and a port, as in 127.0.0.1:9187 or 0.0.0.0:9187,db1.example.org, or a file"
+)]
 pub struct NotADestination;
 
 impl FromStr for Destination {
     type Err = NotADestination;
 
     fn from_str(target: &str) -> Result<Destination, NotADestination> {
-        match target.parse() {
-            Ok(address) => Ok(Destination::Address(address)),
+        let mut parts = target.split(',');
+        match parts.next().unwrap_or_default().parse() {
+            Ok(address) => {
+                let names: Vec<String> = parts.map(str::to_owned).collect();
+                let is_name = |name: &String| !name.is_empty() && !name.contains(['/', ':', ' ']);
+                match names.iter().all(is_name) {
+                    true => Ok(Destination::Address { address, names }),
+                    false => Err(NotADestination),
+                }
+            }
             Err(_) if is_name_and_port(target) || target.parse::<IpAddr>().is_ok() => {
                 Err(NotADestination)
             }
@@ -48,7 +63,14 @@ mod tests {
         let check = |target: &str, expected: Option<Destination>| {
             assert_eq!(target.parse::<Destination>().ok(), expected, "{target}");
         };
-        check("127.0.0.1:9187", Some(Destination::Address(([127, 0, 0, 1], 9187).into())));
+        let at = |names: &[&str]| Destination::Address {
+            address: ([127, 0, 0, 1], 9187).into(),
+            names: names.iter().map(|&name| name.to_owned()).collect(),
+        };
+        check("127.0.0.1:9187", Some(at(&[])));
+        check("127.0.0.1:9187,db1,db1.example.org", Some(at(&["db1", "db1.example.org"])));
+        check("127.0.0.1:9187,", None);
+        check("127.0.0.1:9187,db1:9187", None);
         check("run/metrics.prom", Some(Destination::File("run/metrics.prom".into())));
         check("./odd:1", Some(Destination::File("./odd:1".into())));
         check("localhost:9187", None);

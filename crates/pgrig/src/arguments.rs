@@ -178,7 +178,7 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) serve: bool,
     /// Publish the latest measurements as OpenMetrics: an address to serve them at, or a file
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT[,NAME…]")]
     pub(crate) metrics: Option<openmetrics::Destination>,
     /// Write the verdicts into this file, as `pgrig show --json` prints them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["state", "dry_run"])]

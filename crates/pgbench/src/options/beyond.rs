@@ -205,7 +205,7 @@ pub(super) static BEYOND: &[Row] = &[
     .not_compared(FILES),
     Row::value(
         "metrics",
-        "FILE|IP:PORT",
+        "FILE|IP:PORT[,NAME...]",
         &[(Beyond, "write OpenMetrics text, or serve it while the run lasts")],
         |given, value| keep(&mut given.ours.metrics, value),
     )

@@ -101,7 +101,7 @@ pub(crate) struct CompareArguments {
     #[arg(long)]
     pub(crate) serve: bool,
     /// Publish the latest measurements as OpenMetrics: an address to serve them at, or a file
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT[,NAME…]")]
     pub(crate) metrics: Option<openmetrics::Destination>,
     /// Write the result as JSON into this file as well
     #[arg(long, value_name = "FILE")]

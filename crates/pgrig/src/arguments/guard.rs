@@ -44,7 +44,7 @@ pub(crate) struct GuardRunArguments {
     pub(crate) dry_run: bool,
     /// Show what is exposed, since when, and what the guard has decided, as OpenMetrics: an address to
     /// serve it at, or a file
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT[,NAME…]")]
     pub(crate) metrics: Option<openmetrics::Destination>,
     /// Command for the shell at each change; the event is its input, as JSON, and $PGRIG_EVENT is its
     /// kind

@@ -1,11 +1,11 @@
 //! Listens on the loopback.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::rand::{GetRandomFlags, getrandom};
-use tiny_http::{Header, Response};
+use web::{HostNames, Page, PageRequest, PageServer, PageSource};
 
 use crate::serve::answer::{self, Shown};
 
@@ -13,7 +13,7 @@ use crate::serve::answer::{self, Shown};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("listening on 127.0.0.1: {0}")]
-    Listen(String),
+    Listen(std::io::Error),
     #[error("making a token: {0}")]
     Token(#[from] rustix::io::Errno),
 }
@@ -21,13 +21,19 @@ pub(crate) enum Error {
 /// A page while something runs; it goes with this value.
 #[derive(Debug)]
 pub(crate) struct Server {
-    address: String,
+    http: PageServer,
+    shared: Arc<Shared>,
+}
+
+/// What those see who know the token.
+#[derive(Debug)]
+struct Shared {
     token: String,
-    shared: Arc<Mutex<Shared>>,
+    state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct State {
     shown: Shown,
     /// Time at which a browser last asked for news.
     asked: Option<Instant>,
@@ -35,9 +41,27 @@ struct Shared {
     has_last: bool,
 }
 
-impl Shared {
+impl State {
     fn is_watched(&self) -> bool {
         self.asked.is_some_and(|asked| asked.elapsed() < LOOKING)
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PageSource for Shared {
+    fn answer(&self, request: PageRequest<'_>) -> Page {
+        let mut state = self.state();
+        let page = answer::answer(&state.shown, request.path, &self.token);
+        if page.status == 200 {
+            state.asked = Some(Instant::now());
+            state.has_last |= state.shown.is_over && request.path.ends_with("/page");
+        }
+        page
     }
 }
 
@@ -54,32 +78,22 @@ impl Server {
     /// Listens on a free port of 127.0.0.1. `shell` is the page that a browser opens; it asks for
     /// `state`, `page` and `now` below its own address.
     pub(crate) fn open(shell: String) -> Result<Server, Error> {
-        let http = tiny_http::Server::http(("127.0.0.1", 0))
-            .map_err(|why| Error::Listen(why.to_string()))?;
-        let address = http.server_addr().to_string();
-        let token = token()?;
-        let shown = Shown { shell, ..Shown::default() };
-        let shared = Arc::new(Mutex::new(Shared { shown, ..Shared::default() }));
-        let server = Server { address, token, shared };
-        let (address, token) = (server.address.clone(), server.token.clone());
-        let shared = Arc::clone(&server.shared);
-        thread::spawn(move || {
-            for request in http.incoming_requests() {
-                // A browser that has gone away is not the run's business.
-                let _ = respond(request, &shared, (&address, &token));
-            }
-        });
-        Ok(server)
+        let state = State { shown: Shown { shell, ..Shown::default() }, ..State::default() };
+        let shared = Arc::new(Shared { token: token()?, state: Mutex::new(state) });
+        let source = Arc::clone(&shared);
+        let http = PageServer::open(([127, 0, 0, 1], 0).into(), HostNames::default(), source)
+            .map_err(Error::Listen)?;
+        Ok(Server { http, shared })
     }
 
     /// Address of the page for a browser.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}/{}/", self.address, self.token)
+        format!("http://{}/{}/", self.http.address(), self.shared.token)
     }
 
     /// True if a browser looks: pages need not be made for none.
     pub(crate) fn is_watched(&self) -> bool {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).is_watched()
+        self.shared.state().is_watched()
     }
 
     pub(crate) fn show(&self, page: String) {
@@ -111,50 +125,18 @@ impl Server {
         });
         let began = Instant::now();
         while began.elapsed() < LAST_WAIT {
-            let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-            if shared.has_last || !shared.is_watched() {
+            let state = self.shared.state();
+            if state.has_last || !state.is_watched() {
                 return;
             }
-            drop(shared);
+            drop(state);
             thread::sleep(Duration::from_millis(50));
         }
     }
 
     fn change(&self, change: impl FnOnce(&mut Shown)) {
-        change(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner).shown);
+        change(&mut self.shared.state().shown);
     }
-}
-
-fn respond(
-    request: tiny_http::Request,
-    shared: &Mutex<Shared>,
-    here: (&str, &str),
-) -> std::io::Result<()> {
-    let host = request.headers().iter().find(|header| header.field.equiv("Host"));
-    let host = host.map(|header| header.value.as_str().to_owned());
-    let (method, url) = (request.method().to_string(), request.url().to_owned());
-    let (status, kind, body) = {
-        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = answer::answer(&shared.shown, (&method, &url, host.as_deref()), here);
-        if found.0 == 200 {
-            shared.asked = Some(Instant::now());
-            shared.has_last |= shared.shown.is_over && url.contains("/page");
-        }
-        found
-    };
-    let mut response = Response::from_string(body).with_status_code(status);
-    let headers = [
-        ("Content-Type", kind),
-        ("Cache-Control", "no-store"),
-        ("Referrer-Policy", "no-referrer"),
-        ("X-Content-Type-Options", "nosniff"),
-    ];
-    for (name, value) in headers {
-        if let Ok(header) = Header::from_bytes(name, value) {
-            response.add_header(header);
-        }
-    }
-    request.respond(response)
 }
 
 fn token() -> Result<String, Error> {
@@ -171,10 +153,11 @@ mod tests {
     use super::*;
 
     fn get(server: &Server, path: &str) -> String {
-        let mut stream = TcpStream::connect(&server.address).expect("it listens");
+        let mut stream = TcpStream::connect(server.http.address()).expect("it listens");
         let request = format!(
             "GET /{}{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
-            server.token, server.address
+            server.shared.token,
+            server.http.address()
         );
         stream.write_all(request.as_bytes()).expect("a request");
         let mut text = String::new();
@@ -197,7 +180,7 @@ mod tests {
         let ended = thread::spawn(move || server.end("done"));
         thread::sleep(Duration::from_millis(100));
         assert!(!ended.is_finished(), "a browser has looked, and has not the last page yet");
-        shared.lock().expect("the state").has_last = true;
+        shared.state().has_last = true;
         ended.join().expect("it ends");
     }
 }

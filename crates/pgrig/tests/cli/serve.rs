@@ -62,6 +62,16 @@ impl Open {
         text.lines().next().unwrap_or_default().to_owned()
     }
 
+    /// Sends what a stranger sends, and returns the connection.
+    fn attack(&self, address: &str, head: &str) -> TcpStream {
+        // The metrics may come after the page.
+        testing::until("a listener", || TcpStream::connect(address).is_ok());
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = format!("{head}\r\nHost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
     fn end(mut self) {
         signal(&self.child, Signal::INT);
         assert_eq!(self.child.wait().unwrap().code(), Some(130));
@@ -136,10 +146,35 @@ fn a_load_draws_itself_while_it_runs() {
     let (node, _lab) = testing::servers::server(&[]);
     desk.write("one.sql", "SELECT 1;\n");
     let place = node.endpoint().to_string();
-    let load = ["bench", "-n", "-f", "one.sql", "-T", "300", "--serve", &place];
+    let metrics = testing::prometheus::free_address().to_string();
+    let load =
+        ["bench", "-n", "-f", "one.sql", "-T", "300", "--serve", "--metrics", &metrics, &place];
     let open = open(&desk, &load);
     assert_eq!(open.status("/"), "HTTP/1.1 404 Not Found");
+    let page = open.url.trim_start_matches("http://").split('/').next().unwrap();
+    // A body that is announced is neither allocated nor waited for, and who is slow keeps nobody out.
+    let held: Vec<TcpStream> = [page, &metrics]
+        .into_iter()
+        .flat_map(|address| {
+            let huge = "GET / HTTP/1.1\r\nContent-Length: 100000000000000000";
+            let long = "POST / HTTP/1.1\r\nContent-Length: 5000";
+            [huge, long, "GET / HTTP/1.1\r\nX:"].map(|head| open.attack(address, head))
+        })
+        .collect();
     // Throughput and latency.
     open.shows(&desk, &["data-state=\"running\"", ": 2/2\""]);
+    let ask = |host: &str| {
+        let mut stream = TcpStream::connect(&metrics).unwrap();
+        stream
+            .write_all(format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())
+            .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    };
+    let text = ask(&metrics);
+    assert!(text.contains("pgrig_transactions_total"), "{text}");
+    assert!(ask("evil.example").starts_with("HTTP/1.1 421"), "a page of somebody else's asks");
+    drop(held);
     open.end();
 }
