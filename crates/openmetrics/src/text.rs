@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use terms::foreign::openmetrics_label;
+
 /// Content type of the format.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -86,7 +88,7 @@ impl Family<'_> {
         let _ = write!(text, "{name}{suffix}");
         for (index, (label, content)) in labels.iter().enumerate() {
             let before = if index == 0 { '{' } else { ',' };
-            let _ = write!(text, "{before}{label}=\"{}\"", escaped(content));
+            let _ = write!(text, "{before}{label}=\"{}\"", openmetrics_label(content));
         }
         let end = if labels.is_empty() { "" } else { "}" };
         let _ = writeln!(text, "{end} {value}");
@@ -110,10 +112,6 @@ pub fn has(exposition: &str, name: &str) -> bool {
         };
         name.strip_prefix(family) == Some(suffix)
     })
-}
-
-fn escaped(content: &str) -> String {
-    content.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //! configuration that names them.
 
 use report::{Point, Series};
+use serde_json::json;
+use terms::foreign::csv_field;
 
 /// One test of Otava's.
 pub(crate) struct Test<'a> {
@@ -45,13 +47,17 @@ pub(crate) fn files(series: &[Series]) -> Vec<(String, String)> {
             "  {name}:\n    type: csv\n    file: {name}.csv\n    time_column: time\n    \
              attributes: [commit]\n    metrics:\n      {metric}:\n        column: value\n        \
              direction: {direction}\n        scale: 1\n",
-            metric = series.name
+            // A name that is not plain is a string of JSON, which YAML reads as well.
+            metric = match slug(&[&series.name]) == series.name {
+                true => series.name.clone(),
+                false => terms::escaped(&json!(series.name).to_string()).into_owned(),
+            }
         ));
         let mut csv = String::from("time,commit,value,low,high\n");
         for point in points {
             let [low, high] = point.bounds.unwrap_or([point.value; 2]);
-            let commit = point.commit.replace(['"', ',', '\n'], " ");
-            let (time, value) = (&point.time, point.value);
+            let field = |text: &str| csv_field(&text.replace(['"', ',', '\n'], " "));
+            let (time, commit, value) = (field(&point.time), field(&point.commit), point.value);
             csv.push_str(&format!("{time},{commit},{value},{low},{high}\n"));
         }
         files.push((format!("{name}.csv"), csv));

@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::sync::LazyLock;
 
 use anstyle::{AnsiColor, Style};
+use terms::foreign::github_log;
 
 /// A line of results; on a terminal that is too narrow for it, several.
 pub(crate) fn result(text: impl Display) {
@@ -61,8 +62,16 @@ pub(crate) fn clean(text: &str) -> String {
         0 => terms::visible(part),
         _ => part.into(),
     });
-    parts.collect()
+    let text: String = parts.collect();
+    match *IS_GITHUB {
+        true => github_log(&text),
+        false => text,
+    }
 }
+
+/// True inside a job of GitHub's, whose runner obeys lines of the log.
+static IS_GITHUB: LazyLock<bool> =
+    LazyLock::new(|| std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true"));
 
 /// Mark before and after each colour of the program's own. Nobody outside can know it: text of
 /// strangers has no colour.

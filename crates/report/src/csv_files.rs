@@ -1,9 +1,11 @@
 //! The figures of a record as CSV, for further calculation.
 //!
-//! Numbers keep all their digits. An empty field is a value that does not exist.
+//! Numbers keep all their digits. An empty field is a value that does not exist. Texts are such that no spreadsheet takes
+//! one for a formula.
 
 use record::Trial;
 use spec::{About, metric};
+use terms::foreign::csv_field;
 use verdict::Figures;
 
 use crate::glance::not_counted;
@@ -141,12 +143,11 @@ impl CsvTable {
     }
 
     fn row<const N: usize>(&mut self, fields: [&str; N]) {
-        self.0.write_record(fields).expect("rows of one length, written to memory");
+        self.0.write_record(fields.map(csv_field)).expect("rows of one length, written to memory");
     }
 
     fn into_text(self) -> String {
         let bytes = self.0.into_inner().expect("memory takes what is left in the buffer");
-        let text = String::from_utf8(bytes).expect("made of texts");
-        terms::visible(&text).into_owned()
+        String::from_utf8(bytes).expect("made of texts")
     }
 }

@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use terms::foreign::{markdown, markdown_code};
+
 use crate::report::Report;
 use crate::view::{ClaimRow, FactGroup, Table};
 use crate::{claims, environment, tables, trust};
@@ -14,10 +16,10 @@ impl Report<'_> {
         let Report { study, header, judgement, .. } = self;
         let answer = claims::answer(study, judgement, header);
         let mut out = String::new();
-        let _ = writeln!(out, "### {}\n", escaped(&study.question));
-        let _ = writeln!(out, "**{} {}**\n", answer.mark.symbol(), escaped(&answer.sentence));
+        let _ = writeln!(out, "### {}\n", markdown(&study.question));
+        let _ = writeln!(out, "**{} {}**\n", answer.mark.symbol(), markdown(&answer.sentence));
         for line in answer.sure.iter().chain(&answer.noise) {
-            let _ = writeln!(out, "- {}", escaped(line));
+            let _ = writeln!(out, "- {}", markdown(line));
         }
         let rows = claims::rows(study, judgement);
         if !rows.is_empty() {
@@ -26,17 +28,18 @@ impl Report<'_> {
             rows.iter().for_each(|row| claim(&mut out, row));
         }
         if let Some(words) = judgement.left_out_words() {
-            let _ = writeln!(out, "\n{}.", escaped(&words));
+            let _ = writeln!(out, "\n{}.", markdown(&words));
         }
         let own = verdict::tables(study, &header.facts, &self.trials);
         tables::tables(&own, header).iter().for_each(|one| table(&mut out, one));
         out.push('\n');
         if let Some(words) = trust::counted(&self.trials) {
-            let _ = writeln!(out, "{}\n", escaped(&words));
+            let _ = writeln!(out, "{}\n", markdown(&words));
         }
         let _ = writeln!(out, "<details><summary>Environment</summary>\n");
         environment::facts(header).iter().for_each(|group| facts(&mut out, group));
-        let _ = writeln!(out, "```sh\n{}\n```\n\n</details>", header.again);
+        let again = markdown_code("sh", &header.again);
+        let _ = writeln!(out, "{again}\n</details>");
         terms::visible(&out).into_owned()
     }
 }
@@ -51,13 +54,13 @@ fn claim(out: &mut String, row: &ClaimRow) {
         let _ = write!(verdict, ": {}", row.why);
     }
     let cells =
-        [&row.says, &row.kind, &row.published, &here, &row.n, &verdict].map(|cell| escaped(cell));
+        [&row.says, &row.kind, &row.published, &here, &row.n, &verdict].map(|cell| markdown(cell));
     let _ = writeln!(out, "| {} |", cells.join(" | "));
 }
 
 /// A table; one that is folded on the page is folded here.
 fn table(out: &mut String, table: &Table) {
-    let title = escaped(&table.title);
+    let title = markdown(&table.title);
     match table.folded {
         true => {
             let _ = writeln!(out, "\n<details><summary>{title}</summary>");
@@ -66,13 +69,13 @@ fn table(out: &mut String, table: &Table) {
             let _ = writeln!(out, "\n**{title}**");
         }
     }
-    let _ = writeln!(out, "\n{}\n", escaped(&table.note));
-    let heads: Vec<String> = table.head.iter().map(|head| escaped(&head.text)).collect();
+    let _ = writeln!(out, "\n{}\n", markdown(&table.note));
+    let heads: Vec<String> = table.head.iter().map(|head| markdown(&head.text)).collect();
     let rules: Vec<&str> =
         table.head.iter().map(|head| if head.numeric { "--:" } else { "---" }).collect();
     let _ = writeln!(out, "| {} |\n|{}|", heads.join(" | "), rules.join("|"));
     for row in &table.rows {
-        let cells: Vec<String> = row.iter().map(|cell| escaped(&cell.text)).collect();
+        let cells: Vec<String> = row.iter().map(|cell| markdown(&cell.text)).collect();
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     }
     if table.folded {
@@ -81,39 +84,9 @@ fn table(out: &mut String, table: &Table) {
 }
 
 fn facts(out: &mut String, group: &FactGroup) {
-    let _ = writeln!(out, "| {} | |\n|---|---|", escaped(&group.name));
+    let _ = writeln!(out, "| {} | |\n|---|---|", markdown(&group.name));
     for (name, value) in &group.facts {
-        let _ = writeln!(out, "| {} | {} |", escaped(name), escaped(value));
+        let _ = writeln!(out, "| {} | {} |", markdown(name), markdown(value));
     }
     out.push('\n');
-}
-
-/// Text that means nothing to Markdown and stays on its line.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\r' => out.push(' '),
-            '<' => out.push_str("&lt;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_means_nothing_to_markdown() {
-        let check = |text: &str, expected: &str| assert_eq!(escaped(text), expected);
-        check("a|b\nc", "a\\|b c");
-        check("<img src=x>", "&lt;img src=x>");
-        check("1.31 [1.27, 1.35]", "1.31 \\[1.27, 1.35\\]");
-    }
 }

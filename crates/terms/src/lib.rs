@@ -2,11 +2,12 @@
 //! strangers as people read them.
 //!
 //! Reading order: `load` has the terms of clients, `server` those of servers, poolers and links; `number`
-//! and `figure` write numbers, `visible` text without control characters.
+//! and `figure` write numbers, `visible` text without control characters, `foreign` text of strangers in each format.
 //!
 //! Limits: nothing is parsed and nothing is done here.
 
 mod figure;
+pub mod foreign;
 mod load;
 mod number;
 mod server;

@@ -17,6 +17,10 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 pub fn escaped(json: &str) -> Cow<'_, str> {
     // Ends of lines are the layout's; those of texts, and the controls of ASCII, are escapes already.
     let is_raw = |c: char| !c.is_ascii_control() && picture(c).is_some() || c == '\u{7f}';
+    // The runner of a GitHub job obeys such a mark wherever it stands in a log.
+    if json.contains("##[") {
+        return Cow::Owned(escaped(&json.replace("##[", "#\\u0023[")).into_owned());
+    }
     if !json.contains(is_raw) {
         return Cow::Borrowed(json);
     }
@@ -85,6 +89,7 @@ mod tests {
         let check = |json: &str, expected: &str| assert_eq!(escaped(json), expected);
         check("{\n\t\"a\": \"żółć 🐘\"}", "{\n\t\"a\": \"żółć 🐘\"}");
         check("\"\u{9b}2J\u{7f}\u{202e}\u{2028}\"", r#""\u009b2J\u007f\u202e\u2028""#);
+        check("\"##[group]\"", "\"#\\u0023[group]\"");
     }
 
     #[test]

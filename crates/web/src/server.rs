@@ -113,7 +113,7 @@ async fn accept(listener: TcpListener, site: Arc<Site>, open: Arc<Mutex<OpenConn
         accepted += 1;
         // Connections are looked at before they are too many. A turn for each would leave the next ones waiting in
         // the kernel, where a full queue costs a client a second.
-        if accepted % ACCEPTED_AT_ONCE == 0 {
+        if accepted.is_multiple_of(ACCEPTED_AT_ONCE) {
             tokio::task::yield_now().await;
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use record::Interval;
+use terms::foreign::influx_tag;
 
 use super::plan::Clock;
 
@@ -10,7 +11,7 @@ use super::plan::Clock;
 /// the interval's end as the timestamp.
 pub(super) fn lines(intervals: &[Interval], clock: Clock, script: &str) -> String {
     let mut text = String::new();
-    let script = escaped(script);
+    let script = influx_tag(script);
     for interval in intervals {
         let counts = &interval.counts;
         let end_ns = clock.unix_us() * 1_000 + interval.start.0 + interval.length_ns;
@@ -43,18 +44,6 @@ pub(super) fn lines(intervals: &[Interval], clock: Clock, script: &str) -> Strin
             }
         }
         let _ = writeln!(text, " {end_ns}");
-    }
-    text
-}
-
-/// A tag's value: commas, equals signs and blanks are escaped.
-fn escaped(value: &str) -> String {
-    let mut text = String::with_capacity(value.len());
-    for c in value.chars() {
-        if matches!(c, ',' | '=' | ' ' | '\\') {
-            text.push('\\');
-        }
-        text.push(if c == '\n' { ' ' } else { c });
     }
     text
 }

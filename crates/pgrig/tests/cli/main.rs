@@ -9,6 +9,7 @@ mod disks;
 mod ending;
 mod examples;
 mod explore;
+mod foreign;
 mod heavy;
 mod history;
 mod interruption;

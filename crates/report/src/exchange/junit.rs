@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use terms::foreign::xml;
+
 use super::{CaseOutcome, Results};
 
 impl Results {
@@ -15,13 +17,13 @@ impl Results {
             count(CaseOutcome::Skipped),
             count(CaseOutcome::Broken)
         );
-        let (name, at) = (escaped(&self.name), escaped(&self.started_at));
-        let mut xml = format!(
+        let (name, at) = (xml(&self.name), xml(&self.started_at));
+        let mut suite = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n  \
              <testsuite name=\"pgrig {name}\" timestamp=\"{at}\" {counts}>\n"
         );
         for case in &self.cases {
-            let (case_name, text) = (escaped(&case.name), escaped(&case.text));
+            let (case_name, text) = (xml(&case.name), xml(&case.text));
             let inside = match case.outcome {
                 CaseOutcome::Passed => format!("<system-out>{text}</system-out>"),
                 CaseOutcome::Failed => format!("<failure message=\"{text}\"/>"),
@@ -30,29 +32,13 @@ impl Results {
             };
             // Writing to a String cannot fail.
             let _ = writeln!(
-                xml,
+                suite,
                 "    <testcase classname=\"pgrig.{name}\" name=\"{case_name}\">{inside}</testcase>"
             );
         }
-        xml.push_str("  </testsuite>\n</testsuites>\n");
-        terms::visible(&xml).into_owned()
+        suite.push_str("  </testsuite>\n</testsuites>\n");
+        suite
     }
-}
-
-/// Text for an attribute or an element; characters that XML does not allow become spaces.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

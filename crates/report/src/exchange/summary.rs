@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use terms::foreign::markdown;
+
 use super::{CaseOutcome, Results};
 use crate::number;
 
@@ -11,7 +13,8 @@ const ROWS_MAX: usize = 60;
 impl Results {
     /// The answer, what was judged, and the figures.
     pub fn summary(&self) -> String {
-        let mut text = format!("### pgrig {}\n\n{}\n", self.name, escaped(&self.answer));
+        let mut text =
+            format!("### pgrig {}\n\n{}\n", markdown(&self.name), markdown(&self.answer));
         if !self.cases.is_empty() {
             text.push_str("\n| | Judged | Figures |\n|---|---|---|\n");
         }
@@ -24,7 +27,7 @@ impl Results {
             };
             // Writing to a String cannot fail.
             let _ =
-                writeln!(text, "| {mark} | {} | {} |", escaped(&case.name), escaped(&case.text));
+                writeln!(text, "| {mark} | {} | {} |", markdown(&case.name), markdown(&case.text));
         }
         if !self.figures.is_empty() {
             text.push_str("\n| Of | Figure | Value | Interval |\n|---|---|---:|---|\n");
@@ -32,13 +35,13 @@ impl Results {
         for figure in self.figures.iter().take(ROWS_MAX) {
             let unit = match figure.unit.as_str() {
                 "" => String::new(),
-                unit => format!(", {unit}"),
+                unit => format!(", {}", markdown(unit)),
             };
             let (value, interval) = match figure.bounds {
                 Some([low, high]) => number::with_interval(figure.value, low, high),
                 None => (number::figure(figure.value), String::new()),
             };
-            let (of, name) = (escaped(&figure.benchmark), escaped(&figure.name));
+            let (of, name) = (markdown(&figure.benchmark), markdown(&figure.name));
             let _ = writeln!(text, "| {of} | {name}{unit} | {value} | {interval} |");
         }
         let hidden = self.figures.len().saturating_sub(ROWS_MAX);
@@ -46,15 +49,10 @@ impl Results {
             let _ = writeln!(text, "\n{hidden} more figures are in the record.");
         }
         for doubt in &self.doubts {
-            let _ = write!(text, "\nDoubt: {}\n", escaped(doubt));
+            let _ = write!(text, "\nDoubt: {}\n", markdown(doubt));
         }
         terms::visible(&text).into_owned()
     }
-}
-
-/// Text for a cell.
-fn escaped(text: &str) -> String {
-    text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ")
 }
 
 #[cfg(test)]
