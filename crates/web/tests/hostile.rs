@@ -33,7 +33,7 @@ fn server() {
     }
     let any = ([127, 0, 0, 1], 0).into();
     let server = PageServer::open(any, HostNames::default(), Arc::new(Owned)).unwrap();
-    println!("\nlistens at {}", server.address());
+    writeln!(std::io::stdout(), "\nlistens at {}", server.address()).unwrap();
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
@@ -233,7 +233,8 @@ fn hostile_requests_cost_no_memory_and_keep_nobody_out() {
 #[ignore = "a campaign: 10,000 hostile requests, with a limit on time"]
 fn ten_thousand_hostile_requests_delay_the_owner_by_less_than_a_second() {
     let (longest, grown) = attack(10_000);
-    println!("the page came within {longest:?}; memory grew by {grown} bytes");
+    let mut out = std::io::stdout();
+    writeln!(out, "the page came within {longest:?}; memory grew by {grown} bytes").unwrap();
     assert!(grown <= MEMORY_MAX, "{grown} bytes more");
     assert!(longest < Duration::from_secs(1), "{longest:?}");
 }
