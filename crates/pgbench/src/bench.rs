@@ -37,7 +37,7 @@ pub fn bench_with_pages(
     let done = Request::read(invocation)
         .and_then(|request| execute(&request, invocation, control, console, pages));
     let code = done.unwrap_or_else(|complaint| {
-        complaint.show(console);
+        complaint.hiding_passwords(invocation.arguments).show(console);
         COULD_NOT_BEGIN
     });
     let Some(error) = console.take_failure() else { return code };

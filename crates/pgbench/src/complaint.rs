@@ -3,6 +3,7 @@
 use std::fmt;
 
 use postgres::error::SqlState;
+use wire::conninfo::hide_passwords;
 
 use crate::console::Console;
 
@@ -104,6 +105,15 @@ impl Complaint {
         let lines = self.lines.iter().filter(|(tone, _)| is_meant(*tone));
         let texts: Vec<&str> = lines.map(|(_, text)| text.as_str()).collect();
         (!texts.is_empty()).then(|| texts.join("; "))
+    }
+
+    /// The same without the words of the command line that may hold a password.
+    #[must_use]
+    pub(crate) fn hiding_passwords(mut self, arguments: &[String]) -> Self {
+        for (_, text) in &mut self.lines {
+            *text = hide_passwords(arguments, text).into_owned();
+        }
+        self
     }
 
     /// Shows it: what pgbench says, then our advice.

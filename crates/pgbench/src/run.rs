@@ -20,7 +20,7 @@ mod vacuum;
 use std::time::Instant;
 
 use load::{Control, End, Event, Fleet, Level, LoadError, Message, OnHostLoss, Outcome};
-use wire::conninfo::{Address, Conninfo};
+use wire::conninfo::{Address, Conninfo, shown_word};
 
 use crate::complaint::Complaint;
 use crate::console::Console;
@@ -133,7 +133,7 @@ pub(crate) fn run(
     let words = block + &lines;
     let page = pages.filter(|_| options.ours.html.is_some() || options.ours.serve).map(|pages| {
         pages.make(&Page {
-            command: command(options, invocation),
+            command: command(invocation),
             words: &words,
             what: results.words().what(),
             server: &server_version,
@@ -238,18 +238,13 @@ fn setting(options: &RunOptions, conninfo: &Conninfo) -> String {
     format!("pghost: {name} pgport: {port} nclients: {clients} {unit}: {length} dbName: {database}")
 }
 
-/// The command line as one could type it again. A connection string may hold a password.
-fn command(options: &RunOptions, invocation: &Invocation<'_>) -> String {
-    let dbname = options.server.dbname.as_deref();
-    let is_string = |word: &str| word.contains('=') || word.contains("://");
+/// The command line as one could type it again, but for connection strings that may hold a password.
+fn command(invocation: &Invocation<'_>) -> String {
     let words = invocation.arguments.iter().map(|word| {
-        let secret = dbname.is_some_and(|dbname| is_string(dbname) && word.ends_with(dbname));
-        match word {
-            _ if secret => "CONNECTION_STRING".to_owned(),
-            word if word.contains(|c: char| c.is_whitespace() || c == '\'') => {
-                format!("'{}'", word.replace('\'', "'\\''"))
-            }
-            word => word.clone(),
+        let word = shown_word(word);
+        match word.contains(|c: char| c.is_whitespace() || c == '\'') {
+            true => format!("'{}'", word.replace('\'', "'\\''")),
+            false => word.into_owned(),
         }
     });
     let words: Vec<_> = words.collect();

@@ -10,6 +10,7 @@ pub(crate) use message::text as error_text;
 use load::Control;
 use postgres::SimpleQueryMessage;
 use server::{Client, ConnectError, CopyIn, Limits};
+use wire::Password;
 use wire::conninfo::{Conninfo, Given};
 
 use crate::complaint::Complaint;
@@ -44,7 +45,7 @@ impl Server {
                 let Some(password) = (invocation.ask_password)("Password: ") else {
                     return Err(refused(&error));
                 };
-                conninfo = resolve(Some(password))?;
+                conninfo = resolve(Some(password.into()))?;
                 server::connect(&conninfo, &limits)
             }
             connected => connected,
@@ -143,7 +144,7 @@ impl Server {
 /// Address of the server from the command line, the environment and files.
 fn resolve(
     options: &ServerOptions,
-    password: Option<String>,
+    password: Option<Password>,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Conninfo, Complaint> {
     let given = Given {

@@ -417,8 +417,13 @@ pub(crate) fn parse(words: &[String]) -> Result<Arguments, clap::Error> {
 
 /// Shows what clap has to say: help and version are answers, everything else is a mistake.
 pub(crate) fn answer(asked: &clap::Error, words: &[String]) -> Exit {
-    // The reader has closed the pipe.
-    let _ = asked.print();
+    let text = asked.render().to_string();
+    match server::hide_passwords(words, &text) {
+        // A password was given where none belongs.
+        std::borrow::Cow::Owned(shown) => crate::terminal::quote(shown.trim_end()),
+        // The reader may have closed the pipe.
+        std::borrow::Cow::Borrowed(_) => drop(asked.print()),
+    }
     match asked.exit_code() {
         0 => Exit::Done,
         // A monitor must not take a mistake for an exposure.

@@ -5,6 +5,7 @@ use lab::{HostError, HostErrorKind};
 use std::fmt::Display;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use server::hide_passwords;
 use spec::{Folder, PROBLEMS_MAX, Problem};
 use study::SidesError;
 
@@ -64,6 +65,13 @@ impl Complaint {
             terminal::quote(render(Level::WARNING, folder, place, problem, &renderer));
             terminal::narrate("");
         }
+    }
+
+    /// The same without the words of the command line that may hold a password.
+    pub(crate) fn hiding_passwords(mut self, words: &[String]) -> Complaint {
+        self.text = hide_passwords(words, &self.text).into_owned();
+        self.hint = self.hint.map(|hint| hide_passwords(words, &hint).into_owned());
+        self
     }
 
     /// Tells it, and how the program ends.

@@ -51,7 +51,8 @@ fn main() -> ExitCode {
     if let Command::Bench(arguments) = &arguments.command {
         return bench::as_command(program, &arguments.arguments);
     }
-    let exit = execute(&arguments.command).unwrap_or_else(|complaint| complaint.show());
+    let exit = execute(&arguments.command)
+        .unwrap_or_else(|complaint| complaint.hiding_passwords(&words).show());
     exit.code()
 }
 

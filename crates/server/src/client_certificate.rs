@@ -16,6 +16,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject},
     sign::CertifiedKey,
 };
+use wire::Password;
 use wire::conninfo::{ClientCertificate, TlsSettings};
 
 use crate::tls::TlsError;
@@ -41,7 +42,7 @@ pub(crate) fn read(settings: &TlsSettings) -> Result<Option<Pair>, TlsError> {
         .and_then(Iterator::collect)
         .map_err(|error| failed(&format!("reading client certificate \"{certificate}\""), error))?;
     check_key(key).map_err(TlsError)?;
-    let password = settings.key_password.as_deref();
+    let password = settings.key_password.as_ref().map(Password::reveal);
     Ok(Some((chain, read_key(key, password).map_err(TlsError)?)))
 }
 

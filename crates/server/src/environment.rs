@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 
-use wire::conninfo::{Conninfo, ConninfoError, FileKind, Given, SOCKET_DIRECTORIES, Sources};
+use wire::conninfo::{Conninfo, ConninfoError, FileKind, Given, SOCKET_DIRECTORY, Sources};
 
 /// Resolves what the user gave, by libpq's rules.
 pub fn resolve(
@@ -20,7 +20,7 @@ pub fn resolve(
         exists: &|path| fs::metadata(path).is_ok(),
         os_user: os_user.as_deref(),
         home: home.as_deref(),
-        socket_directories: SOCKET_DIRECTORIES,
+        socket_directory: SOCKET_DIRECTORY,
     };
     Conninfo::resolve(given, &sources)
 }

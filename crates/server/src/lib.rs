@@ -28,4 +28,5 @@ pub use limits::{LimitReached, Limits};
 pub use stream::Stream;
 pub use sync_standbys::{Demand, Method, NotASetting, Setting};
 pub use tls::TlsError;
-pub use wire::conninfo::{Conninfo, ConninfoError, Split};
+pub use wire::Password;
+pub use wire::conninfo::{Conninfo, ConninfoError, Split, hide_passwords, shown_word};

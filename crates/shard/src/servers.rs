@@ -60,7 +60,7 @@ impl Wanted {
         };
         if let Some((first, secret)) = secret {
             put("user", &secret.user);
-            put("password", &secret.password);
+            put("password", &secret.password.as_ref().map(|one| one.reveal().to_owned()));
             // PL/Proxy would send the password of the others there.
             let nameless = |route: &Split| route.password.is_none() && route.user.is_none();
             if let Some((number, _)) = split.iter().find(|(_, route)| nameless(route)) {

@@ -20,13 +20,15 @@ mod target;
 mod text;
 mod tls_settings;
 mod uri;
+mod words;
 
 pub use error::ConninfoError;
 pub use host::{Address, Host, PasswordSource};
-pub use resolve::{FileKind, Given, SERVICE_DIRECTORY, SOCKET_DIRECTORIES, Sources};
+pub use resolve::{FileKind, Given, SERVICE_DIRECTORY, SOCKET_DIRECTORY, Sources};
 pub use split::Split;
 pub use target::{Judgement, TargetSessionAttrs};
 pub use tls_settings::{ClientCertificate, TlsSettings, TlsVersion};
+pub use words::{hide_passwords, shown_word};
 
 use option::Values;
 
@@ -126,7 +128,8 @@ impl Conninfo {
         let place = |host: &Host| match &host.address {
             Address::Unix { directory } => format!("{directory}:{}", host.port),
             Address::Tcp { .. } => {
-                format!("{}:{}", host.certificate_name().unwrap_or_default(), host.port)
+                let name = host.certificate_name().or(host.network_name());
+                format!("{}:{}", name.unwrap_or_default(), host.port)
             }
         };
         self.hosts.iter().map(place).collect::<Vec<_>>().join(",")
@@ -143,7 +146,8 @@ impl Conninfo {
         text::write(self, text::Reader::Ourselves)
     }
 
-    /// As [`Conninfo::to_keyword_string`], in keywords that libpq knows: one password for all hosts.
+    /// As [`Conninfo::to_keyword_string`], in keywords that libpq knows. Passwords from a password
+    /// file stay there, where libpq finds each host's own; one that was given is for all hosts.
     pub fn to_libpq_string(&self) -> String {
         text::write(self, text::Reader::Libpq)
     }

@@ -27,10 +27,12 @@ pub mod tls;
 
 mod cursor;
 mod excerpt;
+mod password;
 
 pub use backend::Message;
 pub use excerpt::excerpt;
 pub use frame::Frame;
+pub use password::Password;
 pub use protocol_error::ProtocolError;
 pub use protocol_version::ProtocolVersion;
 pub use sql_state::SqlState;

@@ -26,7 +26,7 @@ pub(crate) fn bisect(arguments: &BisectArguments) -> Result<Exit, Complaint> {
     let (state, directory) = match &arguments.resume {
         Some(directory) => (resumed(directory, arguments, &commits)?, directory.clone()),
         None => {
-            let command = std::env::args().collect::<Vec<_>>().join(" ");
+            let command = compare::command_line();
             let now = compare::now();
             let figure = arguments.figure.name();
             let state = State::new(&command, &now, figure, arguments.error, commits);
@@ -130,7 +130,7 @@ fn request(arguments: &BisectArguments) -> Result<Request, Complaint> {
             tail: [false; 2],
             floor: floor::on_this_machine(Path::new(compare::RUNS)),
             seed: arguments.seed.unwrap_or_else(compare::fresh_seed),
-            command: std::env::args().collect::<Vec<_>>().join(" "),
+            command: compare::command_line(),
             started_at: compare::now(),
             commit: None,
         },

@@ -7,6 +7,7 @@ use compare::{CONFIDENCE, Common, Event};
 use import::Cache;
 use pgbench::options::{Invocation, RunOptions};
 use record::comparison::{DataOrigin, Metric, Stop};
+use server::shown_word;
 use spec::Profile;
 use study::{Asked, Choice, Data, Options, SideOptions, Variants, Versus};
 use terms::duration;
@@ -181,10 +182,16 @@ fn common(arguments: &CompareArguments) -> Common {
         max_time: arguments.max_time,
         floor: floor::on_this_machine(Path::new(RUNS)),
         seed: arguments.seed.unwrap_or_else(fresh_seed),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: command_line(),
         started_at: now(),
         commit: std::env::var("GITHUB_SHA").ok().filter(|commit| !commit.is_empty()),
     }
+}
+
+/// This program's command line, without passwords.
+pub(crate) fn command_line() -> String {
+    let words: Vec<String> = std::env::args().map(|word| shown_word(&word).into_owned()).collect();
+    words.join(" ")
 }
 
 /// Wall clock, RFC 3339.

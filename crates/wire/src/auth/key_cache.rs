@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::ScramKeys;
+use crate::Password;
 
 /// The most entries kept. A server gives a user always the same salt, so this is a bound on users;
 /// a hostile one that gives each login another salt only makes the cache start afresh.
@@ -18,7 +19,7 @@ pub struct KeyCache {
 
 #[derive(PartialEq, Eq, Hash)]
 struct Given {
-    password: String,
+    password: Password,
     salt: Vec<u8>,
     iterations: u32,
 }
@@ -34,7 +35,7 @@ impl KeyCache {
         if self.keys.len() >= ENTRIES_LIMIT {
             self.keys.clear();
         }
-        let given = Given { password: password.to_owned(), salt: salt.to_vec(), iterations };
+        let given = Given { password: Password::from(password), salt: salt.to_vec(), iterations };
         let derive = || Arc::new(ScramKeys::derive(password, salt, iterations));
         Arc::clone(self.keys.entry(given).or_insert_with(derive))
     }

@@ -37,6 +37,15 @@ pub enum ConninfoError {
     MissingUriEquals(String),
     #[error("invalid URI query parameter: \"{0}\"")]
     UnknownUriParameter(String),
+    /// libpq would take a part of the password for a host or a port, and its messages would show it.
+    #[error(
+        "a \"@\", \"/\" or \"?\" in the user name or the password of the URI is not percent-encoded"
+    )]
+    NotEncoded,
+    #[error("\"{0}:\" is not the beginning of a connection URI")]
+    ForeignScheme(String),
+    #[error("a database name with \":\" and \"@\" looks like a URI without its beginning")]
+    NoScheme,
     #[error("invalid percent-encoded token: \"{0}\"")]
     PercentEncoding(String),
     #[error("forbidden value %00 in percent-encoded value: \"{0}\"")]
@@ -101,7 +110,40 @@ pub enum ConninfoError {
     },
 }
 
+/// What stands for text that may be a password.
+pub(super) const HIDDEN: &str = "…";
+
+/// Text of the user's as a message repeats it: without what may be a password.
+pub(super) fn shown(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let secret = ["password", "secret", "scram_"].iter().filter_map(|word| lower.find(word)).min();
+    let (text, end) = secret.map_or((text, ""), |at| (&text[..at], HIDDEN));
+    match text.rsplit_once('@') {
+        Some((_, place)) => format!("{HIDDEN}@{place}{end}"),
+        None => format!("{text}{end}"),
+    }
+}
+
 impl ConninfoError {
+    /// The same error about a word that stands behind a password, of which it may be a part.
+    pub(super) fn behind_secret(self) -> Self {
+        let hidden = || HIDDEN.to_owned();
+        match self {
+            Self::UnknownKeyword(_) => Self::UnknownKeyword(hidden()),
+            Self::MissingEquals(_) => Self::MissingEquals(hidden()),
+            Self::UnknownUriParameter(_) => Self::UnknownUriParameter(hidden()),
+            Self::MissingUriEquals(_) => Self::MissingUriEquals(hidden()),
+            Self::ExtraEquals(_) => Self::ExtraEquals(hidden()),
+            Self::PercentEncoding(_) => Self::PercentEncoding(hidden()),
+            Self::PercentNul(_) => Self::PercentNul(hidden()),
+            Self::SpacesInUri(_) => Self::SpacesInUri(hidden()),
+            Self::InvalidInteger { keyword, .. } => {
+                Self::InvalidInteger { keyword, value: hidden() }
+            }
+            other => other,
+        }
+    }
+
     /// Next step for the user, if the message alone does not say it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -111,8 +153,11 @@ impl ConninfoError {
             Self::MissingEquals(_) | Self::UnterminatedQuote => {
                 Some("write KEYWORD=VALUE, with quotes around a value that holds spaces")
             }
-            Self::PercentEncoding(_) => {
-                Some("in a URI, write % as %25, / as %2F, : as %3A and @ as %40")
+            Self::PercentEncoding(_) | Self::NotEncoded => {
+                Some("in a URI, write % as %25, / as %2F, : as %3A, ? as %3F and @ as %40")
+            }
+            Self::ForeignScheme(_) | Self::NoScheme => {
+                Some("a connection URI begins with postgresql:// or postgres://")
             }
             Self::ServiceNotFound(_) => Some(
                 "services are looked up in PGSERVICEFILE or ~/.pg_service.conf, then in \

@@ -4,20 +4,21 @@ use std::fmt;
 use std::net::IpAddr;
 
 use super::ConninfoError;
+use crate::Password;
 use crate::tls::Transport;
 
 /// The longest path that a Unix socket can have on Linux, in bytes.
 const SOCKET_PATH_LIMIT: usize = 107;
 
 /// One server to try.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     /// Its address.
     pub address: Address,
     /// The TCP port, or the number in the socket's name.
     pub port: u16,
     /// The password for it.
-    pub password: Option<String>,
+    pub password: Option<Password>,
     /// Source of that password.
     pub password_source: PasswordSource,
 }
@@ -75,11 +76,11 @@ impl Host {
         }
     }
 
-    /// The name that the server's certificate must show under `verify-full`.
+    /// The name that the server's certificate must show under `verify-full`; none where only an address
+    /// is known.
     pub fn certificate_name(&self) -> Option<&str> {
         match &self.address {
-            Address::Tcp { host, hostaddr } if host.is_empty() => hostaddr.as_deref(),
-            Address::Tcp { host, .. } => Some(host),
+            Address::Tcp { host, .. } => Some(&**host).filter(|host| !host.is_empty()),
             Address::Unix { .. } => None,
         }
     }
@@ -113,11 +114,9 @@ impl Host {
     }
 
     /// The name by which the password file knows it.
-    pub(super) fn pass_file_name<'a>(&'a self, socket_directories: &[&str]) -> &'a str {
+    pub(super) fn pass_file_name<'a>(&'a self, socket_directory: &str) -> &'a str {
         match &self.address {
-            Address::Unix { directory } if socket_directories.contains(&&**directory) => {
-                "localhost"
-            }
+            Address::Unix { directory } if directory == socket_directory => "localhost",
             Address::Unix { directory } => directory,
             Address::Tcp { host, hostaddr } if host.is_empty() => {
                 hostaddr.as_deref().unwrap_or("localhost")
@@ -146,15 +145,5 @@ impl fmt::Display for Host {
                 write!(f, "server at \"{name}\", port {}", self.port)
             }
         }
-    }
-}
-
-impl fmt::Debug for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host")
-            .field("address", &self.address)
-            .field("port", &self.port)
-            .field("password", &self.password.as_ref().map(|_| "…"))
-            .finish_non_exhaustive()
     }
 }

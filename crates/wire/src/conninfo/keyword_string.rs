@@ -1,6 +1,7 @@
 //! `host=localhost dbname='my db'`: read, and written so that it reads the same again.
 
-use super::option::is_space;
+use super::error::shown;
+use super::option::{is_secret, is_space};
 use super::{ConninfoError, Values};
 
 /// Reads a string of keywords and values.
@@ -16,18 +17,23 @@ pub(super) fn each_pair(
     mut take: impl FnMut(&str, String) -> Result<(), ConninfoError>,
 ) -> Result<(), ConninfoError> {
     let mut rest = text.trim_start_matches(is_space);
+    // A password with blanks and without quotes goes on as the next keyword.
+    let mut is_behind_secret = false;
     while !rest.is_empty() {
         let end = rest.find(|c| c == '=' || is_space(c)).unwrap_or(rest.len());
         let keyword = &rest[..end];
         let Some(after) = rest[end..].trim_start_matches(is_space).strip_prefix('=') else {
-            return Err(ConninfoError::MissingEquals(keyword.to_owned()));
+            let error = ConninfoError::MissingEquals(shown(keyword));
+            return Err(if is_behind_secret { error.behind_secret() } else { error });
         };
         let after = after.trim_start_matches(is_space);
         let (value, left) = match after.strip_prefix('\'') {
             Some(quoted) => quoted_value(quoted)?,
             None => bare_value(after),
         };
-        take(keyword, value)?;
+        take(keyword, value)
+            .map_err(|error| if is_behind_secret { error.behind_secret() } else { error })?;
+        is_behind_secret = is_secret(keyword);
         rest = left.trim_start_matches(is_space);
     }
     Ok(())

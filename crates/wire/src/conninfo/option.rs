@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ConninfoError;
+use super::error::shown;
 
 /// A keyword and the environment variable that stands for it.
 pub(super) struct Keyword {
@@ -75,12 +76,27 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     keyword("oauth_ca_file", "PGOAUTHCAFILE"),
 ];
 
+/// The keywords whose values nobody may see. Only the first two mean anything here.
+const SECRETS: [&str; 5] =
+    ["password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"];
+
+/// True for a keyword whose value nobody may see.
+pub(super) fn is_secret(name: &str) -> bool {
+    SECRETS.contains(&name)
+}
+
+/// True for a text with the name of such a keyword in it, in capitals or not.
+pub(super) fn names_secret(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    SECRETS.iter().any(|name| text.contains(name))
+}
+
 /// Variables that libpq turns into settings of the session.
 pub(super) const SETTING_VARIABLES: [(&str, &str); 3] =
     [("PGDATESTYLE", "datestyle"), ("PGTZ", "timezone"), ("PGGEQO", "geqo")];
 
 /// The values given so far, by keyword.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub(super) struct Values(BTreeMap<&'static str, String>);
 
 impl Values {
@@ -163,13 +179,13 @@ impl Values {
             .iter()
             .find(|(word, _)| *word == value)
             .map(|(_, meaning)| *meaning)
-            .ok_or_else(|| ConninfoError::InvalidValue { keyword: name, value: value.to_owned() })
+            .ok_or_else(|| ConninfoError::InvalidValue { keyword: name, value: shown(value) })
     }
 }
 
 pub(super) fn number(value: &str, keyword: &'static str) -> Result<i32, ConninfoError> {
     let trimmed = value.trim_matches(is_space);
-    trimmed.parse().map_err(|_| ConninfoError::InvalidInteger { keyword, value: value.to_owned() })
+    trimmed.parse().map_err(|_| ConninfoError::InvalidInteger { keyword, value: shown(value) })
 }
 
 /// C's `isspace` in the C locale.
@@ -182,5 +198,5 @@ fn known(name: &str) -> Result<&'static str, ConninfoError> {
         .iter()
         .find(|keyword| keyword.name == name)
         .map(|keyword| keyword.name)
-        .ok_or_else(|| ConninfoError::UnknownKeyword(name.to_owned()))
+        .ok_or_else(|| ConninfoError::UnknownKeyword(shown(name)))
 }

@@ -1,17 +1,19 @@
 //! From what was given, by whatever way, to one [`Conninfo`].
 
+use super::error::shown;
 use super::option::{SETTING_VARIABLES, number};
 use super::service_file::Lookup;
 use super::{
     Address, Conninfo, ConninfoError, Host, Keepalives, LoadBalance, PasswordSource,
     TargetSessionAttrs, TlsSettings, Values, keyword_string, pass_file, service_file, uri,
 };
-use crate::ProtocolVersion;
 use crate::startup::ChannelBindingPolicy;
+use crate::{Password, ProtocolVersion};
 
-/// Directories in which Debian's packages and the sources' default put the server's socket: tried
-/// in this order when no host is given.
-pub const SOCKET_DIRECTORIES: &[&str] = &["/var/run/postgresql", "/tmp"];
+/// The directory of the server's socket when no host is given, as Debian's libpq has it. The sources'
+/// default, /tmp, is none: anybody may put a socket there while the server is down, and would be sent
+/// the password.
+pub const SOCKET_DIRECTORY: &str = "/var/run/postgresql";
 
 /// Directory in which Debian's libpq looks for `pg_service.conf` unless PGSYSCONFDIR says
 /// otherwise.
@@ -29,7 +31,7 @@ pub struct Given {
     /// `-U`
     pub user: Option<String>,
     /// A password that was asked for.
-    pub password: Option<String>,
+    pub password: Option<Password>,
     /// A database name, a string of keywords, or a URI. What the latter two say wins over the
     /// fields above, as it does in PostgreSQL's own programs.
     pub dbname: Option<String>,
@@ -52,11 +54,11 @@ pub struct Sources<'a> {
     pub os_user: Option<&'a str>,
     /// That user's home directory.
     pub home: Option<&'a str>,
-    /// Directories to look for a socket in when no host is given; empty: [`SOCKET_DIRECTORIES`].
-    pub socket_directories: &'a [&'a str],
+    /// The directory of the socket when no host is given: [`SOCKET_DIRECTORY`] but in tests.
+    pub socket_directory: &'a str,
 }
 
-impl<'a> Sources<'a> {
+impl Sources<'_> {
     /// No environment, no file and no user: only what was given counts.
     pub const NOTHING: Self = Sources {
         environment: &|_| None,
@@ -64,16 +66,8 @@ impl<'a> Sources<'a> {
         exists: &|_| false,
         os_user: None,
         home: None,
-        socket_directories: &[],
+        socket_directory: SOCKET_DIRECTORY,
     };
-
-    fn socket_directories(&self) -> &'a [&'a str] {
-        if self.socket_directories.is_empty() {
-            SOCKET_DIRECTORIES
-        } else {
-            self.socket_directories
-        }
-    }
 }
 
 /// Purpose of a file.
@@ -101,12 +95,16 @@ fn explicit(given: &Given) -> Result<Values, ConninfoError> {
     set("host", &given.host)?;
     set("port", &given.port)?;
     set("user", &given.user)?;
-    set("password", &given.password)?;
+    set("password", &given.password.as_ref().map(|password| password.reveal().to_owned()))?;
     if let Some(dbname) = given.dbname.as_deref().filter(|dbname| !dbname.is_empty()) {
+        check_scheme(dbname)?;
         match (uri::after_scheme(dbname), dbname.contains('=')) {
             (Some(rest), _) => values.overlay(uri::parse(dbname, rest)?),
             (None, true) => values.overlay(keyword_string::parse(dbname)?),
-            (None, false) => values.set("dbname", dbname)?,
+            (None, false) => {
+                check_name(dbname)?;
+                values.set("dbname", dbname)?;
+            }
         }
     }
     // PostgreSQL's own programs name themselves behind the database, so that this is not theirs to
@@ -118,6 +116,25 @@ fn explicit(given: &Given) -> Result<Values, ConninfoError> {
         values.set(name, value)?;
     }
     Ok(values)
+}
+
+/// Refuses what is a URI, but not one of ours: its password would be taken for a part of a name, and
+/// messages would show it.
+fn check_scheme(text: &str) -> Result<(), ConninfoError> {
+    let Some((scheme, _)) = text.split_once(":/") else { return Ok(()) };
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.:".contains(c);
+    if uri::after_scheme(text).is_some() || scheme.is_empty() || !scheme.chars().all(is_scheme) {
+        return Ok(());
+    }
+    Err(ConninfoError::ForeignScheme(scheme.to_owned()))
+}
+
+/// Refuses `user:password@host/db` as a database's name.
+fn check_name(dbname: &str) -> Result<(), ConninfoError> {
+    match dbname.split_once(':') {
+        Some((_, rest)) if rest.contains('@') => Err(ConninfoError::NoScheme),
+        _ => Ok(()),
+    }
 }
 
 fn apply_service(values: &mut Values, sources: &Sources<'_>) -> Result<(), ConninfoError> {
@@ -207,9 +224,6 @@ pub(super) fn from_values(
 fn hosts(values: &Values, sources: &Sources<'_>) -> Result<Vec<Host>, ConninfoError> {
     let list = |name| values.value(name).map(|text| text.split(',').collect::<Vec<_>>());
     let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"));
-    if names.is_none() && addresses.is_none() {
-        return default_hosts(sources, ports.unwrap_or_default());
-    }
     let count = addresses.as_ref().or(names.as_ref()).map_or(1, Vec::len);
     let names = names.unwrap_or_else(|| vec![""; count]);
     let addresses = addresses.unwrap_or_else(|| vec![""; count]);
@@ -224,30 +238,13 @@ fn hosts(values: &Values, sources: &Sources<'_>) -> Result<Vec<Host>, ConninfoEr
             return Err(ConninfoError::PortsAndHosts { ports: ports.len(), hosts: count });
         }
     };
-    let default_directory = sources.socket_directories()[0];
     let mut hosts = Vec::with_capacity(count);
     for ((name, hostaddr), port) in names.into_iter().zip(addresses).zip(ports) {
-        let host = host(address(name, hostaddr, default_directory)?, port)?;
+        let host = host(address(name, hostaddr, sources.socket_directory)?, port)?;
         host.check_path()?;
         hosts.push(host);
     }
     Ok(hosts)
-}
-
-/// Every place where a local server may have its socket.
-fn default_hosts(sources: &Sources<'_>, ports: Vec<&str>) -> Result<Vec<Host>, ConninfoError> {
-    if ports.len() > 1 {
-        return Err(ConninfoError::PortsAndHosts { ports: ports.len(), hosts: 1 });
-    }
-    let port = ports.first().copied().unwrap_or_default();
-    sources
-        .socket_directories()
-        .iter()
-        .map(|directory| {
-            let host = host(Address::Unix { directory: (*directory).to_owned() }, port)?;
-            host.check_path().map(|()| host)
-        })
-        .collect()
 }
 
 fn host(address: Address, port: &str) -> Result<Host, ConninfoError> {
@@ -260,7 +257,7 @@ fn address(name: &str, hostaddr: &str, default_directory: &str) -> Result<Addres
         // A zone ("%eth0") is for the resolver to understand.
         let number = hostaddr.split('%').next().unwrap_or_default();
         if number.parse::<std::net::IpAddr>().is_err() {
-            return Err(ConninfoError::InvalidAddress(hostaddr.to_owned()));
+            return Err(ConninfoError::InvalidAddress(shown(hostaddr)));
         }
         return Ok(Address::Tcp { host: name.to_owned(), hostaddr: Some(hostaddr.to_owned()) });
     }
@@ -281,7 +278,7 @@ fn port_number(text: &str) -> Result<u16, ConninfoError> {
     u16::try_from(port)
         .ok()
         .filter(|port| *port > 0)
-        .ok_or_else(|| ConninfoError::InvalidPort(text.to_owned()))
+        .ok_or_else(|| ConninfoError::InvalidPort(shown(text)))
 }
 
 /// Gives each host its password; returns the password file that was looked into.
@@ -294,7 +291,7 @@ fn passwords(
 ) -> Option<String> {
     if let Some(password) = values.value("password") {
         for host in hosts {
-            host.password = Some(password.to_owned());
+            host.password = Some(password.into());
         }
         return None;
     }
@@ -302,8 +299,9 @@ fn passwords(
     let path = values.owned("passfile").or_else(default)?;
     let text = (sources.read)(FileKind::Passwords, &path)?;
     for host in hosts {
-        let name = host.pass_file_name(sources.socket_directories());
-        host.password = pass_file::password(&text, name, host.port, dbname, user);
+        let name = host.pass_file_name(sources.socket_directory);
+        host.password =
+            pass_file::password(&text, name, host.port, dbname, user).map(Password::from);
         if host.password.is_some() {
             host.password_source = PasswordSource::PassFile;
         }

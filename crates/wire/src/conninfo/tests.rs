@@ -1,6 +1,7 @@
 //! Comparison with libpq's results.
 
 use super::*;
+use crate::Password;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -28,7 +29,7 @@ impl World {
                 exists: &|path| self.files.contains_key(path),
                 os_user: Some("os"),
                 home: Some("/home/os"),
-                socket_directories: &["/run/pg"],
+                socket_directory: "/run/pg",
             },
         )
     }
@@ -57,7 +58,7 @@ fn keyword_strings() {
     check("user=u", "host=/run/pg port=5432 user=u dbname=u");
     check(
         r"host = 'my host' port='5433' user=a\ b password='it''s' dbname=d",
-        "missing \"=\" after \"'s'\" in connection info string",
+        "missing \"=\" after \"…\" in connection info string",
     );
     check(
         r"host = 'my host' port='5433' user=a\ b password='it\'s \\' dbname=d",
@@ -174,7 +175,11 @@ fn passwords_come_from_the_file_of_the_host() {
     let world = World::new(&[], &[("/home/os/.pgpass", file), ("/other", "*:*:*:*:pw-other")]);
     let check = |dbname: &str, expected: &[Option<&str>]| {
         let conninfo = world.resolve(&given(dbname)).unwrap();
-        let found: Vec<_> = conninfo.hosts.iter().map(|host| host.password.as_deref()).collect();
+        let found: Vec<_> = conninfo
+            .hosts
+            .iter()
+            .map(|host| host.password.as_ref().map(Password::reveal))
+            .collect();
         assert_eq!(found, expected, "{dbname}");
         let copy = Conninfo::from_keyword_string(&conninfo.to_keyword_string()).unwrap();
         assert_eq!(copy, conninfo);
@@ -283,11 +288,11 @@ fn hosts_are_named_as_libpq_names_them() {
 }
 
 #[test]
-fn the_default_is_every_usual_socket_directory() {
+fn the_default_is_one_socket_directory_that_is_not_for_everybody() {
     let sources = Sources { os_user: Some("os"), ..Sources::NOTHING };
     let conninfo = Conninfo::resolve(&Given::default(), &sources).unwrap();
     let paths: Vec<_> = conninfo.hosts.iter().filter_map(Host::socket_path).collect();
-    assert_eq!(paths, ["/var/run/postgresql/.s.PGSQL.5432", "/tmp/.s.PGSQL.5432"]);
+    assert_eq!(paths, ["/var/run/postgresql/.s.PGSQL.5432"]);
     let nobody = Sources { os_user: None, ..sources };
     assert_eq!(Conninfo::resolve(&Given::default(), &nobody), Err(ConninfoError::NoUser));
 }
@@ -325,17 +330,57 @@ fn keyword_and_value() -> impl Strategy<Value = (String, String)> {
     ]
 }
 
-/// libpq repeats the URI with its password.
+/// libpq repeats the URI with its password, or the part of it that it takes for something else.
 #[test]
-fn a_uri_that_cannot_be_read_is_shown_without_its_password() {
-    let check = |uri: &str, shown: &str| {
-        let error = World::default().resolve(&given(uri)).unwrap_err().to_string();
-        assert!(!error.contains("secret") && error.contains(shown), "{error}");
+fn what_cannot_be_read_is_shown_without_its_password() {
+    let check = |text: &str, shown: &str| {
+        let error = World::default().resolve(&given(text)).unwrap_err().to_string();
+        assert!(!error.contains("s3c") && !error.contains("ret"), "{text}: {error}");
+        assert!(error.contains(shown), "{text}: {error}");
     };
-    check("postgres://me:secret@[::1", "\"postgres://me:…@[::1\"");
-    check("postgres://me:secret@[]/db", "\"postgres://me:…@[]/db\"");
-    check("postgresql://me:secret@[::1]x", "\"postgresql://me:…@[::1]x\"");
-    check("postgres://[::1]x/db?password=secret", "\"postgres://[::1]x/db?…\"");
+    check("postgres://me:s3cret@[::1", "\"postgres://me:…@[::1\"");
+    check("postgres://me:s3cret@[]/db", "\"postgres://me:…@[]/db\"");
+    check("postgresql://me:s3cret@[::1]x", "\"postgresql://me:…@[::1]x\"");
+    check("postgres://[::1]x/db?password=s3cret", "\"postgres://[::1]x/db?…\"");
+    check("postgres://me:s3cr%zzet@h/db", "token: \"…\"");
+    check("postgres://me:s3c%00ret@h/db", "value: \"…\"");
+    check("postgres://me:s3c ret@h/db", "found in \"…\"");
+    check("postgres://h/db?password=s3c%zzret", "token: \"…\"");
+    check("postgres://h/db?password=s3c ret", "found in \"…\"");
+    check("postgres://h/db?sslpassword=s3c%zzret", "token: \"…\"");
+    check("postgres://h/db?password=s3c&ret", "parameter: \"…\"");
+    check("postgres://h/db?password=s3c&ret=x", "parameter: \"…\"");
+    check("postgres://h/db?password=s3c=ret", "parameter: \"…\"");
+    check("postgres://h/db?passwords3cret", "parameter: \"…\"");
+    check("postgres://h/db?user=me:s3cret@x&y", "parameter: \"y\"");
+    check("postgres://me:s3c/ret@h/db", "not percent-encoded");
+    check("postgres://me:s3c?ret@h/db", "not percent-encoded");
+    check("postgres://me:s3c@ret@h/db", "not percent-encoded");
+    check("postgres://me:@s3c@ret/db", "not percent-encoded");
+    check("postgres:/me:s3cret@h/db", "\"postgres:\" is not");
+    check("postgress://me:s3cret@h/db", "\"postgress:\" is not");
+    check("jdbc:postgresql://h/db?user=me&password=s3cret", "\"jdbc:postgresql:\" is not");
+    check("me:s3cret@h/db", "looks like a URI");
+    check("host=h password=s3c ret", "after \"…\"");
+    check("host=h password=s3c ret=x", "option \"…\"");
+    check("host=h password='s3c'ret user=me", "after \"…\"");
+    check("host=h port=5432password=s3cret", "value \"5432…\"");
+    check("host=h sslmode=me:s3cret@x", "value: \"…@x\"");
+    check("host=h port=1 user=me password='s3cret", "unterminated");
+}
+
+/// A host gets the password that the file has for it, and no other's.
+#[test]
+fn libpq_finds_the_password_of_each_host() {
+    let file = "h1:*:*:*:first\nh2:*:*:*:second\n";
+    let world = World::new(&[], &[("/home/os/.pgpass", file)]);
+    let check = |text: &str, expected: &str| {
+        let text = world.resolve(&given(text)).unwrap().to_libpq_string();
+        assert_eq!(text.replace(" sslmode=prefer", ""), expected);
+    };
+    check("host=h1,h2", "host=h1,h2 port=5432,5432 user=os dbname=os passfile=/home/os/.pgpass");
+    check("host=h3,h1", "host=h3,h1 port=5432,5432 user=os dbname=os passfile=/home/os/.pgpass");
+    check("host=h1,h2 password=p", "host=h1,h2 port=5432,5432 user=os dbname=os password=p");
 }
 
 proptest! {

@@ -10,10 +10,10 @@ use super::{
     Address, ClientCertificate, Conninfo, ConninfoError, Host, LoadBalance, PasswordSource,
     TargetSessionAttrs, keyword_string,
 };
-use crate::ProtocolVersion;
 use crate::auth::Methods;
 use crate::startup::ChannelBindingPolicy;
 use crate::tls::SslNegotiation;
+use crate::{Password, ProtocolVersion};
 
 /// Before each host's password, or nothing.
 const HOST_PASSWORDS: &str = "pgrig_passwords";
@@ -40,8 +40,10 @@ pub(super) fn write(conninfo: &Conninfo, reader: Reader) -> String {
     match reader {
         Reader::Ourselves => write_passwords(conninfo, &mut put),
         Reader::Libpq => {
-            if let Some(password) = conninfo.hosts.first().and_then(|host| host.password.as_ref()) {
-                put("password", password);
+            if let Some(passfile) = &conninfo.passfile {
+                put("passfile", passfile);
+            } else if let Some(password) = password_of_all(&conninfo.hosts) {
+                put("password", password.reveal());
             }
         }
     }
@@ -132,24 +134,31 @@ fn write_hosts(hosts: &[Host], put: &mut impl FnMut(&str, &str)) {
     put("port", &ports.join(","));
 }
 
+/// The password, where every host has the same.
+fn password_of_all(hosts: &[Host]) -> Option<&Password> {
+    let first = hosts.first()?.password.as_ref()?;
+    hosts.iter().all(|host| host.password.as_ref() == Some(first)).then_some(first)
+}
+
 fn write_passwords(conninfo: &Conninfo, put: &mut impl FnMut(&str, &str)) {
     let given = |host: &Host| host.password_source == PasswordSource::Given;
-    let first = conninfo.hosts.first().and_then(|host| host.password.as_deref());
     if let Some(passfile) = &conninfo.passfile {
         put(PASSFILE, passfile);
     }
-    if conninfo.hosts.iter().all(|host| given(host) && host.password.as_deref() == first) {
-        if let Some(password) = first {
-            put("password", password);
+    if conninfo.hosts.iter().all(given) {
+        if let Some(password) = password_of_all(&conninfo.hosts) {
+            return put("password", password.reveal());
         }
-        return;
+        if conninfo.hosts.iter().all(|host| host.password.is_none()) {
+            return;
+        }
     }
     // One more string of keywords and values, inside the first: the host's number and password.
     let mut inner = String::new();
     for (number, host) in conninfo.hosts.iter().enumerate() {
         if let Some(password) = &host.password {
             let source = if given(host) { "given" } else { "file" };
-            keyword_string::write(&mut inner, &format!("{source}{number}"), password);
+            keyword_string::write(&mut inner, &format!("{source}{number}"), password.reveal());
         }
     }
     put(HOST_PASSWORDS, &inner);
@@ -171,7 +180,7 @@ fn write_tls(conninfo: &Conninfo, put: &mut impl FnMut(&str, &str)) {
         ("sslrootcert", tls.root_certificates.as_deref()),
         ("sslcert", tls.certificate.as_deref()),
         ("sslkey", tls.key.as_deref()),
-        ("sslpassword", tls.key_password.as_deref()),
+        ("sslpassword", tls.key_password.as_ref().map(Password::reveal)),
         ("sslcrl", tls.revoked.as_deref()),
         ("sslcrldir", tls.revoked_directory.as_deref()),
         ("ssl_min_protocol_version", tls.least_version.map(|version| version.name())),
@@ -210,7 +219,7 @@ pub(super) fn read(text: &str) -> Result<Conninfo, ConninfoError> {
         let unknown = || ConninfoError::UnknownKeyword(place.to_owned());
         let number: usize = number.parse().map_err(|_| unknown())?;
         let host = conninfo.hosts.get_mut(number).ok_or_else(unknown)?;
-        host.password = Some(password);
+        host.password = Some(password.into());
         host.password_source = source;
         Ok(())
     })?;

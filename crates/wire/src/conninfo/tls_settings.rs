@@ -1,14 +1,13 @@
 //! TLS settings of a conninfo. The engine and the files belong to the caller.
 
-use std::fmt;
-
 use super::option::Values;
 use super::{ConninfoError, Sources};
+use crate::Password;
 use crate::tls::{SslMode, SslNegotiation};
 
 /// TLS settings of a conninfo. Paths are as given, else libpq's own below `~/.postgresql` where
 /// there is such a file: root.crt, root.crl, postgresql.crt, and with that postgresql.key.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSettings {
     /// Encryption that is wanted.
     pub mode: SslMode,
@@ -21,7 +20,7 @@ pub struct TlsSettings {
     /// The client's private key.
     pub key: Option<String>,
     /// The password of that key.
-    pub key_password: Option<String>,
+    pub key_password: Option<Password>,
     /// Policy for sending the client's certificate.
     pub client_certificate: ClientCertificate,
     /// A file of revoked certificates.
@@ -119,7 +118,7 @@ impl TlsSettings {
             root_certificates: root_certificates.or_else(|| found("root.crt")),
             certificate,
             key: values.owned("sslkey").or(usual_key),
-            key_password: values.owned("sslpassword"),
+            key_password: values.value("sslpassword").map(Password::from),
             client_certificate: values.word(
                 "sslcertmode",
                 ClientCertificate::Allow,
@@ -141,17 +140,4 @@ fn version(values: &Values, keyword: &'static str) -> Result<Option<TlsVersion>,
         .find(|(name, _)| name.eq_ignore_ascii_case(value))
         .map(|(_, version)| Some(*version))
         .ok_or_else(|| ConninfoError::InvalidVersion { keyword, value: value.to_owned() })
-}
-
-impl fmt::Debug for TlsSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TlsSettings")
-            .field("mode", &self.mode)
-            .field("negotiation", &self.negotiation)
-            .field("root_certificates", &self.root_certificates)
-            .field("certificate", &self.certificate)
-            .field("key", &self.key)
-            .field("key_password", &self.key_password.as_ref().map(|_| "…"))
-            .finish_non_exhaustive()
-    }
 }

@@ -1,9 +1,7 @@
 //! A client's login when a session starts.
 
-use std::fmt;
-
-use crate::ProtocolVersion;
 use crate::auth::Methods;
+use crate::{Password, ProtocolVersion};
 
 /// Policy for binding a SCRAM login to the TLS connection it happens on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -18,14 +16,14 @@ pub enum ChannelBindingPolicy {
 }
 
 /// Role, database and credentials of a login. One value serves any number of sessions.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
     /// The role.
     pub user: String,
     /// The database; `None` leaves it to the server, which takes the role's name.
     pub database: Option<String>,
     /// The password; an empty one counts as none.
-    pub password: Option<String>,
+    pub password: Option<Password>,
     /// Settings for the session, such as `application_name`; and `options`.
     pub settings: Vec<(String, String)>,
     /// The version to ask for.
@@ -63,20 +61,6 @@ impl Login {
     }
 
     pub(super) fn password(&self) -> Option<&str> {
-        self.password.as_deref().filter(|password| !password.is_empty())
-    }
-}
-
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login")
-            .field("user", &self.user)
-            .field("database", &self.database)
-            .field("password", &self.password.as_ref().map(|_| "…"))
-            .field("settings", &self.settings)
-            .field("protocol", &self.protocol)
-            .field("channel_binding", &self.channel_binding)
-            .field("require_auth", &self.require_auth)
-            .finish_non_exhaustive()
+        self.password.as_ref().map(Password::reveal).filter(|password| !password.is_empty())
     }
 }

@@ -26,7 +26,7 @@ fn a_login_is_bound_to_its_certificate() {
 
     let attempt = |policy, hash: Option<Vec<u8>>| {
         let mut login = Login::new("scram", "postgres");
-        login.password = Some("secret".to_owned());
+        login.password = Some("secret".into());
         login.channel_binding = policy;
         let channel = Channel::Tls { server_end_point: hash };
         let stream = Box::new(encrypted(&server, certificate));

@@ -27,7 +27,7 @@ fn every_way_to_log_in() {
     let mut keys = KeyCache::new();
     let mut attempt = |user: &str, password: Option<&str>| {
         let mut login = Login::new(user, "postgres");
-        login.password = password.map(str::to_owned);
+        login.password = password.map(wire::Password::from);
         Client::start(Stream::unix(&server), Arc::new(login), &mut keys).map(|client| client.facts)
     };
     for user in ["scram", "md5", "clear"] {
@@ -57,7 +57,7 @@ fn every_way_to_log_in() {
     assert_eq!(error.sql_state(), Some(SqlState::INVALID_CATALOG_NAME));
 
     let mut strict = Login::new("clear", "postgres");
-    strict.password = Some("secret".to_owned());
+    strict.password = Some("secret".into());
     strict.require_auth = "scram-sha-256".parse().unwrap();
     assert_eq!(
         refused(&server, strict).to_string(),
@@ -71,7 +71,7 @@ fn many_logins_derive_one_key() {
     let server = Server::start(HBA, &[("max_connections", "30")]);
     admin(&server).query("CREATE ROLE scram LOGIN PASSWORD 'secret'");
     let mut login = Login::new("scram", "postgres");
-    login.password = Some("secret".to_owned());
+    login.password = Some("secret".into());
     login.protocol = ProtocolVersion::V3_2;
     let login = Arc::new(login);
     let mut keys = KeyCache::new();
