@@ -42,10 +42,19 @@ struct Link {
     runtime: Runtime,
     connection: tokio_postgres::Connection<Stream, NoTlsStream>,
     notices: Vec<DbError>,
+    /// Bytes that the notices count for.
+    notices_bytes: usize,
 }
 
-/// The most notices that are kept for [`Client::take_notices`].
+/// The most notices that are kept for [`Client::take_notices`], and the most bytes that they count for.
 const NOTICES_MAX: usize = 1000;
+const NOTICES_BYTES_MAX: usize = 16 << 20;
+
+/// The texts of a notice that are kept.
+fn bytes_of(notice: &DbError) -> usize {
+    let texts = [notice.detail(), notice.hint(), notice.where_()];
+    notice.message().len() + texts.into_iter().flatten().map(str::len).sum::<usize>()
+}
 
 /// Connects to the first server of `conninfo` that will do.
 pub fn connect(conninfo: &Conninfo, limits: &Limits) -> Result<Client, ConnectError> {
@@ -61,7 +70,12 @@ pub fn connect(conninfo: &Conninfo, limits: &Limits) -> Result<Client, ConnectEr
         library(stream).await.map_err(|error| failed("reading the start-up", error.to_string()))
     });
     let (inner, connection) = begun?;
-    Ok(Client { link: Link { runtime, connection, notices: Vec::new() }, inner, kept, canceller })
+    Ok(Client {
+        link: Link { runtime, connection, notices: Vec::new(), notices_bytes: 0 },
+        inner,
+        kept,
+        canceller,
+    })
 }
 
 /// Connects for a caller with a runtime of its own; the caller polls the connection.
@@ -97,14 +111,15 @@ fn speaking_utf8(conninfo: &Conninfo) -> Conninfo {
 
 impl Link {
     fn run<T>(&mut self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let Link { runtime, connection, notices } = self;
+        let Link { runtime, connection, notices, notices_bytes } = self;
         let mut asked = pin!(asked);
         runtime.block_on(poll_fn(|cx| {
             // What ended the connection is told before what followed from that.
             loop {
                 match connection.poll_message(cx) {
                     Poll::Ready(Some(Ok(AsyncMessage::Notice(notice)))) => {
-                        if notices.len() < NOTICES_MAX {
+                        *notices_bytes += bytes_of(&notice);
+                        if notices.len() < NOTICES_MAX && *notices_bytes <= NOTICES_BYTES_MAX {
                             notices.push(notice);
                         }
                     }
@@ -217,6 +232,7 @@ impl Client {
 
     /// The server's notices since the last call.
     pub fn take_notices(&mut self) -> Vec<DbError> {
+        self.link.notices_bytes = 0;
         std::mem::take(&mut self.link.notices)
     }
 

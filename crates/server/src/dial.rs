@@ -6,10 +6,10 @@ use wire::{
     Message, SqlState,
     auth::{KeyCache, Nonce},
     backend::BackendKey,
-    conninfo::{Judgement, PasswordSource},
+    conninfo::{Address, Judgement, PasswordSource, SOCKET_DIRECTORY},
     frame,
     startup::{Channel, Session, Startup, StartupError},
-    tls::{self, Attempt, Continuation, SslNegotiation},
+    tls::{self, Attempt, Continuation, NegotiationError, SslNegotiation},
 };
 
 use crate::Witness;
@@ -50,6 +50,10 @@ pub struct Dial {
     unsent: Option<std::io::Error>,
     /// The witness that sees whether the server asks for our certificate, where it must.
     witness: Option<Arc<Witness>>,
+    /// True if the server has declined TLS on the connection under way.
+    is_declined: bool,
+    /// True if the server knows no `application_name`: it is older than PostgreSQL 9.0, or a pooler.
+    is_nameless: bool,
 }
 
 enum Stage {
@@ -103,6 +107,8 @@ impl Dial {
             awaits_writable: false,
             unsent: None,
             witness: None,
+            is_declined: false,
+            is_nameless: false,
         }
     }
 
@@ -131,6 +137,7 @@ impl Dial {
         self.arrived.clear();
         self.unsent = None;
         self.witness = None;
+        self.is_declined = false;
         match self.current(route).endpoint.open() {
             Ok(Opening::Open(fd)) => {
                 self.stage = Stage::Opening;
@@ -216,7 +223,10 @@ impl Dial {
             return Some(self.broken(route, &why, Lead::End));
         }
         match (self.current(route).attempt, route.negotiation) {
-            (Attempt::Plain, _) => self.start_up(route, socket, Channel::Plain, nonce),
+            (Attempt::Plain, _) => {
+                let channel = self.plain_channel(route, socket);
+                self.start_up(route, socket, channel, nonce)
+            }
             (Attempt::Tls | Attempt::TlsOrPlain, SslNegotiation::Postgres) => {
                 let mut request = Vec::with_capacity(8);
                 wire::frontend::ssl_request(&mut request);
@@ -226,6 +236,23 @@ impl Dial {
             (Attempt::Tls | Attempt::TlsOrPlain, SslNegotiation::Direct) => {
                 self.shake_hands(route, socket)
             }
+        }
+    }
+
+    /// The channel without encryption. On a Unix socket that `requirepeer` says nothing about, a
+    /// password is for a server that this user or root runs, or that has the socket where only its
+    /// owner may make one.
+    fn plain_channel(&self, route: &Route, socket: &Socket) -> Channel {
+        let step = self.current(route);
+        let has_secret = step.login.password.is_some();
+        match &step.endpoint.host().address {
+            Address::Unix { directory } if has_secret && route.peer.is_none() => {
+                match peer::doubt(directory, socket.fd()) {
+                    Some(why) => Channel::Unvouched { why },
+                    None => Channel::Plain,
+                }
+            }
+            Address::Unix { .. } | Address::Tcp { .. } => Channel::Plain,
         }
     }
 
@@ -246,11 +273,17 @@ impl Dial {
                 Ok(None) => Some(DialStep::Pending),
                 Ok(Some(Continuation::Plain)) => {
                     self.arrived.clear();
+                    self.is_declined = true;
                     self.start_up(route, socket, Channel::Plain, nonce)
                 }
                 Ok(Some(Continuation::Handshake)) => {
                     self.arrived.clear();
                     self.shake_hands(route, socket)
+                }
+                // By sslmode=allow, TLS was a second way that is not there: what the server said first
+                // is all there is to say.
+                Err(NegotiationError::Unsupported) if !self.is_at_new_address => {
+                    Some(self.failed_before(route))
                 }
                 Err(error) => {
                     let begun = self.current(route).endpoint.connection_failed();
@@ -261,6 +294,9 @@ impl Dial {
             },
             Stage::Handshaking if socket.is_handshaking() => Some(DialStep::Pending),
             Stage::Handshaking => {
+                if let Some(why) = self.protocol_objection(route, socket) {
+                    return Some(self.broken(route, why, Lead::Attempt));
+                }
                 let server_end_point = socket.tls().and_then(crate::tls::server_end_point);
                 self.start_up(route, socket, Channel::Tls { server_end_point }, nonce)
             }
@@ -293,7 +329,7 @@ impl Dial {
                 rustls::ClientConnection::new(config, name.clone())
                     .map_err(|error| error.to_string())
             }
-            _ => Err(format!("{} has no name that TLS could check", step.endpoint.host())),
+            _ => Err("host name must be specified for a verified SSL connection".to_owned()),
         };
         match client {
             Ok(client) => {
@@ -302,6 +338,21 @@ impl Dial {
                 self.send(socket, &[])
             }
             Err(error) => Some(self.broken(route, &error, Lead::Attempt)),
+        }
+    }
+
+    /// libpq's objection to a server that speaks TLS at once, and has not agreed that PostgreSQL's
+    /// protocol is spoken inside.
+    fn protocol_objection(&self, route: &Route, socket: &Socket) -> Option<&'static str> {
+        if route.negotiation != SslNegotiation::Direct {
+            return None;
+        }
+        match socket.tls().and_then(|tls| tls.alpn_protocol()) {
+            Some(tls::ALPN) => None,
+            Some(_) => Some("SSL connection was established with unexpected ALPN protocol"),
+            None => Some(
+                "direct SSL connection was established without ALPN protocol negotiation extension",
+            ),
         }
     }
 
@@ -324,7 +375,11 @@ impl Dial {
         }
         let Some(nonce) = nonce.take() else { return Some(DialStep::Pending) };
         let mut hello = Vec::with_capacity(128);
-        let login = self.current(route).login.clone();
+        let mut login = self.current(route).login.clone();
+        if self.is_nameless {
+            let settings = &mut Arc::make_mut(&mut login).settings;
+            settings.retain(|(name, _)| name != APPLICATION_NAME);
+        }
         match Startup::begin(login, channel, nonce(), &mut hello) {
             Ok(startup) => {
                 self.stage = Stage::StartingUp(Box::new(startup));
@@ -401,8 +456,20 @@ impl Dial {
             without_errno(why),
             step.endpoint.host().unreachable_hint()
         );
-        let hint = "start that server, or correct its address (PGHOST and PGPORT)".to_owned();
-        let failure = Failure { hint: Some(hint), is_unreachable: true, ..Failure::new(message) };
+        let is_default = matches!(
+            &step.endpoint.host().address,
+            Address::Unix { directory } if directory == SOCKET_DIRECTORY
+        );
+        // One directory is looked into, whatever the sources' default is.
+        let hint = match is_default {
+            true => {
+                "start that server, or correct its address (PGHOST and PGPORT); one that was built from \
+                 sources has its socket in /tmp: PGHOST=/tmp"
+            }
+            false => "start that server, or correct its address (PGHOST and PGPORT)",
+        };
+        let failure =
+            Failure { hint: Some(hint.to_owned()), is_unreachable: true, ..Failure::new(message) };
         self.failed(route, failure, Lead::Address)
     }
 
@@ -430,20 +497,58 @@ impl Dial {
         let begun = self.current(route).endpoint.connection_failed();
         let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         let (message, hint) = match tls {
-            Some(tls) => (format!("{begun}: SSL error: {tls}"), crate::tls::hint(tls)),
+            Some(tls) => {
+                (format!("{begun}: SSL error: {}", crate::tls::reason(tls)), crate::tls::hint(tls))
+            }
             None => (format!("{begun}: {}", without_errno(&error.to_string())), None),
         };
         let hint = hint.map(str::to_owned);
-        let lead = self.lead_of_handshake();
+        let lead = match tls {
+            Some(tls) if !crate::tls::lets_go_on(tls) => Lead::End,
+            _ => self.lead_of_handshake(),
+        };
         self.failed(route, Failure { hint, ..Failure::new(message) }, lead)
     }
 
-    /// The step to take after a failed handshake: the server may still be reached without encryption.
+    /// The step to take after the socket has failed: a server whose handshake failed may still be
+    /// reached without encryption.
     fn lead_of_handshake(&self) -> Lead {
         if matches!(self.stage, Stage::Handshaking) { Lead::Attempt } else { Lead::End }
     }
 
+    /// The step to take after a server has said no, as libpq takes it: another login only before the
+    /// client was let in, and only where the same login was not made without encryption already.
+    fn lead_of(&self, error: &StartupError) -> Lead {
+        match &self.stage {
+            Stage::Judging(_) => Lead::Host,
+            Stage::StartingUp(startup) if startup.is_authenticated() => Lead::End,
+            Stage::StartingUp(_) if error.leads_to_next_host() => Lead::Host,
+            Stage::StartingUp(_) if error.leads_to_next_attempt() && !self.is_declined => {
+                Lead::Attempt
+            }
+            _ => self.lead_of_handshake(),
+        }
+    }
+
+    /// True if the server has let the client in and then stumbled over its name, as one older than
+    /// PostgreSQL 9.0 does: libpq comes back once without.
+    fn stumbles_over_name(&self, route: &Route, error: &StartupError) -> bool {
+        let is_inside =
+            matches!(&self.stage, Stage::StartingUp(startup) if startup.is_authenticated());
+        let settings = &self.current(route).login.settings;
+        is_inside
+            && !self.is_nameless
+            && error.sql_state() == Some(SqlState::UNDEFINED_OBJECT)
+            && settings.iter().any(|(name, _)| name == APPLICATION_NAME)
+    }
+
     fn refused(&mut self, route: &Route, error: &StartupError) -> DialStep {
+        if self.stumbles_over_name(route, error) {
+            self.is_nameless = true;
+            self.is_at_new_address = false;
+            self.stage = Stage::Idle;
+            return DialStep::NextStep;
+        }
         let step = self.current(route);
         let mut message = format!("{}: {error}", step.endpoint.connection_failed());
         let sqlstate = error.sql_state();
@@ -455,11 +560,7 @@ impl Dial {
             message.push_str(&format!("\npassword retrieved from file \"{file}\""));
         }
         let wants_password = matches!(error, StartupError::PasswordMissing);
-        let lead = match error {
-            error if error.leads_to_next_host() => Lead::Host,
-            error if error.leads_to_next_attempt() => Lead::Attempt,
-            _ => self.lead_of_handshake(),
-        };
+        let lead = self.lead_of(error);
         let limit = ReachedLimit::of(error, &step.login);
         let failure = Failure { sqlstate, hint, wants_password, limit, ..Failure::new(message) };
         self.failed(route, failure, lead)
@@ -479,7 +580,24 @@ impl Dial {
         self.failure = Some(failure);
         DialStep::NextStep
     }
+
+    /// Nothing is left to try, and what went wrong before says it all.
+    fn failed_before(&mut self, route: &Route) -> DialStep {
+        match self.failure.take() {
+            Some(failure) => {
+                self.stage = Stage::Idle;
+                DialStep::Failed(failure)
+            }
+            None => {
+                let why = NegotiationError::Unsupported.to_string();
+                self.broken(route, &why, Lead::End)
+            }
+        }
+    }
 }
+
+/// The setting of a session that servers before PostgreSQL 9.0 do not know.
+const APPLICATION_NAME: &str = "application_name";
 
 /// The most that is kept of a server's messages before a session begins, in bytes. Settings and
 /// notices have a limit of 64 KiB each ([`Startup`]); a single message has not.

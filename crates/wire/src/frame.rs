@@ -41,6 +41,14 @@ pub fn next(input: &[u8]) -> Result<Option<Frame<'_>>, ProtocolError> {
     Ok(rest.get(..body_bytes).map(|body| Frame { tag, body }))
 }
 
+/// The type and the whole length in bytes of the frame at the start of `input`, as soon as its header
+/// is there. [`next`] has found the length possible.
+pub fn header(input: &[u8]) -> Option<(u8, usize)> {
+    let (&[tag, l0, l1, l2, l3], _) = input.split_first_chunk::<HEADER_BYTES>()?;
+    let length = u32::from_be_bytes([l0, l1, l2, l3]);
+    Some((tag, HEADER_BYTES + (length as usize).saturating_sub(4)))
+}
+
 #[inline]
 fn body_bytes(tag: u8, length: u32) -> Result<usize, ProtocolError> {
     let Some((least, most)) = BODY_BYTES_LIMIT[tag as usize] else {

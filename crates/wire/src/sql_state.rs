@@ -25,6 +25,8 @@ impl SqlState {
     pub const PROTOCOL_VIOLATION: Self = Self(*b"08P01");
     /// The server's connection slots are all taken.
     pub const TOO_MANY_CONNECTIONS: Self = Self(*b"53300");
+    /// A name that does not exist, such as a setting's.
+    pub const UNDEFINED_OBJECT: Self = Self(*b"42704");
     /// The statement was cancelled, by a user or by a timeout.
     pub const QUERY_CANCELED: Self = Self(*b"57014");
     /// The server or an administrator ended this session.

@@ -17,17 +17,26 @@ pub use session::{Parameters, Session};
 use std::sync::Arc;
 
 use crate::auth::{ChannelBinding, KeyCache, Method, Nonce, Scram, ScramStep, md5_password};
-use crate::backend::{Authentication, ErrorResponse, Mechanisms, Message, tag};
+use crate::backend::{Authentication, Mechanisms, Message, tag};
 use crate::{Frame, ProtocolVersion, backend, frame, frontend};
 
-/// The most parameters and notices kept from a start-up, in bytes; PostgreSQL reports about 400.
+/// The most that is kept of what a server reports at start-up, in bytes: its settings and its notices
+/// with all their fields. PostgreSQL reports about 400.
 const REPORTED_BYTES_LIMIT: usize = 64 * 1024;
+
+/// What each setting and each notice counts for beside its text.
+const REPORTED_BYTES_EACH: usize = 64;
 
 /// Channel that the start-up messages travel through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Channel {
     /// A Unix socket or bare TCP.
     Plain,
+    /// A Unix socket that anybody may have made: no secret goes through it.
+    Unvouched {
+        /// Why nobody vouches for the process that listens there.
+        why: String,
+    },
     /// TLS.
     Tls {
         /// The hash of the server's certificate that RFC 5929 calls `tls-server-end-point`; `None`
@@ -44,6 +53,8 @@ pub struct Startup {
     nonce: Nonce,
     phase: Phase,
     session: Session,
+    /// Bytes that the server's reports count for so far.
+    reported_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -77,7 +88,12 @@ impl Startup {
     ) -> Result<Self, StartupError> {
         frontend::startup(output, login.protocol, login.parameters())?;
         let session = Session::new(login.protocol);
-        Ok(Self { login, channel, nonce, phase: Phase::Begun, session })
+        Ok(Self { login, channel, nonce, phase: Phase::Begun, session, reported_bytes: 0 })
+    }
+
+    /// True once the server has let the client in.
+    pub fn is_authenticated(&self) -> bool {
+        matches!(self.phase, Phase::Authenticated)
     }
 
     /// Takes whole messages from `input` and appends the answers to `output`.
@@ -131,7 +147,10 @@ impl Startup {
             Message::ErrorResponse(error) => {
                 return Err(StartupError::Server(Box::new(error.to_owned())));
             }
-            Message::NoticeResponse(notice) => self.notice(notice)?,
+            Message::NoticeResponse(notice) => {
+                self.count_report(frame.body.len())?;
+                self.session.notices.push(notice.to_owned());
+            }
             Message::NegotiateProtocolVersion(version) if !authenticated => {
                 self.negotiate(version)?;
             }
@@ -139,7 +158,8 @@ impl Startup {
                 self.authenticate(request, keys, output)?;
             }
             Message::ParameterStatus(status) if authenticated => {
-                self.session.parameters.set(status.name, status.value)?;
+                self.count_report(frame.body.len())?;
+                self.session.parameters.set(status.name, status.value);
             }
             Message::BackendKeyData(data) if authenticated => {
                 self.session.backend_key = Some(data.to_owned());
@@ -156,11 +176,13 @@ impl Startup {
         Ok(None)
     }
 
-    fn notice(&mut self, notice: ErrorResponse<'_>) -> Result<(), StartupError> {
-        self.session.notices.push(notice.to_owned());
-        let bytes: usize =
-            self.session.notices.iter().map(|notice| notice.message.len() + 64).sum();
-        if bytes > REPORTED_BYTES_LIMIT { Err(StartupError::TooMuchReported) } else { Ok(()) }
+    /// Counts a report of `bytes` before it is kept.
+    fn count_report(&mut self, bytes: usize) -> Result<(), StartupError> {
+        self.reported_bytes += bytes + REPORTED_BYTES_EACH;
+        if self.reported_bytes > REPORTED_BYTES_LIMIT {
+            return Err(StartupError::TooMuchReported);
+        }
+        Ok(())
     }
 
     fn negotiate(
@@ -217,6 +239,7 @@ impl Startup {
             Authentication::SaslContinue(challenge) => {
                 let login = Arc::clone(&self.login);
                 let password = login.password().ok_or(StartupError::PasswordMissing)?;
+                // The SASL exchange began, so the channel is one for secrets.
                 let proof = self.scram()?.proof(challenge, password, keys)?;
                 frontend::sasl_response(output, proof.as_bytes())?;
             }
@@ -271,8 +294,13 @@ impl Startup {
         }
     }
 
+    /// The password, where it may be used.
     fn password(&self) -> Result<&str, StartupError> {
-        self.login.password().ok_or(StartupError::PasswordMissing)
+        let password = self.login.password().ok_or(StartupError::PasswordMissing)?;
+        match &self.channel {
+            Channel::Unvouched { why } => Err(StartupError::Unvouched(why.clone())),
+            Channel::Plain | Channel::Tls { .. } => Ok(password),
+        }
     }
 
     fn scram(&mut self) -> Result<&mut Scram, StartupError> {
@@ -300,7 +328,9 @@ impl Startup {
             }
             _ if policy == ChannelBindingPolicy::Require => {
                 Err(StartupError::ChannelBinding(match &self.channel {
-                    Channel::Plain => "channel binding required, but SSL not in use",
+                    Channel::Plain | Channel::Unvouched { .. } => {
+                        "channel binding required, but SSL not in use"
+                    }
                     Channel::Tls { .. } => {
                         "channel binding is required, but server did not offer an authentication \
                          method that supports channel binding"

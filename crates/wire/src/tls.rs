@@ -46,7 +46,7 @@ impl SslMode {
 
     /// Ways to try one host, in order. The next one is tried, on a new connection, when the one
     /// before failed in its TLS handshake or by an error of the server before authentication was
-    /// complete. Unix sockets are never encrypted, whatever the mode says.
+    /// complete; not when the server has declined TLS and then refused. Unix sockets are never encrypted, whatever the mode says.
     pub fn attempts(self, transport: Transport) -> &'static [Attempt] {
         match (transport, self) {
             (Transport::Unix, _) | (_, Self::Disable) => &[Attempt::Plain],

@@ -1,6 +1,9 @@
-//! `requirepeer`: whose process it is that listens on a Unix socket.
+//! Whose process it is that listens on a Unix socket: `requirepeer`, and whether it may have a secret.
 
-use std::{fs, os::fd::BorrowedFd};
+use std::{
+    fs,
+    os::{fd::BorrowedFd, unix::fs::PermissionsExt},
+};
 
 use rustix::net::sockopt::socket_peercred;
 
@@ -31,6 +34,29 @@ impl Peer {
             None => Err(format!("local user with ID {uid} does not exist")),
         }
     }
+}
+
+/// The reason to keep secrets from the process behind a socket in `directory`: anybody may make one there,
+/// and it runs neither as root nor as this user.
+pub(super) fn doubt(directory: &str, socket: BorrowedFd<'_>) -> Option<String> {
+    let place = if directory.starts_with('@') {
+        "it is in the abstract namespace".to_owned()
+    } else if fs::metadata(directory).is_ok_and(|found| found.permissions().mode() & 0o002 == 0) {
+        return None;
+    } else {
+        format!("it is in \"{directory}\"")
+    };
+    let everybody = format!("anybody may have made its socket ({place})");
+    let uid = match socket_peercred(socket) {
+        Ok(peer) => peer.uid.as_raw(),
+        Err(error) => return Some(format!("{everybody}, and its user cannot be told: {error}")),
+    };
+    if uid == 0 || uid == rustix::process::geteuid().as_raw() {
+        return None;
+    }
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = user(&users, uid).map_or(format!("user {uid}"), |name| format!("user \"{name}\""));
+    Some(format!("{everybody}, and it runs as {name}, neither as root nor as you"))
 }
 
 /// The name of user `uid` in the text of /etc/passwd.

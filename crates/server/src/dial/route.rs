@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rustls::{ClientConfig, pki_types::ServerName};
 use wire::{
-    conninfo::{ClientCertificate, Conninfo, LoadBalance, TargetSessionAttrs},
+    conninfo::{ClientCertificate, Conninfo, Host, LoadBalance, TargetSessionAttrs},
     startup::Login,
-    tls::{Attempt, SslNegotiation},
+    tls::{Attempt, SslMode, SslNegotiation},
 };
 
 use super::{endpoint::Endpoint, peer::Peer};
@@ -66,6 +66,13 @@ pub enum Lead {
     End,
 }
 
+/// The name that TLS begins with. libpq checks a certificate against a name alone, never against
+/// `hostaddr`.
+fn name_for_tls<'c>(conninfo: &Conninfo, host: &'c Host) -> Option<&'c str> {
+    let address = host.network_name().filter(|_| conninfo.tls.mode != SslMode::VerifyFull);
+    host.certificate_name().or(address)
+}
+
 impl Route {
     /// Resolves every name of `conninfo`. `session` holds settings of the session.
     pub fn new(conninfo: &Conninfo, session: &[(String, String)]) -> Result<Self, TlsError> {
@@ -77,8 +84,7 @@ impl Route {
                 let mut login = conninfo.login(host);
                 login.settings.extend(session.iter().cloned());
                 let login = Arc::new(login);
-                let server_name = host
-                    .certificate_name()
+                let server_name = name_for_tls(conninfo, host)
                     .and_then(|name| ServerName::try_from(name.to_owned()).ok());
                 for endpoint in Endpoint::resolve(host, conninfo.keepalives) {
                     address += 1;

@@ -21,6 +21,9 @@ pub enum StartupError {
     Closed,
     #[error("fe_sendauth: no password supplied")]
     PasswordMissing,
+    /// Anybody may have made the socket.
+    #[error("no password is sent to this server: {0}")]
+    Unvouched(String),
     #[error("authentication method {name} (number {code}) is not supported")]
     UnsupportedMethod { name: &'static str, code: i32 },
     #[error("authentication method requirement \"{required}\" failed: {reason}")]
@@ -117,6 +120,11 @@ impl StartupError {
                 "the server's log says why; it may be at its connection limit or shutting down",
             ),
             Self::PasswordMissing => Some(PASSWORD_HINT),
+            Self::Unvouched(_) => Some(
+                "if that user runs the server, say so by requirepeer=USER in the connection string; or \
+                 have the server make its socket in a directory that only its user may write \
+                 (unix_socket_directories)",
+            ),
             Self::UnsupportedMethod { .. } | Self::NoMechanism(_) => Some(
                 "let this client in by scram-sha-256, md5, password, cert, peer or trust \
                  (pg_hba.conf)",

@@ -3,8 +3,6 @@
 use crate::ProtocolVersion;
 use crate::backend::{BackendKey, ServerError, TransactionStatus};
 
-use super::{REPORTED_BYTES_LIMIT, StartupError};
-
 /// The facts of a new session. An idle one needs to keep no more than `backend_key`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
@@ -70,20 +68,16 @@ impl Parameters {
     pub(crate) fn reported(pairs: &[(&str, &str)]) -> Self {
         let mut parameters = Self::default();
         for (name, value) in pairs {
-            parameters.set(name.as_bytes(), value.as_bytes()).unwrap();
+            parameters.set(name.as_bytes(), value.as_bytes());
         }
         parameters
     }
 
-    pub(super) fn set(&mut self, name: &[u8], value: &[u8]) -> Result<(), StartupError> {
+    pub(super) fn set(&mut self, name: &[u8], value: &[u8]) {
         for part in [name, value] {
             self.text.push_str(&String::from_utf8_lossy(part));
             self.text.push('\0');
         }
-        if self.text.len() > REPORTED_BYTES_LIMIT {
-            return Err(StartupError::TooMuchReported);
-        }
-        Ok(())
     }
 }
 
@@ -95,10 +89,10 @@ mod tests {
     fn values_and_versions() {
         let check = |reported: &str, expected| {
             let mut parameters = Parameters::default();
-            parameters.set(b"server_version", b"1.0").unwrap();
-            parameters.set(b"server_version", reported.as_bytes()).unwrap();
-            parameters.set(b"application_name", b"").unwrap();
-            parameters.set(b"is_superuser", b"on").unwrap();
+            parameters.set(b"server_version", b"1.0");
+            parameters.set(b"server_version", reported.as_bytes());
+            parameters.set(b"application_name", b"");
+            parameters.set(b"is_superuser", b"on");
             assert_eq!(parameters.value("application_name"), Some(""));
             assert_eq!(parameters.value("is_superuser"), Some("on"));
             assert_eq!(parameters.value("missing"), None);

@@ -31,7 +31,7 @@ fn ready() -> Vec<u8> {
 
 fn login(change: impl FnOnce(&mut Login)) -> Arc<Login> {
     let mut login = Login::new("alice", "bank");
-    login.password = Some("secret".to_owned());
+    login.password = Some("secret".into());
     change(&mut login);
     Arc::new(login)
 }
@@ -102,7 +102,7 @@ fn passwords_in_clear_and_as_md5() {
     check(&request(3, b""), r"p\x00\x00\x00\x0bsecret\x00");
     check(&request(5, b"salt"), r"p\x00\x00\x00(md5986e2194384c07f4fd1df4b1351b3e68\x00");
     let none = || login(|login| login.password = None);
-    let empty = || login(|login| login.password = Some(String::new()));
+    let empty = || login(|login| login.password = Some("".into()));
     for asks in [request(3, b""), request(5, b"salt"), request(10, b"SCRAM-SHA-256\0\0")] {
         fails(none(), Channel::Plain, &asks, "fe_sendauth: no password supplied");
         fails(empty(), Channel::Plain, &asks, "fe_sendauth: no password supplied");
@@ -221,6 +221,41 @@ fn servers_that_refuse_or_are_none() {
         &flood.concat(),
         "the server reports more than 64 KiB of settings or notices at start-up",
     );
+}
+
+/// The issue's attack: 1,000 notices, each with a DETAIL of 150 kB, took 390 MB.
+#[test]
+fn all_fields_of_notices_count() {
+    let too_much = "the server reports more than 64 KiB of settings or notices at start-up";
+    let check = |messages: Vec<u8>, expected: Option<&str>| {
+        let input = [request(0, b""), messages].concat();
+        let (_, progress) = run(login(|_| {}), Channel::Plain, &input);
+        assert_eq!(progress.err().as_deref(), expected);
+    };
+    let notice = |detail: usize| {
+        let body = [b"SNOTICE\0Mx\0D", &vec![b'd'; detail][..], b"\0\0"].concat();
+        framed(b'N', &body)
+    };
+    check(notice(60_000), None);
+    check(notice(150_000), Some(too_much));
+    check(notice(30_000).repeat(3), Some(too_much));
+    check(notice(0).repeat(1_000), Some(too_much));
+    check(
+        [notice(40_000), framed(b'S', &[&[b'x'; 29_000][..], b"\0\0"].concat())].concat(),
+        Some(too_much),
+    );
+}
+
+#[test]
+fn no_secret_goes_through_a_socket_that_anybody_may_have_made() {
+    let stranger = || Channel::Unvouched { why: "mallory".to_owned() };
+    for asks in [request(3, b""), request(5, b"salt"), request(10, b"SCRAM-SHA-256\0\0")] {
+        let (sent, progress) = run(login(|_| {}), stranger(), &asks);
+        assert_eq!(sent, "");
+        assert_eq!(progress.unwrap_err(), "no password is sent to this server: mallory");
+    }
+    let (_, progress) = run(login(|_| {}), stranger(), &ready());
+    assert!(progress.unwrap().session.is_some(), "a server that asks for none is welcome");
 }
 
 #[test]
