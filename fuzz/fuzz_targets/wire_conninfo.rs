@@ -9,6 +9,22 @@ use wire::conninfo::{Conninfo, FileKind, Given, Sources};
 const VARIABLES: [&str; 8] =
     ["PGHOST", "PGPORT", "PGUSER", "PGSERVICE", "PGSSLMODE", "PGREQUIREAUTH", "PGTZ", "PGHOSTADDR"];
 
+/// A password whose characters are all encoded is in no message about the rest of its URI.
+fn password_in_uri(text: &str) {
+    for uri in [
+        format!("postgres://u:s%33cret@{text}"),
+        format!("postgres://u:s3cret@{text}"),
+        format!("postgres://h/{text}?password=s3cret&{text}"),
+        format!("host=h {text} password=s3cret {text}"),
+    ] {
+        let given = Given { dbname: Some(uri), ..Given::default() };
+        if let Err(error) = Conninfo::resolve(&given, &Sources::NOTHING) {
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains("s3cret"), "{shown}");
+        }
+    }
+}
+
 fuzz_target!(|text: &str| {
     let mut parts = text.split('\u{1}');
     let dbname = parts.next().map(str::to_owned);
@@ -29,7 +45,7 @@ fuzz_target!(|text: &str| {
         exists: &|path| path.len() % 2 == 0,
         os_user: Some("os"),
         home: Some("/home/os"),
-        socket_directories: &[],
+        socket_directory: "/run/pg",
     };
     let given = Given { dbname, ..Given::default() };
     match Conninfo::resolve(&given, &sources) {
@@ -41,5 +57,6 @@ fuzz_target!(|text: &str| {
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
+    password_in_uri(text);
     let _ = Conninfo::from_keyword_string(text);
 });

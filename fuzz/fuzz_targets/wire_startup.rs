@@ -21,12 +21,14 @@ fuzz_target!(|data: &[u8]| {
         return;
     }
     let mut login = Login::new("alice", "bank");
-    login.password = Some("secret".to_owned());
+    login.password = Some("secret".into());
     login.protocol = ProtocolVersion::V3_2;
-    let channel = match choice & 2 {
+    let channel = match choice & 6 {
         0 => Channel::Plain,
+        4 => Channel::Unvouched { why: "stranger".to_owned() },
         _ => Channel::Tls { server_end_point: Some(vec![7; 32]) },
     };
+    let tells = !matches!(channel, Channel::Unvouched { .. });
     let mut output = Vec::new();
     let mut startup =
         Startup::begin(Arc::new(login), channel, Nonce([0; 18]), &mut output).unwrap();
@@ -41,6 +43,8 @@ fuzz_target!(|data: &[u8]| {
         assert!(first.consumed + second.consumed <= input.len());
     }
     assert!(output.len() < 1000 + 2 * input.len());
+    let told = output.windows(6).any(|part| part == b"secret");
+    assert!(tells || !told, "a stranger was told the password");
 });
 
 fn challenged(rest: &[u8]) -> Vec<u8> {

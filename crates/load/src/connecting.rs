@@ -9,7 +9,7 @@ use std::{
 use os::scheduling::Patience;
 use record::Phase;
 use rustix::event::epoll::{self, EventFlags};
-use wire::startup::Session as Started;
+use wire::{auth::KeyCache, startup::Session as Started};
 
 use crate::{
     Level, Message, cancel,
@@ -234,6 +234,9 @@ impl Lane<'_> {
     /// Something happened on the socket of a dial.
     pub(crate) fn dial_event(&mut self, index: usize) {
         let route = &self.routes[self.slots[index].session.workload];
+        if self.programs[self.slots[index].session.workload].derives_keys {
+            self.keys = KeyCache::new();
+        }
         let Link::Dialing(dial, Some(socket)) = &mut self.slots[index].link else { return };
         let progress = dial.advance(route, socket, &mut self.keys, nonce, &mut self.buffer);
         self.progress(index, progress);

@@ -1,11 +1,11 @@
-//! The lines of generators, for fuzz targets.
+//! The lines of generators and the answers of servers, for fuzz targets.
 
 use std::{
     sync::mpsc::sync_channel,
     time::{Duration, Instant},
 };
 
-use script::{Protocol, Syntax};
+use script::{Prng, Protocol, Syntax};
 
 use crate::{
     Control, Limit, Plan, ScriptText, WarmUp, Workload,
@@ -14,9 +14,88 @@ use crate::{
     foreign::Suspect,
     generators::listen,
     grid::Grid,
+    program::{CommonSettings, Program},
     report::{Loss, Report},
+    session::{LaneContext, Session, Wait},
+    tally::{FirstErrors, Open, Statement, Tally, Totals},
 };
 use record::Moment;
+
+/// Scripts of the client whose server says anything.
+const SCRIPTS: [(&str, Protocol); 3] = [
+    ("SELECT 1;\n", Protocol::Simple),
+    ("SELECT 1 AS a \\gset\nSELECT :a;\n", Protocol::Extended),
+    ("\\startpipeline\nSELECT 1;\nSELECT 2;\n\\endpipeline\n", Protocol::Prepared),
+];
+
+/// The most that the client keeps of a message, in bytes.
+const MESSAGE_BYTES_MAX: usize = 4096;
+
+/// Plays a server that says this to a client, in two pieces; the first byte chooses the script.
+pub fn replies(bytes: &[u8]) {
+    let Some((choice, said)) = bytes.split_first() else { return };
+    let (text, protocol) = SCRIPTS[usize::from(*choice) % SCRIPTS.len()];
+    let script = ScriptText {
+        name: "s".to_owned(),
+        text: text.to_owned(),
+        syntax: Syntax::Current,
+        weight: 1,
+    };
+    let workload = Workload::new("w", String::new(), vec![script], 1, protocol);
+    let common = CommonSettings {
+        random_seed: 1,
+        default_seed: 2,
+        statements: false,
+        verbose_errors: true,
+        debug: false,
+        transactions: None,
+        keeps_history: false,
+        message_bytes_max: MESSAGE_BYTES_MAX,
+    };
+    let program = Program::new(&workload, &common).expect("a workload");
+    let commands = program.scripts.iter();
+    let totals = Totals {
+        transactions: 0,
+        open_loop: false,
+        unknown: 0,
+        aborted: 0,
+        first_errors: FirstErrors::new(),
+        standstills: None,
+        longest_ns: 0,
+        slowest: None,
+        open: Open::default(),
+        statements: commands
+            .map(|script| vec![Statement::default(); script.script.commands.len()])
+            .collect(),
+        scripts: Vec::new(),
+    };
+    let grid = Grid { began: 0, anchor: 0, open: 0, ..Grid::UNDECIDED };
+    let mut tally = Tally::new(1_000_000_000, vec![totals]);
+    tally.begin(&grid);
+    let mut session = Session::new(0, 0, &program, Prng::from_seed(7));
+    let (mut choose, mut narration, mut out) = (Prng::from_seed(8), Vec::new(), Vec::new());
+    let mut cx = LaneContext {
+        program: &program,
+        tally: &mut tally,
+        log: None,
+        ledger: None,
+        history: None,
+        narration: &mut narration,
+        choose: &mut choose,
+        out: &mut out,
+        grid,
+        clock: &|| 1,
+    };
+    session.connected();
+    session.choose(&mut cx);
+    session.begin(&mut cx, 1, 1);
+    for piece in said.chunks(said.len() / 2 + 1) {
+        if session.input(&mut cx, 1, piece) == Wait::Gone {
+            return;
+        }
+        assert!(session.carry.len() <= MESSAGE_BYTES_MAX.max(said.len()));
+    }
+}
 
 struct Two([usize; 2]);
 

@@ -25,7 +25,7 @@ use crate::{
     ledger::{self, LaneLedger},
     log::{self, Columns, LaneLog},
     partition::{self, LaneShare, Part},
-    program::{CommonSettings, Program},
+    program::{CommonSettings, Program, message_bytes_max},
     report::{ConnectFailure, LaneOutcome, LaneStatement, LaneWorkload, Report},
     schedule::Schedule,
     session::Session,
@@ -66,6 +66,9 @@ impl Lanes {
                 Limit::Time { .. } => None,
             },
             keeps_history: plan.history.is_some(),
+            message_bytes_max: message_bytes_max(
+                plan.workloads.iter().map(|workload| u64::from(workload.clients)).sum(),
+            ),
         };
         let mut programs = Vec::new();
         let mut routes = Vec::new();

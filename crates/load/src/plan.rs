@@ -111,6 +111,9 @@ pub struct Workload {
     pub on_error: OnError,
     /// A connection for each transaction (pgbench's `--connect`).
     pub connect_each: bool,
+    /// With a connection for each transaction: derive the keys of SCRAM once, and not for each
+    /// connection as libpq does.
+    pub caches_keys: bool,
     /// The fate of a client whose connection is lost.
     pub on_loss: OnLoss,
     /// Ask for RowDescription with every execution, as libpq does. Leaving it out saves the
@@ -159,6 +162,7 @@ impl Workload {
             session: Vec::new(),
             on_error: OnError { tries_max: 1, go_on: false },
             connect_each: false,
+            caches_keys: false,
             on_loss: OnLoss::Abort,
             describe: true,
             shell: ShellUser::Own,

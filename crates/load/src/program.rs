@@ -30,6 +30,10 @@ pub(crate) struct Program {
     pub(crate) tries_max: u32,
     pub(crate) go_on: bool,
     pub(crate) connect_each: bool,
+    /// True if a login derives its keys anew.
+    pub(crate) derives_keys: bool,
+    /// The most that a client keeps of one message of the server, in bytes.
+    pub(crate) message_bytes_max: usize,
     pub(crate) latency_limit_ns: Option<u64>,
     pub(crate) open_loop: bool,
     pub(crate) time_each_command: bool,
@@ -137,6 +141,8 @@ impl Program {
             tries_max: workload.on_error.tries_max,
             go_on: workload.on_error.go_on,
             connect_each: workload.connect_each,
+            derives_keys: workload.connect_each && !workload.caches_keys,
+            message_bytes_max: common.message_bytes_max,
             latency_limit_ns: workload.latency_limit_us.map(|us| us * 1_000),
             open_loop: workload.pace != crate::Pace::Closed,
             time_each_command: common.statements,
@@ -157,6 +163,17 @@ pub(crate) struct CommonSettings {
     pub(crate) debug: bool,
     pub(crate) transactions: Option<u64>,
     pub(crate) keeps_history: bool,
+    pub(crate) message_bytes_max: usize,
+}
+
+/// The most that all clients of a load keep of the messages that are arriving, in bytes.
+const MESSAGES_BYTES_MAX: usize = 1 << 30;
+
+/// The share of each of so many clients, within bounds that no honest answer needs to pass: a value of
+/// `\gset` has 64 MiB at most.
+pub(crate) fn message_bytes_max(clients: u64) -> usize {
+    let clients = usize::try_from(clients.max(1)).unwrap_or(usize::MAX);
+    (MESSAGES_BYTES_MAX / clients).clamp(8 << 10, 64 << 20)
 }
 
 /// Numbers the SQL commands of `script` on from those that came before.

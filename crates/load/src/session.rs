@@ -68,6 +68,8 @@ pub(crate) struct Session {
     pub(crate) prepared: Box<[u64]>,
     /// A frame that has arrived in part.
     pub(crate) carry: Vec<u8>,
+    /// Bytes still to come of a frame that nobody looks at.
+    pub(crate) unread_bytes: usize,
     /// Transactions so far, as pgbench counts them: good ones, failed ones and skipped ones.
     pub(crate) transactions: u64,
     /// Good ones inside the window.
@@ -181,6 +183,7 @@ impl Session {
             shell: None,
             prepared: vec![0; program.statements.len().div_ceil(64)].into(),
             carry: Vec::new(),
+            unread_bytes: 0,
             transactions: 0,
             in_window: 0,
             cycle: Cycle::None,
@@ -194,6 +197,7 @@ impl Session {
         self.pipeline = Pipeline::Off;
         self.reply = Reply::default();
         self.carry = Vec::new();
+        self.unread_bytes = 0;
         // A command of the transaction that was lost.
         self.shell = None;
         // A slot of the schedule that it has taken stays taken.

@@ -306,6 +306,8 @@ pub struct OurOptions {
     pub interval_ms: u64,
     /// `--no-describe` turns it off.
     pub describe: bool,
+    /// `--cache-keys`
+    pub caches_keys: bool,
     /// `--syntax`
     pub syntax: Syntax,
     /// `--hdr`
@@ -375,6 +377,7 @@ impl Default for OurOptions {
             generators: 1,
             interval_ms: 1000,
             describe: true,
+            caches_keys: false,
             syntax: Syntax::Current,
             hdr: None,
             json: None,

@@ -80,6 +80,9 @@ impl Session {
         {
             cx.say(Level::Debug, format!("client {} receiving", self.id));
         }
+        let unread = self.unread_bytes.min(bytes.len());
+        self.unread_bytes -= unread;
+        let bytes = &bytes[unread..];
         let mut carry = std::mem::take(&mut self.carry);
         let (rest, wait) = if carry.is_empty() {
             self.frames(cx, now, bytes)
@@ -119,10 +122,40 @@ impl Session {
                         Err(error) => return (&[], self.garbage(cx, &error.to_string())),
                     }
                 }
-                Ok(None) => return (rest, wait),
+                Ok(None) => return self.incomplete(cx, rest, wait),
                 Err(error) => return (&[], self.garbage(cx, &error.to_string())),
             }
         }
+    }
+
+    /// What remains of a frame whose end has not arrived: nothing is kept of one that is not looked at,
+    /// and no more than a client's share of any other.
+    fn incomplete<'b>(
+        &mut self,
+        cx: &mut LaneContext<'_>,
+        rest: &'b [u8],
+        wait: Wait,
+    ) -> (&'b [u8], Wait) {
+        let Some((tag, bytes)) = frame::header(rest) else { return (rest, wait) };
+        let most = match tag {
+            tag::DATA_ROW | tag::ROW_DESCRIPTION if self.reply.captured.is_none() => 0,
+            tag::COPY_DATA | tag::NOTIFICATION_RESPONSE => 0,
+            tag::ERROR_RESPONSE | tag::NOTICE_RESPONSE => TOLD_BYTES_MAX,
+            _ => cx.program.message_bytes_max,
+        };
+        if most == 0 {
+            self.unread_bytes = bytes - rest.len();
+            return (&[], wait);
+        }
+        if bytes > most {
+            let why = format!(
+                "the server sent a {} message of {bytes} bytes, more than the {most} that a client \
+                 of this load keeps",
+                wire::tag::name(tag)
+            );
+            return (&[], self.garbage(cx, &why));
+        }
+        (rest, wait)
     }
 
     fn frame(
@@ -479,6 +512,9 @@ impl Session {
         }
     }
 }
+
+/// The most bytes of an error or a notice: it is told to the user.
+const TOLD_BYTES_MAX: usize = 256 << 10;
 
 /// The number of rows in the tag of a command: `SELECT 3`, `INSERT 0 1`. None is 0.
 pub(super) fn rows_of_tag(tag: &[u8]) -> u64 {

@@ -444,3 +444,32 @@ fn a_new_connection_does_not_wait_for_the_shell_command_of_the_lost_one() {
     client.waits(Wait::Until(2 * MS)).gives_up(2);
     client.begins(3).wakes(4).sends("Query SELECT 1;");
 }
+
+#[test]
+fn a_client_keeps_no_more_of_a_message_than_its_share() {
+    let long = |tag: u8, body: u32| [&[tag], &(body + 4).to_be_bytes()[..], &[b'x'; 100]].concat();
+    // Rows that nobody looks at are not kept, however long.
+    let mut client = Client::simple("SELECT 1;\n");
+    client.begins(0).hears_bytes(1, &long(b'D', 1 << 29)).waits(Wait::Server);
+    assert_eq!(
+        (client.session.carry.capacity(), client.session.unread_bytes),
+        (0, (1 << 29) - 100)
+    );
+    client.session.unread_bytes = 1;
+    client.hears_bytes(2, b"x").hears(2, "C Z:I").is_done();
+
+    let check = |script: &str, bytes: &[u8], expected: &str| {
+        let mut client = Client::simple(script);
+        client.begins(0).hears_bytes(1, bytes).waits(Wait::Gone);
+        assert!(client.said().iter().any(|said| said.contains(expected)), "{:?}", client.said());
+        assert_eq!(client.counts().errors["08P01"], 1);
+        assert_eq!(client.session.carry.capacity(), 0);
+    };
+    let kept = "SELECT 1 AS a \\gset\n";
+    check(kept, &long(b'D', 1 << 29), "more than the 1048576 that a client");
+    check(kept, &long(b'T', 1 << 29), "a RowDescription message of 536870917 bytes");
+    check("SELECT 1;\n", &long(b'E', 1 << 20), "more than the 262144 that a client");
+    check("SELECT 1;\n", &long(b'N', 1 << 29), "a NoticeResponse message of 536870917 bytes");
+    let share = crate::program::message_bytes_max;
+    assert_eq!((share(1), share(1024), share(1 << 20)), (64 << 20, 1 << 20, 8 << 10));
+}

@@ -211,6 +211,17 @@ pub(super) static BEYOND: &[Row] = &[
     )
     .not_compared(FILES),
     Row::flag(
+        "cache-keys",
+        &[(Beyond, "with --connect: derive the keys of a SCRAM password once; pgbench derives them for \
+            each connection, so the results are not comparable with its")],
+        |given| {
+            given.ours.caches_keys = true;
+            Ok(())
+        },
+    )
+    .fits(|given| (!given.connect_each).then_some("only connections for each transaction derive keys again: add -C"))
+    .not_compared("sides keep their connections open"),
+    Row::flag(
         "no-describe",
         &[(Beyond, "do not ask for the description of results; libpq always does, so the results are \
             not comparable with pgbench's")],

@@ -150,6 +150,7 @@ fn options(results: &Results<'_>) -> Value {
         "arrivals": arrivals,
         "latency_limit_us": options.latency_limit_us,
         "connect": options.connect_each,
+        "cache_keys": options.ours.caches_keys,
         "reconnect": options.ours.on_loss == OnLoss::Reconnect,
         "max_tries": options.on_error.tries_max,
         "continue_on_error": options.on_error.go_on,

@@ -63,6 +63,9 @@ pub(super) fn lines(results: &Results<'_>) -> String {
         line("generator", generator(results));
     }
     hosts::lines(results.outcome, &mut line);
+    if results.options.ours.caches_keys {
+        line("not like for like", "SCRAM keys are derived once (--cache-keys)".to_owned());
+    }
     if !results.options.ours.describe {
         line("not like for like", "results are not described (--no-describe)".to_owned());
     }

@@ -126,6 +126,7 @@ pub fn workload(options: &RunOptions, conninfo: String, scale: i64) -> Workload 
         session: Vec::new(),
         on_error: options.on_error,
         connect_each: options.connect_each,
+        caches_keys: options.ours.caches_keys,
         on_loss: options.ours.on_loss,
         describe: options.ours.describe,
         shell: ShellUser::Own,

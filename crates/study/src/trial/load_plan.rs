@@ -117,6 +117,7 @@ fn workload(
         session: session.into_iter().collect(),
         on_error: OnError { tries_max: workload.tries_max, go_on: may_fail(point, workload) },
         connect_each: false,
+        caches_keys: false,
         on_loss: point.on_loss,
         describe: true,
         shell: ShellUser::Unprivileged,

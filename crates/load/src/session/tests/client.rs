@@ -65,6 +65,7 @@ impl Client {
             debug: false,
             transactions: None,
             keeps_history: workload.scripts[0].text.contains("\\history"),
+            message_bytes_max: 1 << 20,
         };
         let program = Program::new(workload, &common).expect("a workload");
         let commands = |script: &crate::program::ProgramScript| {
