@@ -6,9 +6,9 @@
 //! whatever the setting survives (a restart, a crash, a move of the data directory), takes no
 //! transaction, is not replicated, and a guard that has lost its files still knows what to restore.
 
-use server::Setting;
+use server::{NotASetting, Setting};
 
-use crate::row::Facts;
+use crate::error::Error;
 
 /// The setting that the operator asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,21 +28,35 @@ pub(crate) enum Origin {
     Below,
 }
 
+impl Origin {
+    /// True for the file that ALTER SYSTEM writes.
+    pub(crate) fn is_auto_conf(file: &str) -> bool {
+        file.ends_with("/postgresql.auto.conf")
+    }
+}
+
 impl Asked {
-    /// The setting that is asked for while `in_force` is. A mark beside something that is not weaker
-    /// is a leftover, or another session's decision.
-    pub(crate) fn of(facts: &Facts, in_force: Setting) -> Asked {
-        match Asked::from_mark(&facts.mark) {
-            Some(marked) if marked.setting.levels()[1..].contains(&in_force) => marked,
-            _ => Asked::now(&facts.setting, in_force, facts.file.as_deref()),
+    /// The setting that is asked for while `text` is in force and stands in a place of this origin. A
+    /// mark beside something that is not weaker is a leftover, or another session's decision.
+    pub(crate) fn of(text: &str, origin: Origin, mark: &str) -> Result<Asked, Error> {
+        let now = Asked::now(text, origin)?;
+        match Asked::from_mark(mark) {
+            Some(marked) if marked.is_lowered_to(&now.setting) => Ok(marked),
+            _ => Ok(now),
         }
     }
 
     /// The setting that is asked for now.
-    pub(crate) fn now(text: &str, setting: Setting, file: Option<&str>) -> Asked {
-        let is_auto = file.is_some_and(|file| file.ends_with("/postgresql.auto.conf"));
-        let origin = if is_auto { Origin::AutoConf } else { Origin::Below };
-        Asked { text: text.to_owned(), setting, origin }
+    ///
+    /// # Errors
+    /// A text that the guard does not understand.
+    pub(crate) fn now(text: &str, origin: Origin) -> Result<Asked, Error> {
+        Ok(Asked { text: text.to_owned(), setting: read(text)?, origin })
+    }
+
+    /// True if this is weaker than what is asked for, and one of the guard's.
+    pub(crate) fn is_lowered_to(&self, setting: &Setting) -> bool {
+        self.setting.levels()[1..].contains(setting)
     }
 
     pub(crate) fn from_mark(mark: &str) -> Option<Asked> {
@@ -52,7 +66,7 @@ impl Asked {
             "below" => Origin::Below,
             _ => return None,
         };
-        Some(Asked { text: text.to_owned(), setting: text.parse().ok()?, origin })
+        Some(Asked { text: text.to_owned(), setting: read(text).ok()?, origin })
     }
 
     pub(crate) fn mark(&self) -> String {
@@ -64,21 +78,53 @@ impl Asked {
     }
 }
 
+/// Reads a value of the setting. The server reads the number into 32 bits, and goes by what is left of
+/// a greater one.
+pub(crate) fn read(text: &str) -> Result<Setting, Error> {
+    let setting: Setting =
+        text.parse().map_err(|_: NotASetting| Error::Setting { text: text.to_owned() })?;
+    match i32::try_from(setting.confirmations()) {
+        Ok(_) => Ok(setting),
+        Err(_) => Err(Error::Setting { text: text.to_owned() }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_mark_says_what_to_restore_and_how() {
-        let check = |text: &str, file: Option<&str>, mark: &str| {
-            let asked = Asked::now(text, text.parse().unwrap(), file);
+        let check = |text: &str, origin: Origin, mark: &str| {
+            let asked = Asked::now(text, origin).unwrap();
             assert_eq!(asked.mark(), mark);
             assert_eq!(Asked::from_mark(mark), Some(asked));
         };
-        check("s1, s2", Some("/data/postgresql.auto.conf"), "auto s1, s2");
-        check("ANY 1 (\"a b\")", Some("/etc/postgresql.conf"), "below ANY 1 (\"a b\")");
+        check("s1, s2", Origin::AutoConf, "auto s1, s2");
+        check("ANY 1 (\"a b\")", Origin::Below, "below ANY 1 (\"a b\")");
         assert_eq!(Asked::from_mark("s1"), None);
         assert_eq!(Asked::from_mark("auto s1,,"), None);
         assert_eq!(Asked::from_mark(""), None);
+    }
+    #[test]
+    fn a_mark_counts_beside_a_weaker_setting_only() {
+        let check = |text: &str, mark: &str, expected: &str| {
+            let asked = Asked::of(text, Origin::AutoConf, mark).unwrap();
+            assert_eq!(asked.text, expected);
+        };
+        check("", "below s1", "s1");
+        check("ANY 1 (s1)", "below s1", "s1");
+        check("s1", "below s1", "s1");
+        check("s2", "below s1", "s2");
+        check("s2", "", "s2");
+    }
+
+    #[test]
+    fn a_text_that_is_not_understood_is_an_error() {
+        let check = |text: &str, expected| assert_eq!(read(text).is_ok(), expected, "{text}");
+        check("2147483647 (a)", true);
+        check("4294967297 (a)", false);
+        check("99999999999999999999 (a)", false);
+        check("a,,", false);
     }
 }

@@ -46,6 +46,22 @@ impl Directory {
         Ok(directory)
     }
 
+    /// The name of its guards, made by the first one.
+    pub(crate) fn id(&self) -> Result<String, Error> {
+        let known = self.read(ID)?.map(|text| text.trim().to_owned());
+        if let Some(id) = known.filter(|id| is_id(id)) {
+            return Ok(id);
+        }
+        let make = || {
+            let mut bytes = [0; 8];
+            rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+            let id = format!("{:016x}", u64::from_le_bytes(bytes));
+            self.replace(ID, format!("{id}\n").as_bytes())?;
+            Ok(id)
+        };
+        make().map_err(file("writing", &self.path.join(ID)))
+    }
+
     /// Opens it to read what is there.
     pub(crate) fn look(path: &Path) -> Result<Self, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -133,7 +149,12 @@ fn check(path: &Path, opened: &File) -> Result<(), Error> {
     }
 }
 
+fn is_id(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 const LOCK: &str = "lock";
+const ID: &str = "id";
 
 #[cfg(test)]
 mod tests {
@@ -213,6 +234,16 @@ mod tests {
         check(0o755, None);
         check(0o770, Some("has mode 770"));
         check(0o1777, Some("has mode 1777"));
+    }
+
+    #[test]
+    fn a_directory_keeps_the_name_of_its_guards() {
+        let place = private();
+        let id = || Directory::open(place.path()).unwrap().id().unwrap();
+        let first = id();
+        assert!(is_id(&first) && id() == first);
+        fs::write(place.path().join(ID), "torn").unwrap();
+        assert_ne!(id(), first);
     }
 
     #[test]

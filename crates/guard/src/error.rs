@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::kinds::kinds;
+
 /// Error of the guard.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -20,6 +22,8 @@ pub enum Error {
     #[error("another guard uses the state directory {}", path.display())]
     StateInUse { path: PathBuf },
     #[error("the state directory {} {why}", path.display())]
+    NoState { path: PathBuf, why: &'static str },
+    #[error("the state directory {} {why}", path.display())]
     NotPrivate { path: PathBuf, why: String },
     #[error(
         "{} is the state of another cluster: its system identifier is {theirs}, the server's is \
@@ -36,6 +40,13 @@ pub enum Error {
     AlterSystemOff,
     #[error("the server is PostgreSQL {version}; the guard needs 10 or later")]
     Version { version: String },
+    #[error("synchronous_standby_names has a value that the guard does not understand: \"{text}\"")]
+    Setting { text: String },
+    #[error(
+        "another program changes synchronous_standby_names back: {times} times in a row, each within \
+         {seconds} s of the guard's change, {setting} was in force again"
+    )]
+    Overruled { times: u32, seconds: u64, setting: String },
     #[error("role {role} lacks rights: {missing}")]
     Rights { role: String, missing: String, grants: Vec<String> },
 }
@@ -65,6 +76,15 @@ impl Error {
                 "leave synchronous replication to it: it has settings for that, and with automatic \
                  promotion a primary without sync mode becomes split brain"
             }
+            Error::NoState { .. } => "name the directory that the guard was started with",
+            Error::Setting { .. } => {
+                "write it as the manual of PostgreSQL does: a list of names, or ANY or FIRST, a number, \
+                 and the list in parentheses"
+            }
+            Error::Overruled { .. } => {
+                "find the program, as the server's log names the session that reloads; either it or the \
+                 guard has the setting"
+            }
             Error::CommandLine => {
                 "take it from the command line (-c, or postgres's start script) and put it into \
                  postgresql.conf"
@@ -86,6 +106,26 @@ impl Error {
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Error::Connect { .. } | Error::Server { .. } | Error::Silence { .. })
     }
+}
+
+kinds! { Error:
+    Connect => "connect",
+    Server => "server",
+    Silence => "silence",
+    File => "file",
+    Content => "content",
+    StateInUse => "state_in_use",
+    NoState => "no_state",
+    NotPrivate => "not_private",
+    OtherCluster => "other_cluster",
+    SecondGuard => "second_guard",
+    Managed => "managed",
+    CommandLine => "command_line",
+    AlterSystemOff => "alter_system_off",
+    Version => "version",
+    Setting => "setting",
+    Overruled => "overruled",
+    Rights => "rights",
 }
 
 pub(crate) fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {

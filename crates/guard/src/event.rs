@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::kinds::kinds;
+
 /// Something that a guard tells.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -22,12 +24,16 @@ pub enum Event {
     Standby,
     /// The connection is lost; it is tried again.
     Lost { why: String },
+    /// A session that an earlier guard of the same state directory has left is ended.
+    TookOver { who: String },
     /// A standby has come.
     StandbyCame { name: String, is_asked_for: bool },
     /// A standby has gone.
     StandbyGone { name: String },
     /// Commits have been waiting for half the grace.
     Waiting { commits: usize, seconds: f64, grace_seconds: f64 },
+    /// Commits wait for standbys that have flushed them and do not replay, and no weaker form helps.
+    NotReplayed { setting: String },
     /// The setting is changed; the window is in the record already.
     Changing { from: String, to: String, confirmations: usize, why: String, window: u64 },
     /// The change is in force, and the commits that waited have gone on.
@@ -36,8 +42,10 @@ pub enum Event {
     NotInForce { setting: String, waiting: usize },
     /// Without `--dry-run` the setting would be changed.
     WouldChange { from: String, to: String, why: String },
-    /// Another session has changed the setting.
-    Adopted { setting: String },
+    /// A person has changed the setting: this is what is asked for.
+    Adopted { setting: String, place: Option<String> },
+    /// The configuration files have an error, because of which a reload does not put them in force.
+    FileFault { why: String },
     /// An exposure window is over.
     Closed { window: u64, why: String, confirmed_lsn: Option<String> },
     /// The record cannot be written: until it can, the setting is not lowered and no window is closed.
@@ -58,29 +66,29 @@ impl Event {
                 | Event::NoRecord { .. }
         )
     }
+}
 
-    /// The word that stands for its kind in JSON.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Event::Guarding { .. } => "guarding",
-            Event::NothingAsked => "nothing_asked",
-            Event::CommitsDoNotWait { .. } => "commits_do_not_wait",
-            Event::Remote => "remote",
-            Event::Standby => "standby",
-            Event::Lost { .. } => "lost",
-            Event::StandbyCame { .. } => "standby_came",
-            Event::StandbyGone { .. } => "standby_gone",
-            Event::Waiting { .. } => "waiting",
-            Event::Changing { .. } => "changing",
-            Event::InForce { .. } => "in_force",
-            Event::NotInForce { .. } => "not_in_force",
-            Event::WouldChange { .. } => "would_change",
-            Event::Adopted { .. } => "adopted",
-            Event::Closed { .. } => "closed",
-            Event::NoRecord { .. } => "no_record",
-            Event::Ended { .. } => "ended",
-        }
-    }
+kinds! { Event:
+    Guarding => "guarding",
+    NothingAsked => "nothing_asked",
+    CommitsDoNotWait => "commits_do_not_wait",
+    Remote => "remote",
+    Standby => "standby",
+    Lost => "lost",
+    TookOver => "took_over",
+    StandbyCame => "standby_came",
+    StandbyGone => "standby_gone",
+    Waiting => "waiting",
+    NotReplayed => "not_replayed",
+    Changing => "changing",
+    InForce => "in_force",
+    NotInForce => "not_in_force",
+    WouldChange => "would_change",
+    Adopted => "adopted",
+    FileFault => "file_fault",
+    Closed => "closed",
+    NoRecord => "no_record",
+    Ended => "ended",
 }
 
 impl fmt::Display for Event {
@@ -113,6 +121,15 @@ impl fmt::Display for Event {
             Event::Remote => f.write_str(
                 "the server is another machine: when the network between is down, nobody helps \
                  commits on; better run the guard there",
+            ),
+            Event::TookOver { who } => {
+                write!(f, "ended the session that an earlier guard has left: {who}")
+            }
+            Event::NotReplayed { setting } => write!(
+                f,
+                "commits wait for standbys that have flushed them and do not replay: {} stays in force, \
+                 because sessions that ask for less than remote_apply are served",
+                called(setting)
             ),
             Event::StandbyCame { name, is_asked_for: true } => {
                 write!(f, "standby {name} is connected")
@@ -149,9 +166,18 @@ impl fmt::Display for Event {
             Event::WouldChange { from, to, why } => {
                 write!(f, "would put {} instead of {}, because {why}", called(to), called(from))
             }
-            Event::Adopted { setting } => {
-                write!(f, "another session has changed the setting: guarding {}", called(setting))
+            Event::Adopted { setting, place } => {
+                write!(f, "another session has changed the setting: guarding {}", called(setting))?;
+                match place {
+                    Some(place) => write!(f, ", as in {place}"),
+                    None => Ok(()),
+                }
             }
+            Event::FileFault { why } => write!(
+                f,
+                "an error in the configuration files, whose setting is not adopted until it is \
+                 mended: {why}"
+            ),
             Event::Closed { window, why, .. } => write!(f, "exposure window {window} ends: {why}"),
             Event::NoRecord { why } => {
                 write!(f, "until the record can be written, the setting is not lowered: {why}")

@@ -1,10 +1,12 @@
 //! The answers of a server, for fuzz targets.
 
+use crate::files::Files;
 use crate::row::{Facts, Observation};
 
 /// Reads a text as each answer that the guard asks a server for.
 pub fn answers(text: &str) {
-    for outcome in [Facts::read(text).err(), Observation::read(text).err()] {
+    let look = Observation::read("reading", text).map_err(|error| error.to_string());
+    for outcome in [Facts::read(text).err(), Files::read(text).err(), look.err()] {
         assert!(outcome.is_none_or(|why| !why.is_empty()));
     }
 }

@@ -1,5 +1,6 @@
 //! The state of a primary, as one look shows it.
 
+use serde::Deserialize;
 use tokio_postgres::types::PgLsn;
 
 use server::{Demand, Method, Setting};
@@ -12,8 +13,10 @@ pub type Lsn = PgLsn;
 pub struct Look {
     /// `synchronous_standby_names`, as it is in force.
     pub setting: Setting,
+    /// Time at which the server has read its configuration last, in its words.
+    pub loaded_at: String,
     /// Position up to which the WAL is flushed on the primary: everything that was acknowledged by
-    /// now lies before it.
+    /// now lies before it, and so does each commit in `waiting`.
     pub wal: Lsn,
     /// Its connected standbys.
     pub standbys: Vec<Standby>,
@@ -24,7 +27,7 @@ pub struct Look {
     pub settings_are_read: bool,
 }
 
-/// A row of `pg_stat_replication`.
+/// A row of `pg_stat_get_wal_senders()`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standby {
     /// The WAL sender that serves it: another one after every reconnection.
@@ -37,37 +40,105 @@ pub struct Standby {
     pub flush: Option<Lsn>,
     /// Position up to which it has replayed.
     pub replay: Option<Lsn>,
+    /// Its part in the setting in force, as the server says.
+    pub sync_state: SyncState,
 }
 
-/// True if commits are served if only the standbys that `fit` confirm any.
-pub fn is_served(demand: &Demand, standbys: &[Standby], fit: impl Fn(&Standby) -> bool) -> bool {
+/// `sync_state` of a standby: its part in the setting in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SyncState {
+    /// No commit waits for it.
+    Async,
+    /// It takes the place of a standby before it that fails.
+    Potential,
+    /// Commits wait for it.
+    Sync,
+    /// Commits wait for a number of such ones.
+    Quorum,
+}
+
+impl Look {
+    /// True if commits go on under the setting in force if only the standbys that `fit` confirm any.
+    /// The server's own choice counts: among standbys of one priority it goes by their WAL senders'
+    /// places in shared memory, which nobody else sees.
+    pub fn is_served(&self, fit: impl Fn(&Standby) -> bool) -> bool {
+        let Setting::Sync(demand) = &self.setting else { return true };
+        let mut chosen = self.chosen();
+        match demand.method {
+            Method::Any => chosen.filter(|one| fit(one)).count() >= demand.count,
+            Method::First => self.chosen().count() >= demand.count && chosen.all(fit),
+        }
+    }
+
+    /// Up to where as many standbys as the setting in force asks for have flushed.
+    pub fn confirmed(&self) -> Option<Lsn> {
+        let Setting::Sync(demand) = &self.setting else { return None };
+        let flushed = self.chosen().filter_map(|one| one.flush).collect();
+        match demand.method {
+            Method::Any => nth_greatest(flushed, demand.count),
+            Method::First if flushed.len() < demand.count => None,
+            Method::First => flushed.into_iter().min(),
+        }
+    }
+
+    /// The standbys that commits wait for.
+    fn chosen(&self) -> impl Iterator<Item = &Standby> {
+        let is_chosen = |one: &&Standby| {
+            let is_sync = matches!(one.sync_state, SyncState::Sync | SyncState::Quorum);
+            is_sync && one.streams && one.flush.is_some()
+        };
+        self.standbys.iter().filter(is_chosen)
+    }
+}
+
+/// True if commits would certainly go on under a setting that is not in force if only the standbys
+/// that `fit` confirmed any. Which of the standbys of one priority the server would choose is not
+/// known: all of them must fit where it would have to choose.
+pub(crate) fn would_serve(
+    demand: &Demand,
+    standbys: &[Standby],
+    fit: impl Fn(&Standby) -> bool,
+) -> bool {
     let candidates = candidates(demand, standbys);
     match demand.method {
         Method::Any => candidates.iter().filter(|one| fit(one)).count() >= demand.count,
         // Those in front are waited for, fit or not.
         Method::First => {
-            candidates.len() >= demand.count
-                && candidates[..demand.count].iter().all(|one| fit(one))
+            candidates.len() >= demand.count && possible(demand, standbys).into_iter().all(fit)
         }
     }
 }
 
-/// Up to where as many standbys as asked for have flushed.
-pub fn confirmed(demand: &Demand, standbys: &[Standby]) -> Option<Lsn> {
-    let candidates = candidates(demand, standbys).into_iter().filter_map(|one| one.flush);
-    let mut flushed: Vec<Lsn> = candidates.collect();
-    match demand.method {
-        Method::Any => flushed.sort_unstable_by(|a, b| b.cmp(a)),
-        Method::First => flushed.truncate(demand.count),
+/// Up to where as many standbys as a setting that is not in force asks for have certainly flushed.
+pub(crate) fn would_confirm(demand: &Demand, standbys: &[Standby]) -> Option<Lsn> {
+    let candidates = candidates(demand, standbys);
+    if candidates.len() < demand.count {
+        return None;
     }
     match demand.method {
-        Method::Any => flushed.get(demand.count - 1).copied(),
-        Method::First if flushed.len() < demand.count => None,
-        Method::First => flushed.into_iter().min(),
+        Method::Any => {
+            nth_greatest(candidates.iter().filter_map(|one| one.flush).collect(), demand.count)
+        }
+        Method::First => possible(demand, standbys).iter().filter_map(|one| one.flush).min(),
     }
 }
 
-/// The standbys that the server would choose from, in their order.
+fn nth_greatest(mut flushed: Vec<Lsn>, number: usize) -> Option<Lsn> {
+    flushed.sort_unstable_by(|a, b| b.cmp(a));
+    flushed.get(number.checked_sub(1)?).copied()
+}
+
+/// The standbys of a `FIRST` list that the server may choose: those in front, and all that have the
+/// priority of the last of them.
+fn possible<'a>(demand: &Demand, standbys: &'a [Standby]) -> Vec<&'a Standby> {
+    let candidates = candidates(demand, standbys);
+    let priority = |one: &Standby| demand.priority(&one.name);
+    let last = candidates.get(demand.count.saturating_sub(1)).map(|one| priority(one));
+    candidates.into_iter().filter(|one| last.is_none_or(|last| priority(one) <= last)).collect()
+}
+
+/// The standbys that the server would choose from, by their priority.
 fn candidates<'a>(demand: &Demand, standbys: &'a [Standby]) -> Vec<&'a Standby> {
     let listed = standbys.iter().filter(|one| one.streams && one.flush.is_some());
     let mut listed: Vec<(usize, &Standby)> =
@@ -81,19 +152,20 @@ mod tests {
     use super::*;
 
     fn standby(name: &str, flush: u64) -> Standby {
-        let flush = Some(Lsn::from(flush));
-        Standby { pid: 0, name: name.to_owned(), streams: true, flush, replay: flush }
+        let (flush, sync_state) = (Some(Lsn::from(flush)), SyncState::Async);
+        Standby { pid: 0, name: name.to_owned(), streams: true, flush, replay: flush, sync_state }
     }
 
     #[test]
-    fn standbys_serve_and_confirm_as_the_server_counts() {
+    fn standbys_would_serve_and_confirm_as_the_server_counts() {
         let deaf = Standby { flush: None, ..standby("a", 0) };
         let behind = Standby { streams: false, ..standby("a", 9) };
         let check = |setting: &str, standbys: &[Standby], served: bool, flushed: Option<u64>| {
             let Setting::Sync(demand) = setting.parse().unwrap() else { panic!() };
-            // Standbys called x are connected and mute.
-            assert_eq!(is_served(&demand, standbys, |one| one.flush > Some(Lsn::from(1))), served);
-            assert_eq!(confirmed(&demand, standbys), flushed.map(Lsn::from), "{setting}");
+            // Standbys that have flushed up to 1 are connected and mute.
+            let fit = |one: &Standby| one.flush > Some(Lsn::from(1));
+            assert_eq!(would_serve(&demand, standbys, fit), served, "{setting}");
+            assert_eq!(would_confirm(&demand, standbys), flushed.map(Lsn::from), "{setting}");
         };
         check("a", &[], false, None);
         check("a", &[standby("a", 5)], true, Some(5));
@@ -112,5 +184,45 @@ mod tests {
             Some(7),
         );
         check("ANY 2 (*)", &[standby("x", 3)], false, None);
+        // Of one priority, the server may choose either, wherever it stands in the rows.
+        check("*", &[standby("x", 7), standby("y", 1)], false, Some(1));
+        check("*", &[standby("x", 1), standby("y", 7)], false, Some(1));
+        check("ANY 1 (*)", &[standby("x", 1), standby("y", 7)], true, Some(7));
+        check("a, *", &[standby("a", 7), standby("x", 1)], true, Some(7));
+        check("2 (a, *)", &[standby("a", 7), standby("x", 5), standby("y", 1)], false, Some(1));
+        // An old connection of one that has come back lingers.
+        check("a, b", &[standby("a", 1), standby("a", 9), standby("b", 9)], false, Some(1));
+        check("a, b", &[standby("a", 9), standby("a", 1), standby("b", 9)], false, Some(1));
+        check("ANY 1 (a, b)", &[standby("a", 1), standby("a", 9)], true, Some(9));
+    }
+
+    #[test]
+    fn what_is_in_force_is_read_from_the_servers_choice() {
+        use SyncState::{Async, Potential, Quorum, Sync};
+        let check = |setting: &str, standbys: &[(u64, SyncState)], served, flushed: Option<u64>| {
+            let rows = standbys.iter().map(|(flush, sync_state)| Standby {
+                sync_state: *sync_state,
+                ..standby("x", *flush)
+            });
+            let look = Look {
+                setting: setting.parse().unwrap(),
+                loaded_at: String::new(),
+                wal: Lsn::from(9),
+                standbys: rows.collect(),
+                waiting: Vec::new(),
+                settings_are_read: true,
+            };
+            let fit = |one: &Standby| one.flush > Some(Lsn::from(1));
+            assert_eq!(look.is_served(fit), served, "{setting} {standbys:?}");
+            assert_eq!(look.confirmed(), flushed.map(Lsn::from), "{setting} {standbys:?}");
+        };
+        check("*", &[(9, Potential), (1, Sync)], false, Some(1));
+        check("*", &[(9, Sync), (1, Potential)], true, Some(9));
+        check("*", &[(9, Potential), (9, Async)], false, None);
+        check("2 (*)", &[(9, Sync), (7, Sync), (1, Potential)], true, Some(7));
+        check("2 (*)", &[(9, Sync), (7, Async)], false, None);
+        check("ANY 1 (*)", &[(9, Quorum), (1, Quorum)], true, Some(9));
+        check("ANY 2 (*)", &[(9, Quorum), (1, Quorum)], false, Some(1));
+        check("", &[], true, None);
     }
 }

@@ -16,6 +16,17 @@ pub(crate) struct Traces {
     pub(crate) extensions: Vec<String>,
     /// The names that its sessions go by.
     pub(crate) applications: Vec<String>,
+    /// Files of managers in the data directory; none where the guard may not look.
+    #[serde(default)]
+    pub(crate) state_files: Vec<String>,
+    /// The comments at the beginning of its configuration file; none where the guard may not read it.
+    #[serde(default)]
+    pub(crate) comments: Vec<String>,
+}
+
+/// Files that managers keep in a data directory.
+pub(crate) fn state_files() -> impl Iterator<Item = &'static str> {
+    MANAGERS.iter().filter_map(|manager| manager.state_file)
 }
 
 /// The manager in charge, and the evidence of it.
@@ -27,6 +38,10 @@ struct Manager {
     name: &'static str,
     /// A file that it puts settings into.
     file: Option<&'static str>,
+    /// A file that it keeps in the data directory.
+    state_file: Option<&'static str>,
+    /// Words of the comment at the beginning of the configuration file that it writes, in lower case.
+    comment: Option<&'static str>,
     /// A library or an extension.
     part: Option<&'static str>,
     /// Beginning of the names of its sessions.
@@ -38,21 +53,41 @@ const MANAGERS: [Manager; 5] = [
         name: "Patroni",
         // Patroni keeps the configuration it has found under this name and includes it.
         file: Some("postgresql.base.conf"),
+        state_file: Some("patroni.dynamic.json"),
+        comment: Some("overwritten by patroni"),
         part: None,
         application: Some("patroni"),
     },
     Manager {
         name: "pg_auto_failover",
         file: Some("postgresql-auto-failover.conf"),
+        state_file: None,
+        comment: None,
         part: Some("pgautofailover"),
         application: Some("pgautofailover"),
     },
-    Manager { name: "repmgr", file: None, part: Some("repmgr"), application: Some("repmgr") },
-    Manager { name: "CloudNativePG", file: None, part: None, application: Some("cnpg") },
+    Manager {
+        name: "repmgr",
+        file: None,
+        state_file: None,
+        comment: None,
+        part: Some("repmgr"),
+        application: Some("repmgr"),
+    },
+    Manager {
+        name: "CloudNativePG",
+        file: None,
+        state_file: None,
+        comment: None,
+        part: None,
+        application: Some("cnpg"),
+    },
     Manager {
         name: "Pacemaker",
         // The pgsql resource agent's.
         file: Some("rep_mode.conf"),
+        state_file: None,
+        comment: None,
         part: None,
         application: None,
     },
@@ -63,6 +98,17 @@ impl Manager {
         let is_its = |path: &&String| self.file.is_some() && path.rsplit('/').next() == self.file;
         if let Some(file) = traces.files.iter().find(is_its) {
             return Some(format!("settings come from {file}"));
+        }
+        if let Some(file) = self.state_file
+            && traces.state_files.iter().any(|found| found == file)
+        {
+            return Some(format!("{file} is in the data directory"));
+        }
+        if let Some(words) = self.comment {
+            let is_its = |comment: &&String| comment.to_ascii_lowercase().contains(words);
+            if let Some(comment) = traces.comments.iter().find(is_its) {
+                return Some(format!("its configuration file says {:?}", comment.trim()));
+            }
         }
         if let Some(part) = self.part {
             let mut libraries = traces.libraries.split(',');
@@ -91,6 +137,8 @@ mod tests {
             libraries: "pg_stat_statements, auto_explain".into(),
             extensions: vec!["plpgsql".into()],
             applications: vec!["psql".into(), "standby1".into(), String::new()],
+            state_files: Vec::new(),
+            comments: vec!["# PostgreSQL configuration file".into()],
         };
         let check = |change: &dyn Fn(&mut Traces), expected: Option<(&str, &str)>| {
             let mut traces = plain.clone();
@@ -108,6 +156,18 @@ mod tests {
         check(
             &|traces| traces.applications.push("Patroni heartbeat".into()),
             Some(("Patroni", "a session is called \"Patroni heartbeat\"")),
+        );
+        check(
+            &|traces| traces.state_files.push("patroni.dynamic.json".into()),
+            Some(("Patroni", "patroni.dynamic.json is in the data directory")),
+        );
+        let comment = "# It will be overwritten by Patroni!";
+        check(
+            &|traces| traces.comments.push(comment.into()),
+            Some((
+                "Patroni",
+                "its configuration file says \"# It will be overwritten by Patroni!\"",
+            )),
         );
         check(
             &|traces| traces.libraries.push_str(", repmgr"),

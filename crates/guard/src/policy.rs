@@ -40,5 +40,13 @@ pub(crate) const STABLE_AFTER: Duration = Duration::from_secs(600);
 /// A lowered number releases them with the standby's next reply, which the guard provokes.
 pub(crate) const EFFECT: Duration = Duration::from_millis(1500);
 
-/// The longest time between two looks that counts whole.
+/// After a longer time without a look, what is seen may be of before: a server that was suspended has
+/// not read its standbys' replies yet.
 pub(crate) const BLINK_MAX: Duration = Duration::from_secs(1);
+
+/// The server has this long to read them.
+pub(crate) const SETTLE: Duration = Duration::from_secs(1);
+
+/// The longest time between two looks that counts whole, as on a server that is overloaded or while
+/// the guard connects again; a longer one counts as a blink.
+pub(crate) const GAP_MAX: Duration = Duration::from_secs(15);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::look::{Lsn, Standby};
 
-/// Time that has been observed, since the first look. Time without a look does not count: a
-/// guard that was suspended with its server must not take the pause for a standby's silence.
+/// Time that has been observed, since the first look. Time in which the server was not looked at for
+/// long does not count: a server that was suspended has not waited for its standbys.
 pub(crate) type Clock = Duration;
 
 /// Pace of one connected standby, by one of its positions.
@@ -58,6 +58,16 @@ pub(crate) enum By {
     Replay,
 }
 
+impl By {
+    /// The position of a standby.
+    pub(crate) fn position(self, one: &Standby) -> Option<Lsn> {
+        match self {
+            By::Flush => one.flush,
+            By::Replay => one.flush.min(one.replay),
+        }
+    }
+}
+
 impl Standbys {
     pub(crate) fn look(&mut self, seen: &[Standby], wal: Lsn, clock: Clock, soon: Duration) {
         self.0.retain(|pid, _| seen.iter().any(|one| one.pid == *pid && one.streams));
@@ -83,19 +93,28 @@ impl Standbys {
 /// Commits that wait for a standby, and since when they have been seen waiting. The server does not
 /// tell since when they wait: `query_start` is when a long `COPY` began.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Waiting(HashMap<String, Clock>);
+pub(crate) struct Waiting(HashMap<String, Wait>);
+
+/// The wait of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Wait {
+    pub(crate) since: Clock,
+    /// The primary's WAL when it was first seen: the commit lies before it, so that a standby that has
+    /// this position has confirmed it.
+    pub(crate) wal: Lsn,
+}
 
 impl Waiting {
-    pub(crate) fn look(&mut self, seen: &[String], clock: Clock) {
+    pub(crate) fn look(&mut self, seen: &[String], wal: Lsn, clock: Clock) {
         self.0.retain(|commit, _| seen.contains(commit));
         for commit in seen {
-            self.0.entry(commit.clone()).or_insert(clock);
+            self.0.entry(commit.clone()).or_insert(Wait { since: clock, wal });
         }
     }
 
-    /// Time for which the oldest has waited; none if none waits.
-    pub(crate) fn oldest(&self, clock: Clock) -> Option<Duration> {
-        self.0.values().min().map(|first| clock - *first)
+    /// The oldest wait among those of which this is true.
+    pub(crate) fn oldest(&self, is_meant: impl Fn(&Wait) -> bool) -> Option<Wait> {
+        self.0.values().filter(|wait| is_meant(wait)).min().copied()
     }
 
     pub(crate) fn count(&self) -> usize {

@@ -10,16 +10,20 @@ use crate::error::Error;
 pub(crate) struct Rights {
     pub(crate) role: String,
     pub(crate) is_superuser: bool,
-    /// Sees all sessions' waits and all settings' files.
+    /// Sees all sessions' waits and all settings.
     pub(crate) monitors: bool,
+    /// Sees the values in the configuration files.
+    pub(crate) reads_files: bool,
+    /// May read files of the server. It is not needed: a manager is then found by more traces.
+    pub(crate) reads_server_files: bool,
     pub(crate) reloads: bool,
     /// May change the setting and the guard's own mark by ALTER SYSTEM.
     pub(crate) alters: bool,
 }
 
 impl Rights {
-    /// Checks them; a guard that only says what it would do needs to see and no more.
-    pub(crate) fn check(&self, major: u32, only_looks: bool) -> Result<(), Error> {
+    /// Checks them; a guard that only says what it would do needs to see and no more, and a status less.
+    pub(crate) fn check(&self, major: u32, need: Need) -> Result<(), Error> {
         if self.is_superuser {
             return Ok(());
         }
@@ -29,11 +33,15 @@ impl Rights {
             let grant = format!("GRANT pg_monitor TO {role};");
             missing.push(("see what other sessions wait for", grant));
         }
-        if !only_looks && !self.reloads {
+        if need != Need::Status && !self.reads_files {
+            let grant = format!("GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO {role};");
+            missing.push(("see what the configuration files say", grant));
+        }
+        if need == Need::Change && !self.reloads {
             let grant = format!("GRANT EXECUTE ON FUNCTION pg_reload_conf() TO {role};");
             missing.push(("reload the configuration", grant));
         }
-        if !only_looks && !self.alters {
+        if need == Need::Change && !self.alters {
             let grant = match major {
                 15.. => format!(
                     "GRANT ALTER SYSTEM ON PARAMETER synchronous_standby_names, {MARK} TO {role};"
@@ -52,6 +60,17 @@ impl Rights {
     }
 }
 
+/// What rights are needed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// To say what is in force.
+    Status,
+    /// To say what would be done.
+    Look,
+    /// To change the setting.
+    Change,
+}
+
 /// The guard's mark in `postgresql.auto.conf`: while the setting is lowered, what was asked for.
 pub(crate) const MARK: &str = "pgrig.guard_asked";
 
@@ -61,15 +80,17 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_with_the_grant() {
-        let rights = |monitors, reloads, alters| Rights {
+        let rights = |monitors, reads_files, reloads, alters| Rights {
             role: "g\"d".to_owned(),
             is_superuser: false,
             monitors,
+            reads_files,
+            reads_server_files: false,
             reloads,
             alters,
         };
-        let check = |rights: Rights, major, only_looks, expected: &[&str]| {
-            let grants = match rights.check(major, only_looks) {
+        let check = |rights: Rights, major, need, expected: &[&str]| {
+            let grants = match rights.check(major, need) {
                 Ok(()) => Vec::new(),
                 Err(Error::Rights { grants, .. }) => grants,
                 Err(other) => panic!("{other}"),
@@ -77,13 +98,17 @@ mod tests {
             assert_eq!(grants, expected);
         };
         let monitor = "GRANT pg_monitor TO \"g\"\"d\";";
+        let files = "GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO \"g\"\"d\";";
         let reload = "GRANT EXECUTE ON FUNCTION pg_reload_conf() TO \"g\"\"d\";";
         let alter = "GRANT ALTER SYSTEM ON PARAMETER synchronous_standby_names, pgrig.guard_asked \
                      TO \"g\"\"d\";";
-        check(rights(true, true, true), 15, false, &[]);
-        check(rights(false, false, false), 15, false, &[monitor, reload, alter]);
-        check(rights(false, false, false), 15, true, &[monitor]);
-        check(rights(true, true, false), 14, false, &["ALTER ROLE \"g\"\"d\" SUPERUSER;"]);
-        check(Rights { is_superuser: true, ..rights(false, false, false) }, 10, false, &[]);
+        let (all, none) = (rights(true, true, true, true), rights(false, false, false, false));
+        check(all, 15, Need::Change, &[]);
+        check(none.clone(), 15, Need::Change, &[monitor, files, reload, alter]);
+        check(none.clone(), 15, Need::Look, &[monitor, files]);
+        check(none.clone(), 15, Need::Status, &[monitor]);
+        let superuser = "ALTER ROLE \"g\"\"d\" SUPERUSER;";
+        check(rights(true, true, true, false), 14, Need::Change, &[superuser]);
+        check(Rights { is_superuser: true, ..none }, 10, Need::Change, &[]);
     }
 }

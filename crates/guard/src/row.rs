@@ -2,12 +2,14 @@
 
 use serde::Deserialize;
 
-use crate::look::{Look, Lsn, Standby};
+use crate::asked;
+use crate::error::Error;
+use crate::look::{Look, Lsn, Standby, SyncState};
 use crate::manager::Traces;
 use crate::rights::Rights;
 
 /// Facts that are asked for once a connection.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Facts {
     pub(crate) version_num: u32,
     pub(crate) version: String,
@@ -19,8 +21,10 @@ pub(crate) struct Facts {
     /// `pg_settings.source` of the setting, and the file.
     pub(crate) source: String,
     pub(crate) file: Option<String>,
-    /// The guard's mark; empty when there is none.
+    /// The guard's mark, as it is in force; empty when there is none.
     pub(crate) mark: String,
+    /// Start of the postmaster.
+    pub(crate) started_at: String,
     pub(crate) alter_system_is_off: bool,
     /// Of sessions that do not say.
     pub(crate) synchronous_commit: String,
@@ -42,6 +46,7 @@ pub(crate) enum Observation {
 struct Row {
     in_recovery: bool,
     setting: String,
+    loaded_at: String,
     wal: Option<String>,
     checkpointer: Option<String>,
     standbys: Vec<StandbyRow>,
@@ -55,6 +60,8 @@ struct StandbyRow {
     state: Option<String>,
     flush: Option<String>,
     replay: Option<String>,
+    /// None where the role may not see it.
+    sync_state: Option<SyncState>,
 }
 
 impl Facts {
@@ -66,13 +73,13 @@ impl Facts {
 
 impl Observation {
     /// Reads the server's answer.
-    pub(crate) fn read(text: &str) -> Result<Observation, String> {
-        let row: Row = serde_json::from_str(text).map_err(|why| why.to_string())?;
+    pub(crate) fn read(doing: &'static str, text: &str) -> Result<Observation, Error> {
+        let row: Row = serde_json::from_str(text)
+            .map_err(|why| Error::Server { doing, why: why.to_string() })?;
         let lsn = |text: Option<String>| text.and_then(|text| text.parse::<Lsn>().ok());
         let Some(wal) = lsn(row.wal).filter(|_| !row.in_recovery) else {
             return Ok(Observation::Standby);
         };
-        let setting = row.setting.parse().map_err(|why| format!("{why}"))?;
         let standbys = row.standbys.into_iter().map(|one| Standby {
             pid: one.pid,
             name: one.name,
@@ -80,12 +87,19 @@ impl Observation {
             streams: matches!(one.state.as_deref(), Some("streaming" | "stopping")),
             flush: lsn(one.flush),
             replay: lsn(one.replay),
+            sync_state: one.sync_state.unwrap_or(SyncState::Async),
         });
         let settings_are_read = matches!(
             row.checkpointer.as_deref(),
             Some("CheckpointerMain" | "CheckpointWriteDelay")
         );
-        let (standbys, waiting) = (standbys.collect(), row.waiting);
-        Ok(Observation::Primary(Look { setting, wal, standbys, waiting, settings_are_read }))
+        Ok(Observation::Primary(Look {
+            setting: asked::read(&row.setting)?,
+            loaded_at: row.loaded_at,
+            wal,
+            standbys: standbys.collect(),
+            waiting: row.waiting,
+            settings_are_read,
+        }))
     }
 }

@@ -2,6 +2,7 @@
 
 mod change;
 mod charge;
+mod heed;
 mod records;
 
 use std::collections::BTreeSet;
@@ -15,15 +16,19 @@ use crate::books::Books;
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::event::Event;
+use crate::files::Files;
 use crate::look::Look;
-use crate::manager;
+use crate::manager::{self, Traces};
+use crate::name::GuardName;
 use crate::policy::Policy;
 use crate::pulse::{Observer, PrimaryPulse, Pulse};
+use crate::rights::Need;
 use crate::row::{Facts, Observation};
 use crate::session::{Access, Session, names};
 use crate::state::{self, GuardState};
 use crate::watch::{Decision, Watch};
 use change::words;
+use heed::Heeded;
 
 /// Options of a guard.
 #[derive(Clone)]
@@ -55,6 +60,8 @@ struct Guard<'a> {
     options: &'a Options,
     observer: &'a mut dyn Observer,
     keeps: Option<Persisted>,
+    /// The name of its sessions; none in a dry run.
+    name: Option<GuardName>,
     began: Instant,
     charge: Option<GuardedPrimary>,
     /// The last report of a trouble that goes on.
@@ -74,11 +81,15 @@ struct Persisted {
 struct GuardedPrimary {
     watch: Watch,
     asked: Asked,
-    /// True if this guard has written the mark, or has found it after the server had loaded its
-    /// files: a change beside it is another session's. Never in a dry run.
-    knows_mark: bool,
-    system_identifier: String,
+    /// The configuration files, as the guard has left or seen them last.
+    files: Files,
+    /// Time at which the server had read them then, in its words.
+    loaded_at: String,
+    facts: Facts,
     timeline: u32,
+    /// Time of its last lowering, and how often such a one has been changed back in a row.
+    lowered_at: Option<Instant>,
+    undone: u32,
     seen: Option<Look>,
     provoked_at: Option<Instant>,
     last: String,
@@ -94,8 +105,12 @@ impl<'a> Guard<'a> {
             }
             _ => None,
         };
+        let name = match &keeps {
+            Some(keeps) => Some(GuardName::of_process(keeps.directory.id()?)),
+            None => None,
+        };
         let began = Instant::now();
-        Ok(Guard { options, observer, keeps, began, charge: None, trouble: None })
+        Ok(Guard { options, observer, keeps, name, began, charge: None, trouble: None })
     }
 
     async fn run(&mut self, stop: &Control) -> Result<(), Error> {
@@ -129,7 +144,7 @@ impl<'a> Guard<'a> {
     /// Connects, and takes charge if the server is a primary.
     async fn connect(&mut self, is_first: bool) -> Result<Session, Error> {
         let access = if self.options.dry_run { Access::Look } else { Access::Change };
-        let session = Session::open(&self.options.server, access).await?;
+        let session = Session::open(&self.options.server, access, self.name.as_ref()).await?;
         let facts = session.facts().await?;
         self.check(&facts)?;
         if !self.options.dry_run {
@@ -143,16 +158,15 @@ impl<'a> Guard<'a> {
     }
 
     fn check(&self, facts: &Facts) -> Result<(), Error> {
-        if let Some((manager, evidence)) = manager::in_charge(&facts.traces) {
-            return Err(Error::Managed { manager, evidence });
-        }
+        check_for_managers(&facts.traces)?;
         if facts.source == "command line" {
             return Err(Error::CommandLine);
         }
         if facts.alter_system_is_off {
             return Err(Error::AlterSystemOff);
         }
-        facts.rights.check(facts.version_num / 10_000, self.options.dry_run)?;
+        let need = if self.options.dry_run { Need::Look } else { Need::Change };
+        facts.rights.check(facts.version_num / 10_000, need)?;
         let Some(keeps) = &self.keeps else { return Ok(()) };
         let (path, ours) = (&keeps.directory.path, &facts.system_identifier);
         match state::read(&keeps.directory)? {
@@ -164,17 +178,26 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Takes the lock. One that was killed a moment ago may still have it; and after a broken
-    /// connection, the server may not have noticed yet that it is broken.
+    /// Takes the lock. One that was killed a moment ago may still have it. After a broken connection,
+    /// the server may not have noticed for long that it is broken: a session of this guard's own, or
+    /// of an earlier one that had its state directory, is ended.
     async fn take(&mut self, session: &Session, is_first: bool) -> Result<(), Error> {
         let deadline = Instant::now() + TAKE_MAX;
+        let mut ended = None;
         loop {
-            let Some(who) = session.take().await? else { return Ok(()) };
+            let Some(holder) = session.take().await? else { return Ok(()) };
+            let precedes =
+                |older: GuardName| self.name.as_ref().is_some_and(|name| older.precedes(name));
+            if ended != Some(holder.backend) && holder.name().is_some_and(precedes) {
+                session.end_session(&holder).await?;
+                ended = Some(holder.backend);
+                self.tell(Event::TookOver { who: holder.to_string() });
+            }
             if Instant::now() < deadline {
-                tokio::time::sleep(POLL).await;
+                tokio::time::sleep(TAKE_POLL).await;
                 continue;
             }
-            let second = Error::SecondGuard { who };
+            let second = Error::SecondGuard { who: holder.to_string() };
             return Err(match is_first {
                 true => second,
                 false => Error::Server { doing: "taking charge", why: second.to_string() },
@@ -202,25 +225,35 @@ impl<'a> Guard<'a> {
             return Ok(Duration::ZERO);
         };
         let turned = self.act(session, &mut charge, look).await;
+        let again = (charge.facts.clone(), charge.timeline);
         self.charge = Some(charge);
-        if let Some((facts, timeline)) = turned? {
-            self.take_charge(session, facts, timeline).await?;
+        if turned? == Heeded::Guard {
+            self.take_charge(session, again.0, again.1).await?;
         }
         self.save(false);
         Ok(POLL)
     }
 
-    /// Decides, and does it. Returns the facts of a server of which charge must be taken anew.
+    /// Decides, and does it. Returns what others have done to the setting.
     async fn act(
         &mut self,
         session: &Session,
         charge: &mut GuardedPrimary,
         look: Look,
-    ) -> Result<Option<(Facts, u32)>, Error> {
+    ) -> Result<Heeded, Error> {
         self.tell_of_standbys(charge, &look);
         charge.seen = Some(look.clone());
-        if look.waiting.is_empty() && matches!(self.trouble, Some(Event::WouldChange { .. })) {
-            self.trouble = None;
+        let goes_on = |trouble: &mut Event| {
+            matches!(trouble, Event::WouldChange { .. } | Event::NotReplayed { .. })
+        };
+        if look.waiting.is_empty() {
+            self.trouble.take_if(goes_on);
+        }
+        if look.loaded_at != charge.loaded_at {
+            let heeded = self.heed(session, charge, &look).await?;
+            if heeded != Heeded::Nothing {
+                return Ok(heeded);
+            }
         }
         let decision = charge.watch.decide(self.began.elapsed(), &look);
         if !matches!(decision, Decision::Adopt(_)) {
@@ -228,6 +261,10 @@ impl<'a> Guard<'a> {
         }
         match decision {
             Decision::Nothing => self.mind_waiting(session, charge, &look).await?,
+            Decision::Hold { .. } => {
+                self.trouble(Event::NotReplayed { setting: look.setting.to_string() });
+                self.mind_waiting(session, charge, &look).await?;
+            }
             Decision::Change(change) if self.options.dry_run => {
                 charge.watch.unmade();
                 let (from, to) = (look.setting.to_string(), change.to.to_string());
@@ -238,11 +275,25 @@ impl<'a> Guard<'a> {
                     self.trouble(trouble);
                 }
             }
-            Decision::Change(change) => self.change(session, charge, &look, change).await?,
-            Decision::Adopt(setting) => return self.adopt(session, charge, setting).await,
+            Decision::Change(change) => {
+                // What a person has written and nobody has loaded yet would be overwritten.
+                let heeded = self.heed(session, charge, &look).await;
+                if !matches!(heeded, Ok(Heeded::Nothing)) {
+                    charge.watch.unmade();
+                    return heeded;
+                }
+                self.change(session, charge, &look, change).await?;
+            }
+            Decision::Adopt(setting) => {
+                let heeded = self.heed(session, charge, &look).await?;
+                if heeded != Heeded::Nothing {
+                    return Ok(heeded);
+                }
+                self.adopt(charge, Asked::now(&setting.to_string(), charge.files.origin())?, None);
+            }
             Decision::Close(confirmed) => self.close(charge, &look, confirmed),
         }
-        Ok(None)
+        Ok(Heeded::Nothing)
     }
 
     /// Tells when commits have waited for half the grace, and asks the standbys for a reply: if
@@ -310,11 +361,21 @@ impl<'a> Guard<'a> {
     }
 }
 
+/// Refuses a server that another manager is in charge of.
+fn check_for_managers(traces: &Traces) -> Result<(), Error> {
+    match manager::in_charge(traces) {
+        Some((manager, evidence)) => Err(Error::Managed { manager, evidence }),
+        None => Ok(()),
+    }
+}
+
 /// Between two looks.
 const POLL: Duration = Duration::from_millis(250);
 /// Between two looks at a standby.
 const STANDBY_POLL: Duration = Duration::from_secs(1);
 /// Between two attempts to connect.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
+/// Between two attempts to take the lock.
+const TAKE_POLL: Duration = Duration::from_millis(50);
 /// Time for which another's lock is tolerated.
 const TAKE_MAX: Duration = Duration::from_secs(2);

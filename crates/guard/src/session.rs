@@ -2,21 +2,29 @@
 //!
 //! Every statement is a transaction of its own with a time limit, and none waits for a standby: the
 //! guard must not hang in what it is there to end.
+//!
+//! What is said while commits hang reads functions, and no view or catalog, and is prepared when the
+//! session begins: a command that holds a lock on a shared catalog, such as VACUUM FULL of pg_authid,
+//! may be what waits for the standby that is dead.
 
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Duration;
 
+use serde::Deserialize;
 use tokio::task::JoinHandle;
 use tokio::time;
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 
 use server::message::reason;
 use server::quote::literal;
 use server::{Conninfo, Limits};
 
 use crate::error::Error;
+use crate::files::Files;
 use crate::look::Standby;
+use crate::manager::{self, Traces};
+use crate::name::{APPLICATION, GuardName, Holder};
 use crate::rights::MARK;
 use crate::row::{Facts, Observation};
 
@@ -24,6 +32,15 @@ pub(crate) struct Session {
     client: Client,
     connection: JoinHandle<()>,
     access: Access,
+    prepared: Prepared,
+}
+
+/// The statements that are used while commits hang.
+struct Prepared {
+    look: Statement,
+    files: Statement,
+    reload: Statement,
+    message: Statement,
 }
 
 /// Access of a session to its server.
@@ -36,16 +53,43 @@ pub(crate) enum Access {
 }
 
 impl Session {
-    pub(crate) async fn open(server: &Conninfo, access: Access) -> Result<Session, Error> {
+    /// Begins a session: one with a name changes the setting, too.
+    pub(crate) async fn open(
+        server: &Conninfo,
+        access: Access,
+        name: Option<&GuardName>,
+    ) -> Result<Session, Error> {
         let mut conninfo = server.clone();
-        conninfo.set("application_name", APPLICATION);
+        let application = name.map_or_else(|| APPLICATION.to_owned(), ToString::to_string);
+        conninfo.set("application_name", &application);
         conninfo.keepalives.idle_s.get_or_insert(10);
         let (client, connection) = connect(&conninfo)
             .await
             .map_err(|why| Error::Connect { place: server.place(), why })?;
-        let session = Session { client, connection, access };
-        session.first("preparing the session", PREPARE).await?;
-        Ok(session)
+        let doing = "preparing the session";
+        let begin = async || {
+            client.batch_execute(PREPARE).await?;
+            let version = client.simple_query("SHOW server_version_num").await?;
+            let version = first(&version).and_then(|version| version.parse().ok());
+            if version.is_some_and(|version: u32| version >= 120_000) {
+                client.batch_execute(PREPARE_12).await?;
+            }
+            let prepare = async |sql: &str| client.prepare(sql).await;
+            Ok(Prepared {
+                look: prepare(LOOK).await?,
+                files: prepare(&files_sql()).await?,
+                reload: prepare("SELECT pg_catalog.pg_reload_conf()::text").await?,
+                message: prepare(MESSAGE).await?,
+            })
+        };
+        let prepared = answer(doing, begin()).await;
+        match prepared {
+            Ok(prepared) => Ok(Session { client, connection, access, prepared }),
+            Err(error) => {
+                connection.abort();
+                Err(error)
+            }
+        }
     }
 
     /// Everything that decides whether and from where on this server is guarded.
@@ -58,48 +102,87 @@ impl Session {
             return Err(Error::Version { version });
         }
         let text = self.value(doing, &facts_sql(version / 10_000)).await?;
-        Facts::read(&text).map_err(|why| nonsense(doing, &why))
+        let mut facts = Facts::read(&text).map_err(|why| nonsense(doing, &why))?;
+        if facts.rights.reads_server_files {
+            self.look_into_files(&mut facts.traces).await;
+        }
+        Ok(facts)
+    }
+
+    /// Looks for files of managers. A server that does not let its files be read, as before PostgreSQL
+    /// 11 those outside of its data directory, has told what it tells.
+    async fn look_into_files(&self, traces: &mut Traces) {
+        let doing = "looking for managers' files";
+        for name in manager::state_files() {
+            let sql = format!("SELECT (pg_stat_file({}, true)).size", literal(name));
+            if let Ok(Some(_)) = self.first(doing, &sql).await {
+                traces.state_files.push(name.to_owned());
+            }
+        }
+        let head = "SELECT encode(pg_read_binary_file(current_setting('config_file'), 0, 4096, true), \
+             'escape')";
+        if let Ok(Some(head)) = self.first(doing, head).await {
+            let comments = head.lines().filter(|line| line.trim_start().starts_with('#'));
+            traces.comments.extend(comments.map(str::to_owned));
+        }
     }
 
     pub(crate) async fn look(&self) -> Result<Observation, Error> {
         let doing = "looking at the standbys";
-        let text = self.value(doing, LOOK).await?;
-        Observation::read(&text).map_err(|why| nonsense(doing, &why))
+        Observation::read(doing, &self.prepared(doing, &self.prepared.look).await?)
+    }
+
+    /// The configuration files as they are now, and the traces of managers.
+    pub(crate) async fn files(&self) -> Result<(Files, Traces), Error> {
+        let doing = "looking at the configuration files";
+        let text = self.prepared(doing, &self.prepared.files).await?;
+        Files::read(&text).map_err(|why| nonsense(doing, &why))
     }
 
     /// Takes the server for this guard; else who has it.
-    pub(crate) async fn take(&self) -> Result<Option<String>, Error> {
+    pub(crate) async fn take(&self) -> Result<Option<Holder>, Error> {
         let doing = "looking for another guard";
-        // Advisory locks are each database's own; this view shows those of all databases.
-        if let Some(who) = self.holder().await? {
-            return Ok(Some(who));
+        // Advisory locks are each database's own; this function shows those of all databases.
+        if let Some(holder) = self.holder().await? {
+            return Ok(Some(holder));
         }
         let lock = format!("SELECT pg_catalog.pg_try_advisory_lock({LOCK})");
         if self.value(doing, &lock).await? != "t" {
-            return Ok(Some(self.holder().await?.unwrap_or_else(|| "just gone".to_owned())));
+            let gone = || Holder {
+                backend: 0,
+                application: String::new(),
+                from: "an unknown address".to_owned(),
+                since: "a moment ago".to_owned(),
+            };
+            return Ok(Some(self.holder().await?.unwrap_or_else(gone)));
         }
         match self.holder().await? {
             None => Ok(None),
-            Some(who) => {
+            Some(holder) => {
                 self.value(doing, &format!("SELECT pg_advisory_unlock({LOCK})")).await?;
-                Ok(Some(who))
+                Ok(Some(holder))
             }
         }
     }
 
     /// Another session that holds the guard's lock.
-    pub(crate) async fn holder(&self) -> Result<Option<String>, Error> {
-        self.first("looking for another guard", &holder_sql()).await
+    pub(crate) async fn holder(&self) -> Result<Option<Holder>, Error> {
+        let doing = "looking for another guard";
+        let Some(text) = self.first(doing, &holder_sql()).await? else { return Ok(None) };
+        let row: HolderRow = serde_json::from_str(&text).map_err(|why| nonsense(doing, &why))?;
+        let HolderRow { backend, application, from, since } = row;
+        Ok(Some(Holder { backend, application, from, since }))
     }
 
-    /// Time at which the configuration was read last, as this session knows it.
-    pub(crate) async fn load_time(&self) -> Result<String, Error> {
-        self.value("asking when settings were read", "SELECT pg_catalog.pg_conf_load_time()").await
+    /// Ends a session that an earlier guard of the same name has left.
+    pub(crate) async fn end_session(&self, holder: &Holder) -> Result<(), Error> {
+        let sql = format!("SELECT pg_catalog.pg_terminate_backend({})", holder.backend);
+        self.change("ending the session that an earlier guard has left", &sql).await
     }
 
     /// Has the server read its configuration.
     pub(crate) async fn reload(&self) -> Result<(), Error> {
-        self.change("reloading the configuration", "SELECT pg_catalog.pg_reload_conf()").await
+        self.change_prepared("reloading the configuration", &self.prepared.reload).await
     }
 
     /// Writes the setting that is to be in force; it is after a reload.
@@ -132,8 +215,7 @@ impl Session {
     /// Writes a little WAL and flushes it, so that standbys reply. Before a fix of 2025, a lowered
     /// number releases commits only with the next reply, which an idle standby sends every 10 s.
     pub(crate) async fn provoke_replies(&self) -> Result<(), Error> {
-        let sql = "SELECT pg_catalog.pg_logical_emit_message(true, 'pgrig guard', '')";
-        self.change("writing a message into the WAL", sql).await
+        self.change_prepared("writing a message into the WAL", &self.prepared.message).await
     }
 
     /// Executes a statement that changes something, unless the session only looks.
@@ -144,6 +226,25 @@ impl Session {
         }
     }
 
+    async fn change_prepared(
+        &self,
+        doing: &'static str,
+        statement: &Statement,
+    ) -> Result<(), Error> {
+        match self.access {
+            Access::Look => Ok(()),
+            Access::Change => self.prepared(doing, statement).await.map(drop),
+        }
+    }
+
+    /// The value of a prepared statement.
+    async fn prepared(&self, doing: &'static str, statement: &Statement) -> Result<String, Error> {
+        let row = answer(doing, self.client.query_one(statement, &[])).await?;
+        let value: Result<Option<String>, _> = row.try_get(0);
+        let value = value.map_err(|error| nonsense(doing, &error))?;
+        value.ok_or_else(|| nonsense(doing, &"the server gave no value"))
+    }
+
     async fn value(&self, doing: &'static str, sql: &str) -> Result<String, Error> {
         let value = self.first(doing, sql).await?;
         value.ok_or_else(|| Error::Server { doing, why: "the server gave no value".to_owned() })
@@ -152,11 +253,23 @@ impl Session {
     /// The first value of the last result.
     async fn first(&self, doing: &'static str, sql: &str) -> Result<Option<String>, Error> {
         let messages = answer(doing, self.client.simple_query(sql)).await?;
-        Ok(messages.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-            _ => None,
-        }))
+        Ok(first(&messages))
     }
+}
+
+fn first(messages: &[SimpleQueryMessage]) -> Option<String> {
+    messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    })
+}
+
+#[derive(Deserialize)]
+struct HolderRow {
+    backend: i32,
+    application: String,
+    from: String,
+    since: String,
 }
 
 /// A session that is given up takes its connection along: a paused server takes no farewell.
@@ -195,9 +308,6 @@ fn nonsense(doing: &'static str, why: &dyn std::fmt::Display) -> Error {
     Error::Server { doing, why: why.to_string() }
 }
 
-/// As sessions are called; `status` and managers' operators find it.
-pub(crate) const APPLICATION: &str = "pgrig guard";
-
 /// "pgrig" and a number, as the key of the advisory lock.
 const LOCK: i64 = 0x0070_6772_6967_0001;
 
@@ -206,21 +316,52 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// Longest time for which all addresses together are tried.
 const CONNECT_MAX: Duration = Duration::from_secs(15);
 
+/// The server's side of the connection notices within 11 s that the guard's is gone without a word.
 const PREPARE: &str = "SET synchronous_commit = local; SET statement_timeout = '4s'; \
     SET lock_timeout = '4s'; SET search_path = pg_catalog; SET standard_conforming_strings = on; \
-    SET default_transaction_read_only = off; SET datestyle = iso; SET client_min_messages = error";
+    SET default_transaction_read_only = off; SET datestyle = iso; SET client_min_messages = error; \
+    SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3";
 
-const LOOK: &str = "SELECT pg_catalog.json_build_object( \
+/// The same for an answer that is never acknowledged.
+const PREPARE_12: &str = "SET tcp_user_timeout = '10s'";
+
+const MESSAGE: &str =
+    "SELECT pg_catalog.pg_logical_emit_message(true, 'pgrig guard'::text, ''::text)::text";
+
+/// The WAL is read after the commits that wait: they lie before it.
+const LOOK: &str = "WITH session AS (SELECT * FROM pg_catalog.pg_stat_get_activity(NULL)) \
+    SELECT json_build_object( \
     'in_recovery', pg_is_in_recovery(), \
     'setting', current_setting('synchronous_standby_names'), \
-    'wal', CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_flush_lsn()::text END, \
-    'checkpointer', (SELECT wait_event FROM pg_stat_activity \
-        WHERE backend_type = 'checkpointer'), \
-    'standbys', (SELECT coalesce(json_agg(json_build_object('pid', pid, \
-        'name', application_name, 'state', state, 'flush', flush_lsn::text, \
-        'replay', replay_lsn::text)), '[]') FROM pg_stat_replication), \
+    'loaded_at', pg_conf_load_time()::text, \
+    'checkpointer', (SELECT wait_event FROM session WHERE backend_type = 'checkpointer'), \
     'waiting', (SELECT coalesce(json_agg(concat_ws('/', pid, backend_xid, xact_start)), '[]') \
-        FROM pg_stat_activity WHERE wait_event_type = 'IPC' AND wait_event = 'SyncRep'))";
+        FROM session WHERE wait_event_type = 'IPC' AND wait_event = 'SyncRep'), \
+    'standbys', (SELECT coalesce(json_agg(json_build_object('pid', w.pid, \
+        'name', s.application_name, 'state', w.state, 'flush', w.flush_lsn::text, \
+        'replay', w.replay_lsn::text, 'sync_state', w.sync_state)), '[]') \
+        FROM pg_stat_get_wal_senders() w JOIN session s USING (pid)), \
+    'wal', CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_flush_lsn()::text END)::text";
+
+fn files_sql() -> String {
+    format!(
+        "WITH file AS (SELECT * FROM pg_catalog.pg_show_all_file_settings()) \
+         SELECT json_build_object( \
+         'is_applied', (SELECT coalesce(bool_or(applied), true) FROM file), \
+         'rows', (SELECT coalesce(json_agg(json_build_object('file', sourcefile, \
+            'line', sourceline, 'name', lower(name), 'value', setting, 'applied', applied, \
+            'error', error) \
+            ORDER BY seqno), '[]') FROM file WHERE error IS NOT NULL \
+            OR lower(name) IN ('synchronous_standby_names', '{MARK}')), \
+         'traces', json_build_object( \
+            'files', (SELECT coalesce(json_agg(DISTINCT sourcefile), '[]') FROM file \
+                WHERE sourcefile IS NOT NULL), \
+            'libraries', current_setting('shared_preload_libraries'), \
+            'extensions', '[]'::json, \
+            'applications', (SELECT coalesce(json_agg(DISTINCT application_name), '[]') \
+                FROM pg_stat_get_activity(NULL) WHERE application_name <> '')))::text"
+    )
+}
 
 fn facts_sql(major: u32) -> String {
     let alters = match major {
@@ -241,6 +382,7 @@ fn facts_sql(major: u32) -> String {
          'setting', current_setting('synchronous_standby_names'), \
          'source', s.source, 'file', s.sourcefile, \
          'mark', coalesce(current_setting('{MARK}', true), ''), \
+         'started_at', pg_postmaster_start_time()::text, \
          'alter_system_is_off', coalesce(current_setting('allow_alter_system', true), '') = 'off', \
          'synchronous_commit', (SELECT reset_val FROM pg_settings \
             WHERE name = 'synchronous_commit'), \
@@ -249,6 +391,10 @@ fn facts_sql(major: u32) -> String {
             'is_superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), \
             'monitors', pg_has_role('pg_read_all_stats', 'USAGE') \
                 AND pg_has_role('pg_read_all_settings', 'USAGE'), \
+            'reads_files', has_function_privilege('pg_show_all_file_settings()', 'EXECUTE'), \
+            'reads_server_files', has_function_privilege('pg_stat_file(text,boolean)', 'EXECUTE') \
+                AND has_function_privilege('pg_read_binary_file(text,bigint,bigint,boolean)', \
+                    'EXECUTE'), \
             'reloads', has_function_privilege('pg_reload_conf()', 'EXECUTE'), \
             'alters', {alters}), \
          'traces', json_build_object( \
@@ -266,10 +412,10 @@ fn facts_sql(major: u32) -> String {
 fn holder_sql() -> String {
     let (high, low) = (LOCK >> 32, LOCK & 0xffff_ffff);
     format!(
-        "SELECT format('process %s of the server, connected from %s since %s', l.pid, \
-            coalesce(host(a.client_addr), 'this machine'), \
-            to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS OF')) \
-         FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid) \
+        "SELECT json_build_object('backend', l.pid, 'application', a.application_name, \
+            'from', coalesce(host(a.client_addr), 'this machine'), \
+            'since', to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS OF'))::text \
+         FROM pg_lock_status() l, pg_stat_get_activity(l.pid) a \
          WHERE l.locktype = 'advisory' AND l.classid = {high} AND l.objid = {low} \
             AND l.objsubid = 1 AND l.granted AND l.pid <> pg_backend_pid() LIMIT 1"
     )

@@ -1,13 +1,17 @@
 //! Status of a guard and its server, for those who ask.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::asked::Asked;
+use crate::asked::{Asked, Origin};
 use crate::books::{self, Window};
+use crate::directory::Directory;
 use crate::error::Error;
-use crate::look::Standby;
+use crate::finding::{Finding, Verdict};
+use crate::look::{Look, Standby};
+use crate::rights::Need;
 use crate::row::Observation;
 use crate::session::{Access, Session};
 use crate::state::{self, GuardState};
@@ -18,43 +22,38 @@ use server::Setting;
 pub struct Status {
     /// The short answer.
     pub verdict: Verdict,
+    /// The reason for it.
+    pub finding: Finding,
     /// State of the server; none if it does not answer.
     pub server: Option<Seen>,
     /// The reason why the server's state is unknown.
     pub error: Option<String>,
     /// Next step if it is unknown.
     pub hint: Option<String>,
-    /// State that the guard left last; none if there has been none.
+    /// State that the guard left last; none without a state directory.
     pub state: Option<GuardState>,
     /// Every exposure that is recorded.
     pub windows: Vec<Window>,
 }
 
-/// The short answer of a status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Commits wait for as many standbys as the operator asks for, and no window is open.
-    Covered,
-    /// A window is open, or the setting in force is weaker than the one asked for.
-    Exposed,
-    /// The server does not answer.
-    Unreachable,
-}
-
 /// State of the server.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Seen {
     /// Its address.
     pub place: String,
     /// True if it is a standby: the rest is of a primary.
     pub is_in_recovery: bool,
-    /// Holder of the guard's lock; none if no guard is connected.
+    /// The guard that holds the lock; none if no guard is connected.
     pub guard: Option<String>,
     /// The setting that the operator asks for.
     pub asked: String,
     /// The setting that is in force.
     pub in_force: String,
+    /// `synchronous_commit` of sessions that do not say.
+    pub synchronous_commit: String,
+    /// True if the standbys that commits wait for have flushed the WAL of the moment of the question
+    /// within three seconds.
+    pub is_confirmed: bool,
     /// Its connected standbys.
     pub standbys: Vec<SeenStandby>,
     /// Standbys that the operator's setting names and that are not connected.
@@ -64,7 +63,7 @@ pub struct Seen {
 }
 
 /// A standby.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs)] // As in pg_stat_replication.
 pub struct SeenStandby {
     pub application_name: String,
@@ -77,15 +76,23 @@ pub struct SeenStandby {
 }
 
 /// Reads the state directory, and looks at the server.
+///
+/// # Errors
+/// A state directory that is not there, that no guard has used, or that cannot be read.
 pub fn status(server: &server::Conninfo, directory: Option<&Path>) -> Result<Status, Error> {
     let (state, windows) = match directory {
         None => (None, Vec::new()),
-        Some(directory) => (state::load(directory)?, books::read(directory)?),
+        Some(path) => {
+            let missing = |why| Error::NoState { path: path.to_owned(), why };
+            let directory = Directory::there(path)?.ok_or_else(|| missing("does not exist"))?;
+            let state = state::read(&directory)?.ok_or_else(|| missing("is of no guard"))?;
+            (Some(state), books::read(path)?)
+        }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let looked = match runtime {
         Ok(runtime) => tokio::task::LocalSet::new()
-            .block_on(&runtime, look(server))
+            .block_on(&runtime, look(server, state.as_ref(), directory))
             .map_err(|error| (error.to_string(), error.hint())),
         Err(error) => Err((error.to_string(), None)),
     };
@@ -93,44 +100,45 @@ pub fn status(server: &server::Conninfo, directory: Option<&Path>) -> Result<Sta
         Ok(seen) => (Some(seen), None, None),
         Err((error, hint)) => (None, Some(error), hint),
     };
-    let verdict = verdict(server.as_ref(), &windows);
-    Ok(Status { verdict, server, error, hint, state, windows })
+    let finding = Finding::of(server.as_ref(), &windows);
+    Ok(Status { verdict: finding.verdict(), finding, server, error, hint, state, windows })
 }
 
-fn verdict(server: Option<&Seen>, windows: &[Window]) -> Verdict {
-    let Some(seen) = server else { return Verdict::Unreachable };
-    let is_open = windows.last().is_some_and(|window| window.closed.is_none());
-    // A standby built from a base backup of a window has the lowered setting and the mark, and no
-    // commit waits for it.
-    let is_weaker = !seen.is_in_recovery && seen.asked != seen.in_force;
-    match is_open || is_weaker {
-        true => Verdict::Exposed,
-        false => Verdict::Covered,
-    }
-}
-
-async fn look(server: &server::Conninfo) -> Result<Seen, Error> {
-    let session = Session::open(server, Access::Look).await?;
+async fn look(
+    server: &server::Conninfo,
+    state: Option<&GuardState>,
+    directory: Option<&Path>,
+) -> Result<Seen, Error> {
+    let session = Session::open(server, Access::Look, None).await?;
     let facts = session.facts().await?;
-    let asked = match facts.setting.parse() {
-        Ok(in_force) => Asked::of(&facts, in_force).text,
-        Err(_) => facts.setting.clone(),
-    };
+    facts.rights.check(facts.version_num / 10_000, Need::Status)?;
+    if let (Some(state), Some(path)) = (state, directory)
+        && state.system_identifier != facts.system_identifier
+    {
+        let (theirs, ours) = (state.system_identifier.clone(), facts.system_identifier);
+        return Err(Error::OtherCluster { path: path.to_owned(), theirs, ours });
+    }
+    let is_auto = facts.file.as_deref().is_some_and(Origin::is_auto_conf);
+    let origin = if is_auto { Origin::AutoConf } else { Origin::Below };
+    let asked = Asked::of(&facts.setting, origin, &facts.mark)?;
     let mut seen = Seen {
         place: server.place(),
         is_in_recovery: facts.in_recovery,
-        guard: session.holder().await?,
-        asked,
+        guard: session.holder().await?.map(|holder| holder.to_string()),
+        asked: asked.text,
         in_force: facts.setting,
+        synchronous_commit: facts.synchronous_commit,
+        is_confirmed: false,
         standbys: Vec::new(),
         missing: Vec::new(),
         waiting: 0,
     };
-    if let Observation::Primary(look) = session.look().await? {
+    if let Some((look, is_confirmed)) = confirmed(&session).await? {
+        seen.is_confirmed = is_confirmed;
         seen.waiting = look.waiting.len();
-        let names = match seen.asked.parse() {
-            Ok(Setting::Sync(demand)) => demand.names,
-            Ok(Setting::Off) | Err(_) => Vec::new(),
+        let names = match asked.setting {
+            Setting::Sync(demand) => demand.names,
+            Setting::Off => Vec::new(),
         };
         seen.missing = missing(&names, &look.standbys);
         let is_asked_for =
@@ -147,34 +155,28 @@ async fn look(server: &server::Conninfo) -> Result<Seen, Error> {
     Ok(seen)
 }
 
+/// Waits until the standbys that commits wait for have flushed the WAL of this moment; the last look,
+/// and whether they have. None on a standby.
+async fn confirmed(session: &Session) -> Result<Option<(Look, bool)>, Error> {
+    let deadline = Instant::now() + CONFIRM_MAX;
+    let mut goal = None;
+    loop {
+        let Observation::Primary(look) = session.look().await? else { return Ok(None) };
+        let goal = *goal.get_or_insert(look.wal);
+        let is_confirmed = look.confirmed() >= Some(goal);
+        if is_confirmed || Instant::now() >= deadline {
+            return Ok(Some((look, is_confirmed)));
+        }
+        tokio::time::sleep(CONFIRM_POLL).await;
+    }
+}
+
 /// Names of a setting that no connected standby has.
 fn missing(names: &[String], standbys: &[Standby]) -> Vec<String> {
     let is_there = |name: &String| standbys.iter().any(|one| one.name.eq_ignore_ascii_case(name));
     names.iter().filter(|name| *name != "*" && !is_there(name)).cloned().collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_primary_is_exposed_by_its_setting() {
-        let check = |is_in_recovery, in_force: &str, expected| {
-            let seen = Seen {
-                place: String::new(),
-                is_in_recovery,
-                guard: None,
-                asked: "s1".to_owned(),
-                in_force: in_force.to_owned(),
-                standbys: Vec::new(),
-                missing: Vec::new(),
-                waiting: 0,
-            };
-            assert_eq!(verdict(Some(&seen), &[]), expected);
-        };
-        check(false, "s1", Verdict::Covered);
-        check(false, "", Verdict::Exposed);
-        check(true, "", Verdict::Covered);
-        assert_eq!(verdict(None, &[]), Verdict::Unreachable);
-    }
-}
+/// Time that standbys have to confirm.
+pub(crate) const CONFIRM_MAX: Duration = Duration::from_secs(3);
+const CONFIRM_POLL: Duration = Duration::from_millis(100);

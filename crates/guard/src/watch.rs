@@ -3,14 +3,15 @@
 //! What is in force is never remembered but looked at: whatever failed or was killed in between,
 //! the next look shows it, and the decision is made again from there.
 //!
-//! Limit: what a commit waits for cannot be seen from outside. If standbys flush in time and commits
-//! wait all the same, `remote_apply` is assumed.
+//! What a commit waits for is not shown, but follows: one that waits although as many standbys as
+//! the setting in force asks for have flushed past it waits for replay (`remote_apply`). Sync mode is not
+//! taken off for such a commit alone, because the sessions that ask for flushing are served.
 
 use std::time::Duration;
 
-use crate::look::{self, Look, Lsn};
-use crate::policy::{BLINK_MAX, EFFECT, Policy, STABLE_AFTER};
-use crate::progress::{By, Clock, Standbys, Waiting};
+use crate::look::{self, Look, Lsn, Standby};
+use crate::policy::{BLINK_MAX, EFFECT, GAP_MAX, Policy, SETTLE, STABLE_AFTER};
+use crate::progress::{By, Clock, Standbys, Wait, Waiting};
 use server::Setting;
 
 /// Knowledge of the guard between two looks.
@@ -35,6 +36,8 @@ pub struct Watch {
     raised_at: Option<Clock>,
     flaps: u32,
     confirmed: Option<Lsn>,
+    /// The first look after a long time without one.
+    resumed_at: Option<Clock>,
     /// Position that standbys must have flushed for the window to be closed.
     close_at: Option<Lsn>,
 }
@@ -44,6 +47,12 @@ pub struct Watch {
 pub enum Decision {
     /// Nothing.
     Nothing,
+    /// Nothing: the commits that have waited too long wait for standbys that have flushed them and do
+    /// not replay, and no form of the setting with a confirmation would let them go on.
+    Hold {
+        /// Time for which the oldest has waited.
+        waited: Duration,
+    },
     /// Put another setting in force. A window must be open before.
     Change(Change),
     /// Another session has changed the setting: this is what is asked for from now on.
@@ -61,6 +70,12 @@ pub struct Change {
     pub to: Setting,
     /// The reason.
     pub why: Why,
+}
+
+/// What is done about commits that wait too long.
+enum Lowering {
+    To(Change),
+    Hold { waited: Duration },
 }
 
 /// Reason why a setting is changed.
@@ -106,6 +121,7 @@ impl Watch {
             raised_at: None,
             flaps: 0,
             confirmed: None,
+            resumed_at: None,
             close_at: None,
         }
     }
@@ -117,6 +133,24 @@ impl Watch {
         self.confirmed = confirmed;
         self.flaps = flaps;
         self.raised_at = (flaps > 0).then_some(self.clock);
+    }
+
+    /// Goes on after a lost connection, or after a change that another guard has made. What was
+    /// waited for counts on.
+    pub fn carry_on(&mut self, in_force: Setting) {
+        self.ours = [Some(in_force).filter(|ours| self.asked.levels().contains(ours)), None];
+        // A change that was begun may not have been made.
+        self.lowered_at = None;
+    }
+
+    /// Tells that another setting is asked for, which a person has put in force.
+    pub fn adopt(&mut self, setting: Setting) {
+        if setting != self.asked {
+            (self.confirmed, self.by) = (None, By::Flush);
+        }
+        (self.asked, self.ours, self.close_at) = (setting, [None, None], None);
+        // The server has the time for it that it has for a change of the guard's.
+        self.lowered_at = Some(self.clock);
     }
 
     /// Tells that the change decided on last was not made.
@@ -131,22 +165,28 @@ impl Watch {
 
     /// Decides after a look at `now`, the time since some moment.
     pub fn decide(&mut self, now: Duration, seen: &Look) -> Decision {
-        let blink = self.looked_at.map_or(Duration::ZERO, |at| now.saturating_sub(at));
-        self.looked_at = Some(now);
-        self.clock += blink.min(BLINK_MAX);
+        self.pass(now);
         self.look(seen);
         if !self.is_known(&seen.setting) {
-            (self.asked, self.ours) = (seen.setting.clone(), [None, None]);
+            self.adopt(seen.setting.clone());
             return Decision::Adopt(seen.setting.clone());
         }
-        let change = self.lower(seen).or_else(|| self.raise(seen));
-        match change {
-            Some(change) => {
+        let lowering = self.lower(seen);
+        let (change, held) = match lowering {
+            Some(Lowering::To(change)) => (Some(change), None),
+            Some(Lowering::Hold { waited }) => (None, Some(waited)),
+            None => (None, None),
+        };
+        match (change.or_else(|| self.raise(seen)), held) {
+            (Some(change), _) => {
                 self.ours = [Some(change.to.clone()), Some(seen.setting.clone())];
                 self.close_at = None;
                 Decision::Change(change)
             }
-            None => self.close(seen),
+            (None, held) => match (self.close(seen), held) {
+                (Decision::Nothing, Some(waited)) => Decision::Hold { waited },
+                (decision, _) => decision,
+            },
         }
     }
 
@@ -167,22 +207,40 @@ impl Watch {
 
     /// Commits that wait for a standby, and how long the oldest has.
     pub fn waiting(&self) -> (usize, Option<Duration>) {
-        (self.waiting.count(), self.waiting.oldest(self.clock))
+        let oldest = self.waiting.oldest(|_| true);
+        (self.waiting.count(), oldest.map(|wait| self.clock - wait.since))
+    }
+
+    /// Advances the clock to a look.
+    fn pass(&mut self, now: Duration) {
+        let gap = self.looked_at.map_or(Duration::ZERO, |at| now.saturating_sub(at));
+        self.looked_at = Some(now);
+        self.clock += if gap <= GAP_MAX { gap } else { BLINK_MAX };
+        // Where each look comes late, the second one counts.
+        self.resumed_at = match self.resumed_at {
+            None if gap > BLINK_MAX => Some(self.clock),
+            Some(_) if gap <= BLINK_MAX && !self.is_settling() => None,
+            resumed_at => resumed_at,
+        };
+    }
+
+    fn is_settling(&self) -> bool {
+        self.resumed_at.is_some_and(|at| self.clock - at < SETTLE)
     }
 
     fn look(&mut self, seen: &Look) {
         let (clock, soon) = (self.clock, self.policy.soon());
-        self.waiting.look(&seen.waiting, clock);
+        self.waiting.look(&seen.waiting, seen.wal, clock);
         self.standbys.look(&seen.standbys, seen.wal, clock, soon);
         // A position that the primary has not reached is of a history that is no more.
         self.confirmed = self.confirmed.filter(|confirmed| *confirmed <= seen.wal);
-        if let Setting::Sync(asked) = &self.asked {
-            self.confirmed = self.confirmed.max(look::confirmed(asked, &seen.standbys));
-        }
-        let is_served = match &seen.setting {
-            Setting::Off => true,
-            Setting::Sync(demand) => look::is_served(demand, &seen.standbys, |_| true),
+        let confirmed = match &self.asked {
+            Setting::Off => None,
+            asked if *asked == seen.setting => seen.confirmed(),
+            Setting::Sync(asked) => look::would_confirm(asked, &seen.standbys),
         };
+        self.confirmed = self.confirmed.max(confirmed);
+        let is_served = seen.is_served(|_| true);
         self.unserved_since = match is_served {
             true => None,
             false => self.unserved_since.or(Some(clock)),
@@ -200,58 +258,77 @@ impl Watch {
     }
 
     /// Lowers the number, or takes sync mode off, when commits cannot be served.
-    fn lower(&mut self, seen: &Look) -> Option<Change> {
-        if seen.setting == Setting::Off {
+    fn lower(&mut self, seen: &Look) -> Option<Lowering> {
+        if seen.setting == Setting::Off || self.is_settling() {
             return None;
         }
-        let waited = self.waiting.oldest(self.clock)?;
-        let grace = self.policy.grace;
-        let unserved = self.unserved_since.map(|since| self.clock - since);
-        let why = match unserved.filter(|unserved| *unserved >= grace) {
-            Some(unserved) => Why::NoStandby { unserved },
-            None if waited < grace => return None,
-            None if self.serves(&seen.setting, seen, By::Flush, None) => {
-                Why::NotReplayed { waited }
-            }
-            None => Why::Silent { waited },
-        };
+        let (wait, why) = self.trouble(seen)?;
         if self.lowered_at.is_some_and(|lowered| self.clock - lowered < EFFECT) {
             return None;
         }
-        if matches!(why, Why::NotReplayed { .. }) {
+        let by = if matches!(why, Why::NotReplayed { .. }) { By::Replay } else { By::Flush };
+        // A form serves if the standbys that have what the commit waits for satisfy it.
+        let fits = |one: &Standby| by.position(one) >= Some(wait.wal);
+        let weaker = self.asked.levels().into_iter().skip_while(|level| *level != seen.setting);
+        let to = weaker.skip(1).find(|level| match level {
+            Setting::Off => false,
+            Setting::Sync(demand) => look::would_serve(demand, &seen.standbys, fits),
+        });
+        let to = match (to, &why) {
+            (Some(to), _) => to,
+            (None, Why::NotReplayed { waited }) => return Some(Lowering::Hold { waited: *waited }),
+            (None, _) => Setting::Off,
+        };
+        if by == By::Replay {
             self.by = By::Replay;
         }
-        // Where standbys do all that can be seen and commits wait all the same, fewer standbys
-        // would not help either.
-        let is_served = self.serves(&seen.setting, seen, self.by, None);
-        let weaker = self.asked.levels().into_iter().skip_while(|level| *level != seen.setting);
-        let to = weaker
-            .skip(1)
-            .find(|level| !is_served && self.serves(level, seen, self.by, None))
-            .unwrap_or(Setting::Off);
         if self.raised_at.take().is_some() {
             self.flaps += 1;
         }
         self.lowered_at = Some(self.clock);
-        Some(Change { to, why })
+        Some(Lowering::To(Change { to, why }))
+    }
+
+    /// The wait that has to end, and the reason why it does not.
+    fn trouble(&self, seen: &Look) -> Option<(Wait, Why)> {
+        let oldest = self.waiting.oldest(|_| true)?;
+        let grace = self.policy.grace;
+        let unserved = self.unserved_since.map(|since| self.clock - since);
+        if let Some(unserved) = unserved.filter(|unserved| *unserved >= grace) {
+            return Some((oldest, Why::NoStandby { unserved }));
+        }
+        let waited = |wait: Wait| self.clock - wait.since;
+        if waited(oldest) < grace {
+            return None;
+        }
+        let confirmed = seen.confirmed();
+        let unconfirmed = self.waiting.oldest(|wait| confirmed < Some(wait.wal));
+        match unconfirmed.filter(|wait| waited(*wait) >= grace) {
+            Some(wait) => Some((wait, Why::Silent { waited: waited(wait) })),
+            None => Some((oldest, Why::NotReplayed { waited: waited(oldest) })),
+        }
     }
 
     /// Raises the setting as far as standbys have kept up long enough.
     fn raise(&mut self, seen: &Look) -> Option<Change> {
         let hold = self.policy.hold(self.flaps);
         let levels = self.asked.levels();
-        let to = levels.into_iter().take_while(|level| *level != seen.setting);
-        let to = to.into_iter().find(|level| self.serves(level, seen, self.by, Some(hold)))?;
+        let stronger = || levels.iter().take_while(|level| **level != seen.setting);
+        let by_all = stronger().find(|level| self.keeps(level, seen, self.by, hold));
+        // Standbys that flush and do not replay are better than none.
+        let by_flush = || stronger().find(|level| self.keeps(level, seen, By::Flush, hold));
+        let to = by_all.or_else(|| if seen.setting == Setting::Off { by_flush() } else { None });
+        let to = to?.clone();
         (self.raised_at, self.lowered_at) = (Some(self.clock), None);
         Some(Change { to, why: Why::Returned { hold } })
     }
 
-    /// True if the standbys that keep up (since `hold` ago, if given) would serve commits.
-    fn serves(&self, setting: &Setting, seen: &Look, by: By, hold: Option<Duration>) -> bool {
+    /// True if the standbys that have kept up since `hold` ago would serve commits.
+    fn keeps(&self, setting: &Setting, seen: &Look, by: By, hold: Duration) -> bool {
         let Setting::Sync(demand) = setting else { return true };
-        look::is_served(demand, &seen.standbys, |one| {
+        look::would_serve(demand, &seen.standbys, |one| {
             let kept_since = self.standbys.kept_since(one, by);
-            kept_since.is_some_and(|since| hold.is_none_or(|hold| self.clock - since >= hold))
+            kept_since.is_some_and(|since| self.clock - since >= hold)
         })
     }
 
@@ -266,7 +343,7 @@ impl Watch {
         }
         let confirmed = match &self.asked {
             Setting::Off => None,
-            Setting::Sync(asked) => {
+            Setting::Sync(_) => {
                 if !seen.settings_are_read {
                     return Decision::Nothing;
                 }
@@ -274,7 +351,7 @@ impl Watch {
                     self.close_at = Some(seen.wal);
                     return Decision::Nothing;
                 };
-                let confirmed = look::confirmed(asked, &seen.standbys);
+                let confirmed = seen.confirmed();
                 if confirmed < Some(mark) {
                     return Decision::Nothing;
                 }

@@ -216,6 +216,7 @@ fn a_confirmed_position_that_the_primary_has_not_reached_is_forgotten() {
         watch.resume(None, Some(Lsn::from(1000)), 0);
         let look = Look {
             setting: "s1".parse().unwrap(),
+            loaded_at: String::new(),
             wal: Lsn::from(wal),
             standbys: Vec::new(),
             waiting: Vec::new(),
@@ -237,20 +238,108 @@ fn a_guard_that_was_asleep_with_its_server_does_not_take_that_for_silence() {
 }
 
 #[test]
-fn standbys_that_flush_but_do_not_replay_hold_up_remote_apply_only() {
+fn standbys_that_do_not_replay_do_not_take_sync_mode_from_sessions_that_ask_for_flushing() {
     let mut world = World::new("s1", &["s1"], GRACE);
+    world.waits_for_replay = true;
     world.run_until(seconds(10.0));
     world.fate("s1", Fate::ReplayPaused);
-    world.run_until(seconds(30.0));
-    check_changes(&world, &[]);
-    world.waits_for_replay = true;
     world.run_until(seconds(50.0));
-    check_changes(&world, &[""]);
-    assert!(matches!(world.changes[0].why, Why::NotReplayed { .. }));
-    world.fate("s1", Fate::Well);
-    world.run_until(seconds(60.0));
+    check_changes(&world, &[]);
+    assert!(world.longest_replay > seconds(30.0));
+    world.check();
+
+    // Another one that replays takes its place, and the number goes down to one at the least.
+    for (setting, expected) in
+        [("s1, s2", "ANY 1 (s1, s2)"), ("ANY 2 (s1, s2)", "ANY 1 (s1, s2)"), ("*", "ANY 1 (*)")]
+    {
+        let mut world = World::new(setting, &["s1", "s2"], GRACE);
+        world.waits_for_replay = true;
+        world.run_until(seconds(10.0));
+        world.fate("s1", Fate::ReplayPaused);
+        world.run_until(seconds(30.0));
+        check_changes(&world, &[expected]);
+        assert!(matches!(world.changes[0].why, Why::NotReplayed { .. }));
+        assert!(world.longest_replay < GRACE + seconds(1.0));
+        world.fate("s2", Fate::Gone);
+        world.run_until(seconds(40.0));
+        check_changes(&world, &[expected]);
+        world.fate("s2", Fate::Well);
+        world.fate("s1", Fate::Well);
+        world.run_until(seconds(60.0));
+        assert_eq!(world.setting, world.asked);
+        world.check();
+    }
+
+    // Off for want of any standby: one that flushes and does not replay ends that.
+    let mut world = World::new("s1", &["s1"], GRACE);
+    world.waits_for_replay = true;
+    world.run_until(seconds(10.0));
+    world.fate("s1", Fate::Gone);
+    world.run_until(seconds(20.0));
+    world.fate("s1", Fate::ReplayPaused);
+    world.run_until(seconds(30.0));
     check_changes(&world, &["", "FIRST 1 (s1)"]);
     world.check();
+}
+
+/// The server orders standbys of one priority by their WAL senders' places, which no row shows.
+#[test]
+fn among_standbys_of_one_priority_the_one_that_is_silent_is_passed_over() {
+    for setting in ["*", "1 (*)", "s3, *", "s2, s1, *"] {
+        for silent in ["s1", "s2"] {
+            let mut world = World::new(setting, &["s1", "s2"], GRACE);
+            world.run_until(seconds(10.0));
+            world.fate(silent, Fate::Paused);
+            world.run_until(seconds(40.0));
+            let changes: Vec<String> = world.changes.iter().map(|one| one.to.to_string()).collect();
+            assert!(changes.len() <= 1, "{setting}, {silent}: {changes:?}");
+            assert!(changes.iter().all(|to| to.starts_with("ANY 1")), "{setting}: {changes:?}");
+            world.fate(silent, Fate::Well);
+            world.run_until(seconds(60.0));
+            assert_eq!(world.setting, world.asked);
+            world.check();
+        }
+    }
+}
+
+#[test]
+fn an_old_connection_of_a_standby_that_has_come_back_is_passed_over() {
+    for setting in ["s1", "s1, s2", "*", "s1, *"] {
+        let mut world = World::new(setting, &["s1", "s2"], GRACE);
+        world.run_until(seconds(10.0));
+        world.fate("s1", Fate::Lost);
+        world.run_until(seconds(10.5));
+        world.fate("s1", Fate::Well);
+        world.run_until(seconds(60.0));
+        assert!(world.changes.len() == 1, "{setting}: {:?}", world.changes);
+        assert!(world.changes[0].to.to_string().starts_with("ANY 1"), "{:?}", world.changes);
+        // The server has noticed.
+        world.run_until(seconds(90.0));
+        assert_eq!(world.setting, world.asked);
+        world.check();
+    }
+}
+
+/// A server that is overloaded answers late, and a guard without a connection sees nothing; what has
+/// been waited for meanwhile counts all the same.
+#[test]
+fn looks_that_come_late_do_not_begin_the_grace_anew() {
+    for gap in [1.6, 3.0, 5.0] {
+        let mut world = World::new("s1", &["s1"], GRACE);
+        world.run_until(seconds(10.0));
+        world.fate("s1", Fate::Gone);
+        let mut at = 10.0;
+        while at < 40.0 && world.changes.is_empty() {
+            world.is_cut_off = true;
+            world.run_until(seconds(at + gap));
+            world.is_cut_off = false;
+            at += gap + 0.25;
+            world.run_until(seconds(at));
+        }
+        let allowed = (GRACE + seconds(1.0)).max(seconds(gap * 2.0)) + seconds(gap + 0.5);
+        let last = world.changes.last().expect("a change");
+        assert!(last.at <= seconds(10.0) + allowed, "{gap}: {:?}", last.at);
+    }
 }
 
 #[test]
@@ -300,6 +389,7 @@ fn fates() -> impl Strategy<Value = Vec<(u16, usize, Fate)>> {
         3 => Just(Fate::Well),
         2 => Just(Fate::Gone),
         2 => Just(Fate::Paused),
+        2 => Just(Fate::Lost),
         1 => Just(Fate::ReplayPaused),
     ];
     prop::collection::vec((0_u16..2400, 0_usize..3, fate), 0..40)
@@ -314,7 +404,7 @@ proptest! {
         mut fates in fates(),
         setting in prop::sample::select(vec![
             "s1", "s1, s2", "*", "FIRST 2 (s1, s2, s3)", "ANY 1 (s1, s2)", "ANY 2 (s1, s2, s3)",
-            "ANY 2 (*)", "ANY 3 (s1, s2, s3)",
+            "ANY 2 (*)", "ANY 3 (s1, s2, s3)", "s2, *", "2 (s3, *)", "3 (*)",
         ]),
         restart_at in prop::option::of(0_u16..2400),
     ) {

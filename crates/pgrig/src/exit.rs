@@ -25,6 +25,12 @@ pub(crate) enum Exit {
     Exposed,
     /// `guard status`: the server does not answer, or the status cannot be read.
     Unreachable,
+    /// `guard status`: too few standbys confirm, so that commits hang.
+    Stalled,
+    /// `guard status`: commits are covered, and no guard runs.
+    Unguarded,
+    /// `guard status`: the server is a standby.
+    Standby,
 }
 
 /// Every way to end, in the words of the help and of docs/commands.md.
@@ -43,10 +49,19 @@ pub(crate) const MEANINGS: [(Exit, &str); 7] = [
 
 /// The ways to end of `guard status`, in the words of docs/guard.md. A monitor reads them.
 #[cfg(test)]
-const GUARD_STATUS: [(Exit, &str); 3] = [
-    (Exit::Done, "covered: commits wait for as many standbys as asked for, and no window is open"),
-    (Exit::Exposed, "exposed: a window is open, or the setting in force is weaker"),
+const GUARD_STATUS: [(Exit, &str); 6] = [
+    (
+        Exit::Done,
+        "covered: commits wait for as many standbys as asked for, these confirm, no window is open, and a guard runs",
+    ),
+    (
+        Exit::Exposed,
+        "exposed: a window is open, the setting in force is weaker than asked for, or commits wait for no standby",
+    ),
     (Exit::Unreachable, "unreachable: the server does not answer, or the status cannot be read"),
+    (Exit::Stalled, "stalled: too few standbys confirm, so that commits hang"),
+    (Exit::Unguarded, "unguarded: as 0, but no guard runs"),
+    (Exit::Standby, "standby: the server has no commits of its own"),
 ];
 
 /// The exit code of a gate through which these claims must pass.
@@ -69,9 +84,9 @@ impl Exit {
             Exit::Done => 0,
             Exit::CouldNotStart | Exit::Exposed => 1,
             Exit::Incomplete | Exit::Unreachable => 2,
-            Exit::DoesNotFit => 3,
-            Exit::DoesNotHold => 4,
-            Exit::CannotTell => 5,
+            Exit::DoesNotFit | Exit::Stalled => 3,
+            Exit::DoesNotHold | Exit::Unguarded => 4,
+            Exit::CannotTell | Exit::Standby => 5,
             // 128 + SIGINT, as shells have it.
             Exit::Interrupted => 130,
         }

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use server::Setting;
 
 use super::{Guard, GuardedPrimary};
-use crate::asked::{Asked, Origin};
+use crate::asked::Origin;
 use crate::books::Step;
 use crate::error::Error;
 use crate::event::{Event, called, seconds};
+use crate::files::FileValue;
 use crate::look::Look;
-use crate::row::{Facts, Observation};
+use crate::row::Observation;
 use crate::session::Session;
 use crate::watch::{Change, Why};
 
@@ -23,14 +24,6 @@ impl Guard<'_> {
         look: &Look,
         change: Change,
     ) -> Result<(), Error> {
-        if look.setting == charge.asked.setting {
-            // The mark says how to restore it, and that may have changed beside the value.
-            let facts = session.facts().await?;
-            let asked = Asked::now(&facts.setting, look.setting.clone(), facts.file.as_deref());
-            if asked.text.parse().as_ref() == Ok(&look.setting) {
-                charge.asked = asked;
-            }
-        }
         let Change { to, why } = change;
         let is_raised = matches!(why, Why::Returned { .. });
         let why = words(&why);
@@ -56,17 +49,27 @@ impl Guard<'_> {
         let (window, confirmations) = (self.window_number(), to.confirmations());
         self.tell(Event::Changing { from, to: text.clone(), confirmations, why, window });
         if is_restored {
+            // Where the file has an error, the value in it would not come into force.
             match charge.asked.origin {
-                Origin::AutoConf => session.write(&text).await?,
-                Origin::Below => session.unwrite().await?,
+                Origin::Below if charge.files.fault.is_none() => {
+                    session.unwrite().await?;
+                    charge.files.auto = None;
+                }
+                Origin::Below | Origin::AutoConf => {
+                    session.write(&text).await?;
+                    charge.files.auto = Some(FileValue::of_alter_system(&text));
+                    charge.asked.origin = Origin::AutoConf;
+                }
             }
             session.mark("").await?;
-            charge.knows_mark = false;
+            charge.files.mark.clear();
         } else {
             // Each time: whoever ended the window by hand has removed it.
-            session.mark(&charge.asked.mark()).await?;
-            charge.knows_mark = true;
+            let mark = charge.asked.mark();
+            session.mark(&mark).await?;
+            charge.files.mark = mark;
             session.write(&text).await?;
+            charge.files.auto = Some(FileValue::of_alter_system(&text));
         }
         let is_lowered = to.confirmations() < look.setting.confirmations()
             || (to.confirmations() == look.setting.confirmations() && !is_restored);
@@ -75,6 +78,9 @@ impl Guard<'_> {
             false => BTreeSet::new(),
         };
         let began = Instant::now();
+        if !is_raised {
+            charge.lowered_at = Some(began);
+        }
         session.reload().await?;
         let proof = self.prove(session, &to, &text, &waited, began).await?;
         charge.seen = proof.or(charge.seen.take());
@@ -111,39 +117,6 @@ impl Guard<'_> {
             }
             tokio::time::sleep(PROOF_POLL).await;
         }
-    }
-
-    /// Takes another session's setting for what is asked for. A setting that a guard has written and
-    /// the server has loaded only now is none: charge of that server must be taken anew.
-    pub(super) async fn adopt(
-        &mut self,
-        session: &Session,
-        charge: &mut GuardedPrimary,
-        setting: Setting,
-    ) -> Result<Option<(Facts, u32)>, Error> {
-        let facts = session.facts().await?;
-        if !self.options.dry_run {
-            self.check(&facts)?;
-        }
-        let is_lowered = Asked::of(&facts, setting.clone()).setting != setting;
-        if let Some(timeline) = facts.timeline
-            && is_lowered
-            && !charge.knows_mark
-        {
-            return Ok(Some((facts, timeline)));
-        }
-        charge.asked = Asked::now(&facts.setting, setting, facts.file.as_deref());
-        charge.last = "adopted a setting that another session made".to_owned();
-        if !facts.mark.is_empty() {
-            session.mark("").await?;
-            session.reload().await?;
-            charge.knows_mark = false;
-        }
-        self.tell(Event::Adopted { setting: charge.asked.text.clone() });
-        if charge.asked.setting == Setting::Off {
-            self.tell(Event::NothingAsked);
-        }
-        Ok(None)
     }
 }
 

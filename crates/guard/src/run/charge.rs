@@ -1,15 +1,15 @@
 //! Taking charge of a primary: what is asked for, what is in force, what an earlier guard has left.
 
-use std::time::Instant;
-
 use server::Setting;
 
-use super::change::{PROOF_MAX, PROOF_POLL};
-use super::{Guard, GuardedPrimary};
+use super::heed::reload;
+use super::{Guard, GuardedPrimary, check_for_managers};
 use crate::asked::Asked;
 use crate::error::Error;
 use crate::event::Event;
-use crate::row::Facts;
+use crate::files::Edit;
+use crate::look::Look;
+use crate::row::{Facts, Observation};
 use crate::session::Session;
 use crate::state;
 use crate::watch::Watch;
@@ -19,39 +19,63 @@ impl Guard<'_> {
     pub(super) async fn take_charge(
         &mut self,
         session: &Session,
-        mut facts: Facts,
+        facts: Facts,
         timeline: u32,
     ) -> Result<(), Error> {
         let open = |guard: &Self| Some(guard.keeps.as_ref()?.books.open_window()?.opened.timeline);
-        let mut has_loaded = !self.options.dry_run;
-        if has_loaded && (open(self).is_some() || !facts.mark.is_empty()) {
+        let (mut files, traces) = session.files().await?;
+        check_for_managers(&traces)?;
+        let is_known = self.charge.as_ref().is_some_and(|before| before.files == files);
+        let is_lowered = open(self).is_some() || !files.mark.is_empty();
+        if !self.options.dry_run && is_lowered && !is_known {
             // Whoever lowered the setting may have died between writing one and having it read.
-            has_loaded = reload(session).await?;
-            facts = session.facts().await?;
+            reload(session).await?;
+            files = session.files().await?.0;
         }
-        let in_force: Setting = facts.setting.parse().map_err(|why: server::NotASetting| {
-            Error::Server { doing: "reading the setting", why: why.to_string() }
-        })?;
-        let asked = Asked::of(&facts, in_force.clone());
+        let Observation::Primary(look) = session.look().await? else { return Ok(()) };
+        let in_force = look.setting.clone();
+        // As it was written, where the files say what is in force.
+        let written = files.pending().map(|value| value.text.clone());
+        let written = written.filter(|text| text.parse().as_ref() == Ok(&in_force));
+        let text = written.unwrap_or_else(|| in_force.to_string());
+        let asked = Asked::of(&text, files.origin(), &files.mark)?;
         let is_lowered = asked.setting != in_force;
         let saved = match &self.keeps {
             None => None,
             Some(keeps) => state::load(&keeps.directory.path)?,
         };
-        let mut watch = Watch::new(self.options.policy, asked.setting.clone());
         let before = self.charge.take().filter(|before| before.timeline == timeline);
-        let (confirmed, flaps) = match (before, saved) {
-            (Some(before), _) => (before.watch.confirmed(), before.watch.flaps()),
-            (None, Some(saved)) => (saved.confirmed(timeline), saved.flaps),
-            (None, None) => (None, 0),
+        let (lowered_at, undone) =
+            before.as_ref().map_or((None, 0), |before| (before.lowered_at, before.undone));
+        let watch = match (before, saved) {
+            // The connection was lost, and the server is the same: what was waited for goes on.
+            (Some(mut before), _)
+                if before.facts.started_at == facts.started_at
+                    && before.asked.setting == asked.setting =>
+            {
+                before.watch.carry_on(in_force.clone());
+                before.watch
+            }
+            (before, saved) => {
+                let (confirmed, flaps) = match (before, saved) {
+                    (Some(before), _) => (before.watch.confirmed(), before.watch.flaps()),
+                    (None, Some(saved)) => (saved.confirmed(timeline), saved.flaps),
+                    (None, None) => (None, 0),
+                };
+                let mut watch = Watch::new(self.options.policy, asked.setting.clone());
+                watch.resume(Some(in_force.clone()), confirmed, flaps);
+                watch
+            }
         };
-        watch.resume(Some(in_force.clone()), confirmed, flaps);
         let mut charge = GuardedPrimary {
             watch,
             asked,
-            knows_mark: has_loaded && !facts.mark.is_empty(),
-            system_identifier: facts.system_identifier,
+            files,
+            loaded_at: look.loaded_at.clone(),
+            facts,
             timeline,
+            lowered_at,
+            undone,
             seen: None,
             provoked_at: None,
             last: "took charge".to_owned(),
@@ -62,7 +86,7 @@ impl Guard<'_> {
         }
         self.tell(Event::Guarding {
             place: self.options.server.place(),
-            version: facts.version,
+            version: charge.facts.version.clone(),
             asked: charge.asked.text.clone(),
             in_force: if is_lowered { in_force.to_string() } else { charge.asked.text.clone() },
             is_dry_run: self.options.dry_run,
@@ -70,34 +94,45 @@ impl Guard<'_> {
         if charge.asked.setting == Setting::Off {
             self.tell(Event::NothingAsked);
         }
-        if matches!(facts.synchronous_commit.as_str(), "off" | "local") {
-            self.tell(Event::CommitsDoNotWait { synchronous_commit: facts.synchronous_commit });
+        let synchronous_commit = charge.facts.synchronous_commit.clone();
+        if matches!(synchronous_commit.as_str(), "off" | "local") {
+            self.tell(Event::CommitsDoNotWait { synchronous_commit });
         }
-        if facts.is_remote {
+        if charge.facts.is_remote {
             self.tell(Event::Remote);
         }
-        if !facts.mark.is_empty() && !is_lowered {
-            session.mark("").await?;
-            charge.knows_mark = false;
+        if let Some(why) = charge.files.fault.clone() {
+            self.tell(Event::FileFault { why });
         }
         self.trouble.take_if(|trouble| !matches!(trouble, Event::NoRecord { .. }));
+        // What fails from here on is tried again: charge is taken.
+        let cleared = self.clear(session, &mut charge, &look, is_lowered).await;
         self.charge = Some(charge);
+        cleared?;
         self.save(true);
         Ok(())
     }
-}
 
-/// Has the configuration read, and waits until it is; false if it is not in time, as while a file
-/// has an error.
-async fn reload(session: &Session) -> Result<bool, Error> {
-    let before = session.load_time().await?;
-    session.reload().await?;
-    let deadline = Instant::now() + PROOF_MAX;
-    while session.load_time().await? == before {
-        if Instant::now() >= deadline {
-            return Ok(false);
+    /// Removes what an earlier guard has left: a mark beside a setting that is not lowered, and a
+    /// lowered setting that hides an edit.
+    async fn clear(
+        &mut self,
+        session: &Session,
+        charge: &mut GuardedPrimary,
+        look: &Look,
+        is_lowered: bool,
+    ) -> Result<(), Error> {
+        if !charge.files.mark.is_empty() && !is_lowered {
+            session.mark("").await?;
+            if !self.options.dry_run {
+                charge.files.mark.clear();
+            }
         }
-        tokio::time::sleep(PROOF_POLL).await;
+        let edit = charge.files.edit_since_mark();
+        if edit != Edit::Nothing {
+            self.follow(session, charge, look, edit).await?;
+            charge.files = session.files().await?.0;
+        }
+        Ok(())
     }
-    Ok(true)
 }

@@ -28,6 +28,7 @@ impl Guard<'_> {
             charge.watch.set_exposed();
             return;
         }
+        charge.undone = 0;
         charge.last = format!("closed exposure window {window}: {why}");
         let confirmed_lsn = confirmed.map(|lsn| lsn.to_string());
         self.tell(Event::Closed { window, why, confirmed_lsn });
@@ -131,7 +132,7 @@ impl Guard<'_> {
         keeps.saved_at = Some(Instant::now());
         let in_force = charge.seen.as_ref().map(|look| look.setting.to_string());
         let state = GuardState {
-            system_identifier: charge.system_identifier.clone(),
+            system_identifier: charge.facts.system_identifier.clone(),
             pid: std::process::id(),
             at: wall_clock(),
             asked: charge.asked.text.clone(),

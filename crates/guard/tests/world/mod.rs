@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use guard::{Decision, Look, Lsn, Policy, Standby, Watch, Why};
-use server::Setting;
+use guard::{Change, Decision, Look, Lsn, Policy, Standby, SyncState, Watch, Why};
+use server::{Demand, Method, Setting};
 
 /// How finely the world moves; the guard looks at every fifth tick.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
@@ -16,6 +16,8 @@ pub(crate) enum Fate {
     Well,
     /// Connected, and says nothing more, until the WAL sender's timeout.
     Paused,
+    /// The same, and when it comes back it comes by a new connection: the old one lingers.
+    Lost,
     /// Flushes, and does not replay.
     ReplayPaused,
     Gone,
@@ -37,20 +39,66 @@ pub(crate) struct Window {
     pub(crate) closed: Option<(Duration, Option<Lsn>)>,
 }
 
-#[derive(Debug)]
+/// A connection of a standby.
+#[derive(Clone, Debug)]
 struct Server {
     name: String,
     fate: Fate,
     since: Duration,
     pid: i32,
+    /// The place of its WAL sender in shared memory.
+    slot: usize,
+    /// An old connection of one that has come back.
+    is_left: bool,
     flush: u64,
     replay: u64,
+}
+
+impl Server {
+    fn is_there(&self) -> bool {
+        self.fate != Fate::Gone
+    }
+}
+
+/// `SyncRepGetCandidateStandbys` of syncrep.c: what each connection is under a setting.
+fn sync_states(setting: &Setting, servers: &[Server]) -> Vec<SyncState> {
+    let Setting::Sync(demand) = setting else { return vec![SyncState::Async; servers.len()] };
+    let priority = |one: &Server| demand.priority(&one.name).filter(|_| one.is_there());
+    let mut candidates: Vec<usize> =
+        (0..servers.len()).filter(|index| priority(&servers[*index]).is_some()).collect();
+    candidates.sort_by_key(|index| (priority(&servers[*index]), servers[*index].slot));
+    let state = |index: usize| {
+        let place = candidates.iter().position(|one| *one == index);
+        match (place, demand.method) {
+            (None, _) => SyncState::Async,
+            (Some(_), Method::Any) => SyncState::Quorum,
+            (Some(place), Method::First) if place < demand.count => SyncState::Sync,
+            (Some(_), Method::First) => SyncState::Potential,
+        }
+    };
+    (0..servers.len()).map(state).collect()
+}
+
+/// `SyncRepGetSyncRecPtr` of syncrep.c: up to where commits are confirmed, by one of the positions.
+fn confirmed(setting: &Setting, servers: &[Server], position: fn(&Server) -> u64) -> u64 {
+    let Setting::Sync(Demand { method, count, .. }) = setting else { return u64::MAX };
+    let states = sync_states(setting, servers);
+    let chosen = servers.iter().zip(states);
+    let chosen = chosen.filter(|(_, state)| matches!(state, SyncState::Sync | SyncState::Quorum));
+    let mut positions: Vec<u64> = chosen.map(|(one, _)| position(one)).collect();
+    positions.sort_unstable_by(|a, b| b.cmp(a));
+    match method {
+        _ if positions.len() < *count => 0,
+        Method::Any => positions[count - 1],
+        Method::First => positions.last().copied().unwrap_or(0),
+    }
 }
 
 #[derive(Debug)]
 struct Commit {
     lsn: u64,
     began: Duration,
+    waits_for_replay: bool,
 }
 
 /// A commit that was acknowledged without the confirmations that were asked for.
@@ -68,7 +116,10 @@ pub(crate) struct World {
     commits_wait: bool,
     pub(crate) asked: Setting,
     pub(crate) clients: usize,
+    /// Every second commit waits for replay.
     pub(crate) waits_for_replay: bool,
+    /// The guard has no connection.
+    pub(crate) is_cut_off: bool,
     pub(crate) checkpointer_is_busy: bool,
     /// The record cannot be written.
     pub(crate) disk_is_full: bool,
@@ -82,6 +133,8 @@ pub(crate) struct World {
     commits: Vec<Commit>,
     alone: Vec<Alone>,
     longest: Duration,
+    /// The same, of commits that wait for replay.
+    pub(crate) longest_replay: Duration,
     /// Restarting the guard begins the grace anew.
     restarts: u32,
     watch: Watch,
@@ -96,6 +149,8 @@ impl World {
             fate: Fate::Well,
             since: Duration::ZERO,
             pid,
+            slot: pid as usize,
+            is_left: false,
             flush: 1,
             replay: 1,
         });
@@ -106,6 +161,7 @@ impl World {
             asked: setting.clone(),
             clients: 4,
             waits_for_replay: false,
+            is_cut_off: false,
             checkpointer_is_busy: false,
             disk_is_full: false,
             changes: Vec::new(),
@@ -118,6 +174,7 @@ impl World {
             commits: Vec::new(),
             alone: Vec::new(),
             longest: Duration::ZERO,
+            longest_replay: Duration::ZERO,
             restarts: 0,
             watch: Watch::new(Policy { grace }, setting),
             ticks: 0,
@@ -129,19 +186,37 @@ impl World {
             self.now += TICK;
             self.ticks += 1;
             self.tick();
-            if self.ticks.is_multiple_of(TICKS_PER_LOOK) {
+            if self.ticks.is_multiple_of(TICKS_PER_LOOK) && !self.is_cut_off {
                 self.guard();
             }
         }
     }
 
     pub(crate) fn fate(&mut self, name: &str, fate: Fate) {
-        let server = self.standbys.iter_mut().find(|one| one.name == name).unwrap();
-        if server.fate == Fate::Gone && fate != Fate::Gone {
+        let now = self.now;
+        let current = |one: &&mut Server| one.name == name && !one.is_left;
+        let server = self.standbys.iter_mut().find(current).unwrap();
+        let is_new = fate != server.fate && matches!(server.fate, Fate::Gone | Fate::Lost);
+        let left = Server { fate: Fate::Paused, is_left: true, ..server.clone() };
+        let is_left = is_new && server.fate == Fate::Lost && fate != Fate::Gone;
+        if is_new && fate != Fate::Gone {
             self.pids += 1;
             server.pid = self.pids;
         }
-        (server.fate, server.since) = (fate, self.now);
+        (server.fate, server.since) = (fate, now);
+        if is_left {
+            self.standbys.push(left);
+        }
+        if is_new && fate != Fate::Gone {
+            let is_taken = |slot: usize, name: &str| {
+                let others = self.standbys.iter().filter(|one| one.is_there());
+                let mut others = others.filter(|one| one.is_left || one.name != name);
+                others.any(|one| one.slot == slot)
+            };
+            let slot = (1..).find(|slot| !is_taken(*slot, name)).unwrap();
+            let server = self.standbys.iter_mut().find(current).unwrap();
+            server.slot = slot;
+        }
     }
 
     /// Another session changes the setting.
@@ -191,7 +266,8 @@ impl World {
     fn tick(&mut self) {
         let wal = self.wal;
         for server in &mut self.standbys {
-            if server.fate == Fate::Paused && self.now - server.since >= TIMEOUT {
+            let is_silent = matches!(server.fate, Fate::Paused | Fate::Lost);
+            if is_silent && self.now - server.since >= TIMEOUT {
                 server.fate = Fate::Gone;
             }
             if matches!(server.fate, Fate::Well | Fate::ReplayPaused) {
@@ -201,52 +277,69 @@ impl World {
                 server.replay = wal;
             }
         }
+        self.standbys.retain(|one| !one.is_left || one.is_there());
         if !self.checkpointer_is_busy {
             self.commits_wait = self.setting != Setting::Off;
         }
         while self.commits.len() < self.clients {
             self.wal += 10;
-            self.commits.push(Commit { lsn: self.wal, began: self.now });
+            let waits_for_replay = self.waits_for_replay && (self.wal / 10).is_multiple_of(2);
+            self.commits.push(Commit { lsn: self.wal, began: self.now, waits_for_replay });
         }
-        let standbys = self.rows();
-        let (now, commits_wait, replay) = (self.now, self.commits_wait, self.waits_for_replay);
+        let (now, commits_wait) = (self.now, self.commits_wait);
+        let flushed = confirmed(&self.setting, &self.standbys, |one| one.flush);
+        let replayed = confirmed(&self.setting, &self.standbys, |one| one.replay);
         // What a standby has flushed is not lost, replayed or not.
-        let is_safe = |asked: &Setting, lsn: u64| match asked {
-            Setting::Off => true,
-            Setting::Sync(demand) => guard::confirmed(demand, &standbys) >= Some(Lsn::from(lsn)),
-        };
-        let confirms = |setting: &Setting, lsn: u64| match setting {
-            Setting::Off => true,
-            Setting::Sync(demand) if replay => {
-                guard::is_served(demand, &standbys, |one| one.replay >= Some(Lsn::from(lsn)))
-            }
-            Setting::Sync(_) => is_safe(setting, lsn),
-        };
-        let (setting, asked, alone, longest) =
-            (&self.setting, &self.asked, &mut self.alone, &mut self.longest);
+        let safe = confirmed(&self.asked, &self.standbys, |one| one.flush);
+        let (alone, longest) = (&mut self.alone, &mut self.longest);
+        let longest_replay = &mut self.longest_replay;
         self.commits.retain(|commit| {
-            *longest = (*longest).max(now - commit.began);
-            let waits = commits_wait && !confirms(setting, commit.lsn);
-            if !waits && !is_safe(asked, commit.lsn) {
+            let took = if commit.waits_for_replay { &mut *longest_replay } else { &mut *longest };
+            *took = (*took).max(now - commit.began);
+            let position = if commit.waits_for_replay { replayed } else { flushed };
+            let waits = commits_wait && position < commit.lsn;
+            if !waits && safe < commit.lsn {
                 alone.push(Alone { lsn: commit.lsn, at: now });
             }
             waits
         });
     }
 
+    /// Sync mode goes off only where no form of the setting would serve: each standby that is asked
+    /// for lacks what has waited for the grace.
+    fn check_that_no_form_serves(&self, change: &Change) {
+        let Setting::Sync(demand) = &self.asked else { return };
+        let old = self.commits.iter().filter(|one| self.now - one.began >= self.grace);
+        let Some(first) = old.map(|one| one.lsn).min() else { return };
+        let serves = |one: &&Server| {
+            one.is_there() && demand.priority(&one.name).is_some() && one.flush >= first
+        };
+        let serving: Vec<&Server> = self.standbys.iter().filter(serves).collect();
+        // It may have come between two looks.
+        let serving: Vec<_> = serving
+            .into_iter()
+            .filter(|one| self.now - one.since > Duration::from_secs(1))
+            .collect();
+        assert!(serving.is_empty(), "{change:?} at {:?} though {serving:?} serve", self.now);
+    }
+
     fn guard(&mut self) {
         let look = Look {
             setting: self.setting.clone(),
+            loaded_at: String::new(),
             wal: Lsn::from(self.wal),
             standbys: self.rows(),
             waiting: self.commits.iter().map(|commit| commit.lsn.to_string()).collect(),
             settings_are_read: !self.checkpointer_is_busy,
         };
         match self.watch.decide(self.now, &look) {
-            Decision::Nothing => {}
+            Decision::Nothing | Decision::Hold { .. } => {}
             Decision::Adopt(setting) => self.adopted.push(setting),
             Decision::Change(_) if self.disk_is_full => self.watch.unmade(),
             Decision::Change(change) => {
+                if change.to == Setting::Off {
+                    self.check_that_no_form_serves(&change);
+                }
                 if self.windows.last().is_none_or(|window| window.closed.is_some()) {
                     let opened = (self.now, self.watch.confirmed());
                     self.windows.push(Window { opened, closed: None });
@@ -262,14 +355,17 @@ impl World {
         }
     }
 
+    /// The connected standbys, in an order that says nothing.
     fn rows(&self) -> Vec<Standby> {
-        let connected = self.standbys.iter().filter(|one| one.fate != Fate::Gone);
-        let rows = connected.map(|one| Standby {
+        let connected = self.standbys.iter().zip(sync_states(&self.setting, &self.standbys));
+        let connected = connected.filter(|(one, _)| one.is_there()).rev();
+        let rows = connected.map(|(one, sync_state)| Standby {
             pid: one.pid,
             name: one.name.clone(),
             streams: true,
             flush: Some(Lsn::from(one.flush)),
             replay: Some(Lsn::from(one.replay)),
+            sync_state,
         });
         rows.collect()
     }

@@ -80,7 +80,8 @@ fn grace(text: &str) -> Result<Duration, String> {
 }
 
 const STATUS_HELP: &str = "\
-Exit codes: 0 covered, 1 exposed, 2 the server does not answer, or the status cannot be read.";
+Exit codes: 0 covered, 1 exposed, 2 the server does not answer, or the status cannot be read, 3 stalled: too \
+few standbys confirm, 4 covered, but no guard runs, 5 the server is a standby.";
 
 const GUARD_HELP: &str = "\
 While sync mode is lowered or off, a commit that the primary acknowledges may be lost with the primary. \

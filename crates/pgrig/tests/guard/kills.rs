@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use lab::{Direction, Link, LinkBy, LinkConfig, Node};
+use lab::{Direction, Link, Node};
 
 use crate::GRACE;
 use crate::rig::{Guard, PATIENCE, Rig};
@@ -37,7 +37,6 @@ struct Wait {
 #[test]
 #[ignore = "takes minutes: make soak-guard"]
 fn no_commit_is_unprotected_without_a_record_whoever_is_killed() {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse().expect("a number"));
     let minutes: u64 = number("PGRIG_SOAK_MINUTES").unwrap_or(10);
     let seed = number("PGRIG_SOAK_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     println!("seed {seed}");
@@ -52,17 +51,16 @@ fn no_commit_is_unprotected_without_a_record_whoever_is_killed() {
     assert!(counted.commits > 0 && counted.lost > 0 && counted.windows > counted.worlds / 2);
 }
 
+/// A number of the environment.
+pub(crate) fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
 /// Servers of their own, which begin covered and end with sync mode back: a guard that lowers often waits longer
 /// and longer before it raises, so that one world alone would spend its time in one window.
 fn world(random: &mut Random, counted: &mut Counted) {
     let mut rig = Rig::new(ASKED, 2);
-    let mut links: Vec<Link> = ["l1", "l2"]
-        .map(|name| {
-            let program = env!("CARGO_BIN_EXE_pgrig").into();
-            let (to, shape) = (rig.primary.near_endpoint(), fault::link::Shape::default());
-            rig.lab.link(name, LinkConfig { program, by: LinkBy::Relay, to, shape }).unwrap()
-        })
-        .into();
+    let mut links: Vec<Link> = ["l1", "l2"].map(|name| rig.link(name)).into();
     for (standby, link) in rig.standbys.iter_mut().zip(&links) {
         standby.follow(&rig.primary, Some(link.endpoint())).unwrap();
         standby.restart().unwrap();
@@ -230,10 +228,10 @@ impl Writer {
 }
 
 /// Marsaglia's xorshift64: the same acts again for the same seed.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -1,11 +1,14 @@
 //! `pgrig guard` on a real primary with real standbys that die, hang and return.
 
+mod blocked;
 mod by_hand;
+mod confirming;
 mod flapping;
 mod full_disk;
 mod kills;
 mod refusals;
 mod rig;
+mod statuses;
 mod study;
 
 use std::io::{Read, Write};
@@ -295,7 +298,7 @@ fn those_who_watch_a_guard_see_what_is_exposed() {
     let no_guard = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
     rig.primary.poll_query_until(no_guard, "0", PATIENCE).unwrap();
     let (code, said) = rig.status(&[]);
-    assert!(code == 0 && said.contains("guard      none runs"), "{said}");
+    assert!(code == 4 && said.contains("guard      none runs"), "{said}");
     rig.primary.stop(lab::StopMode::Fast).unwrap();
     let (code, said) = rig.status(&["--json"]);
     let json: serde_json::Value = serde_json::from_str(&said).unwrap();

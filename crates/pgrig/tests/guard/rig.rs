@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lab::{Lab, LabConfig, Node, NodeConfig, Settings};
+use lab::{Lab, LabConfig, Link, LinkBy, LinkConfig, Listen, Node, NodeConfig, Settings};
 use serde_json::Value;
 
 /// Longer than anything here takes on a busy machine.
@@ -25,22 +25,28 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new(sync: &str, standbys: usize) -> Rig {
-        Rig::of(testing::servers::lab(), sync, standbys)
+        Rig::of(testing::servers::lab(), sync, standbys, Listen::Unix)
+    }
+
+    /// The same; clients come by TCP.
+    pub(crate) fn by_tcp(sync: &str, standbys: usize) -> Rig {
+        Rig::of(testing::servers::lab(), sync, standbys, Listen::Loopback)
     }
 
     /// A cluster that shares nothing with another one, not even its system identifier.
     pub(crate) fn unrelated(sync: &str) -> Rig {
         let config = LabConfig::new(testing::servers::installation());
-        Rig::of(Lab::open(LabConfig { templates: None, ..config }).unwrap(), sync, 0)
+        Rig::of(Lab::open(LabConfig { templates: None, ..config }).unwrap(), sync, 0, Listen::Unix)
     }
 
-    fn of(lab: Lab, sync: &str, standbys: usize) -> Rig {
+    fn of(lab: Lab, sync: &str, standbys: usize, listen: Listen) -> Rig {
         let mut settings = Settings::new();
         for (name, value) in [("shared_buffers", "16MB"), ("max_connections", "30")] {
             settings.set(name, value);
         }
         let standby_settings = settings.clone();
-        let mut primary = lab.node("primary", NodeConfig::new(settings.clone())).unwrap();
+        let config = NodeConfig { listen, ..NodeConfig::new(settings.clone()) };
+        let mut primary = lab.node("primary", config).unwrap();
         primary.init().unwrap();
         primary.start().unwrap();
         let standbys = (1..=standbys).map(|number| {
@@ -59,6 +65,29 @@ impl Rig {
         primary.reload().unwrap();
         let (lag, directory) = (testing::lag::Lag::watch(), tempfile::tempdir().unwrap());
         Rig { standbys, primary, lab, lag, directory }
+    }
+
+    /// A relay to the primary, which can be cut.
+    pub(crate) fn link(&self, name: &str) -> Link {
+        let program = env!("CARGO_BIN_EXE_pgrig").into();
+        let (to, shape) = (self.primary.near_endpoint(), fault::link::Shape::default());
+        self.lab.link(name, LinkConfig { program, by: LinkBy::Relay, to, shape }).unwrap()
+    }
+
+    /// A person's edit of postgresql.conf, which nobody has loaded yet.
+    pub(crate) fn edit(&self, line: &str) {
+        let path = self.primary.data().join("postgresql.conf");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, format!("{text}{line}\n")).unwrap();
+    }
+
+    /// Statements of an operator, none of which waits for a standby.
+    pub(crate) fn by_hand(&self, statements: &[&str]) {
+        let mut client = self.primary.connect().unwrap();
+        client.batch_execute("SET synchronous_commit = local").unwrap();
+        for statement in statements {
+            client.batch_execute(statement).unwrap();
+        }
     }
 
     pub(crate) fn state(&self) -> PathBuf {
@@ -96,10 +125,15 @@ impl Rig {
 
     /// What `pgrig guard status` says, and its exit code.
     pub(crate) fn status(&self, more: &[&str]) -> (i32, String) {
+        let state = self.state().display().to_string();
+        self.status_of(&self.primary, &[&["--state", &state], more].concat())
+    }
+
+    /// The same of any server, and without a state directory.
+    pub(crate) fn status_of(&self, node: &Node, more: &[&str]) -> (i32, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgrig"));
         command.args(["guard", "status"]).args(more).env("NO_COLOR", "1");
-        command.arg(self.primary.endpoint().to_string());
-        let output = command.arg("--state").arg(self.state()).output().unwrap();
+        let output = command.arg(node.endpoint().to_string()).output().unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
     }
 
@@ -245,6 +279,10 @@ impl Guard {
         let pid = rustix::process::Pid::from_child(&self.child);
         let limit = rustix::process::Rlimit { current: size, maximum: None };
         rustix::process::prlimit(Some(pid), rustix::process::Resource::Fsize, limit).unwrap();
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn kill9(mut self) {

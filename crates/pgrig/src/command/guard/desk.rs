@@ -97,6 +97,8 @@ fn style(event: &Event) -> anstyle::Style {
         Event::Changing { .. }
         | Event::NotInForce { .. }
         | Event::Lost { .. }
+        | Event::NotReplayed { .. }
+        | Event::FileFault { .. }
         | Event::Waiting { .. }
         | Event::WouldChange { .. } => UNSURE,
         Event::Closed { .. } => GOOD,

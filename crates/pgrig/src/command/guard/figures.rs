@@ -163,7 +163,7 @@ const DECISIONS: [&str; 5] = ["adopted", "changing", "closed", "lost", "no_recor
 mod tests {
     use std::time::Duration;
 
-    use guard::{Look, PrimaryPulse, Standby};
+    use guard::{Look, PrimaryPulse, Standby, SyncState};
 
     use super::*;
 
@@ -182,9 +182,11 @@ mod tests {
             streams: true,
             flush: Some(lsn(flush)),
             replay: None,
+            sync_state: SyncState::Quorum,
         };
         let look = Look {
             setting: "ANY 1 (a, b)".parse().unwrap(),
+            loaded_at: String::new(),
             wal: lsn("0/30"),
             // Two that have one name.
             standbys: vec![standby("0/10"), standby("0/28")],
@@ -193,7 +195,7 @@ mod tests {
         };
         let asked = "ANY 2 (a, b)".parse().unwrap();
         let mut figures = Figures::default();
-        figures.count(&Event::Adopted { setting: String::new() });
+        figures.count(&Event::Adopted { setting: String::new(), place: None });
         figures.look(&Pulse {
             is_connected: true,
             primary: Some(PrimaryPulse {

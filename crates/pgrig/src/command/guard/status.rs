@@ -18,6 +18,9 @@ pub(super) fn status(arguments: &GuardStatusArguments) -> Result<Exit, Complaint
         Verdict::Covered => Exit::Done,
         Verdict::Exposed => Exit::Exposed,
         Verdict::Unreachable => Exit::Unreachable,
+        Verdict::Stalled => Exit::Stalled,
+        Verdict::Unguarded => Exit::Unguarded,
+        Verdict::Standby => Exit::Standby,
     };
     if arguments.json {
         terminal::json(&json!(status));
@@ -35,6 +38,8 @@ fn line(name: &str, text: &str) {
 }
 
 fn print(status: &Status, with_state: bool) {
+    let style = if status.verdict == Verdict::Covered { GOOD } else { BAD };
+    line("status", &styled(style, &status.finding));
     if let Some(seen) = &status.server {
         print_server(seen);
     }
@@ -50,7 +55,10 @@ fn print(status: &Status, with_state: bool) {
         }
     }
     if let Some(state) = &status.state {
-        line("last", &format!("{} (process {}, {})", state.last, state.pid, state.at));
+        // A guard that runs has been named.
+        let is_named = status.server.as_ref().is_some_and(|seen| seen.guard.is_some());
+        let by = if is_named { String::new() } else { format!("process {}, ", state.pid) };
+        line("last", &format!("{} ({by}{})", state.last, state.at));
     }
 }
 

@@ -1,0 +1,143 @@
+//! Heeding others: what a person has set wins, is what is asked for from then on, and is named.
+
+use std::time::{Duration, Instant};
+
+use super::change::{PROOF_MAX, PROOF_POLL};
+use super::{Guard, GuardedPrimary, check_for_managers};
+use crate::asked::Asked;
+use crate::error::Error;
+use crate::event::{Event, called};
+use crate::files::{Edit, Files};
+use crate::look::Look;
+use crate::row::Observation;
+use crate::session::Session;
+use server::Setting;
+
+/// Deeds of others that the guard has heeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heeded {
+    /// None.
+    Nothing,
+    /// A person has changed the setting.
+    Person,
+    /// Another guard has: charge must be taken anew.
+    Guard,
+}
+
+impl Guard<'_> {
+    /// Compares the configuration files with those that the guard knows.
+    pub(super) async fn heed(
+        &mut self,
+        session: &Session,
+        charge: &mut GuardedPrimary,
+        look: &Look,
+    ) -> Result<Heeded, Error> {
+        let (files, traces) = session.files().await?;
+        if let Some(why) = files.fault.clone().filter(|_| files.fault != charge.files.fault) {
+            self.tell(Event::FileFault { why });
+        }
+        let edit = charge.files.edit(&files, !self.options.dry_run);
+        let is_edited = edit != Edit::Nothing;
+        if is_edited {
+            check_for_managers(&traces)?;
+        }
+        let heeded = self.follow(session, charge, look, edit).await?;
+        charge.loaded_at.clone_from(&look.loaded_at);
+        charge.files = match (is_edited, files.fault) {
+            (true, _) => session.files().await?.0,
+            (false, None) => Files { fault: None, ..files },
+            // What is wrong may hide a value.
+            (false, fault) => Files { fault, ..charge.files.clone() },
+        };
+        Ok(heeded)
+    }
+
+    /// Does what an edit of the files asks for.
+    pub(super) async fn follow(
+        &mut self,
+        session: &Session,
+        charge: &mut GuardedPrimary,
+        look: &Look,
+        edit: Edit,
+    ) -> Result<Heeded, Error> {
+        let (text, place, origin, is_hidden) = match edit {
+            Edit::Nothing => return Ok(Heeded::Nothing),
+            Edit::Guard => return Ok(Heeded::Guard),
+            Edit::Person { text, place, origin, is_hidden } => (text, place, origin, is_hidden),
+        };
+        let asked = Asked::now(&text, origin)?;
+        if self.options.dry_run {
+            // The guard in charge sees to what is hidden, and may have restored what is asked for.
+            if !is_hidden && asked.setting != charge.asked.setting {
+                self.adopt(charge, asked, place);
+            }
+            return Ok(Heeded::Nothing);
+        }
+        charge.count_undone(&asked.setting)?;
+        if is_hidden {
+            session.unwrite().await?;
+        }
+        if !charge.files.mark.is_empty() {
+            session.mark("").await?;
+        }
+        if is_hidden || !charge.files.mark.is_empty() || asked.setting != look.setting {
+            reload(session).await?;
+        }
+        self.adopt(charge, asked, place);
+        Ok(Heeded::Person)
+    }
+
+    /// Takes another session's setting for what is asked for.
+    pub(super) fn adopt(
+        &mut self,
+        charge: &mut GuardedPrimary,
+        asked: Asked,
+        place: Option<String>,
+    ) {
+        charge.watch.adopt(asked.setting.clone());
+        charge.last = format!("adopted {}, which another session has set", called(&asked.text));
+        charge.asked = asked;
+        self.tell(Event::Adopted { setting: charge.asked.text.clone(), place });
+        if charge.asked.setting == Setting::Off {
+            self.tell(Event::NothingAsked);
+        }
+    }
+}
+
+impl GuardedPrimary {
+    /// Counts how often in a row a lowering was changed back soon: a person does that once or twice, a
+    /// program each time.
+    fn count_undone(&mut self, set: &Setting) -> Result<(), Error> {
+        let is_soon = self.lowered_at.take().is_some_and(|at| at.elapsed() < UNDONE_WITHIN);
+        let is_undone = is_soon && *set == self.asked.setting;
+        self.undone = if is_undone { self.undone + 1 } else { 0 };
+        if self.undone < UNDONE_MAX {
+            return Ok(());
+        }
+        let setting = called(&self.asked.text);
+        Err(Error::Overruled { times: self.undone, seconds: UNDONE_WITHIN.as_secs(), setting })
+    }
+}
+
+/// Has the configuration read, and waits until it is; false if it is not in time, as while a file
+/// has an error.
+pub(super) async fn reload(session: &Session) -> Result<bool, Error> {
+    let loaded_at = async || match session.look().await? {
+        Observation::Primary(look) => Ok(Some(look.loaded_at)),
+        Observation::Standby => Ok::<_, Error>(None),
+    };
+    let before = loaded_at().await?;
+    session.reload().await?;
+    let deadline = Instant::now() + PROOF_MAX;
+    while loaded_at().await? == before {
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        tokio::time::sleep(PROOF_POLL).await;
+    }
+    Ok(true)
+}
+
+/// A lowering that is changed back within this time, so often in a row, is changed back by a program.
+const UNDONE_WITHIN: Duration = Duration::from_secs(60);
+const UNDONE_MAX: u32 = 3;
