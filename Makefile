@@ -78,10 +78,12 @@ soak-promote: setup build
 
 # A guarded primary whose synchronous standby dies every ten seconds: at most one change of sync mode
 # a minute. Then guards, standbys, links and the primary die at random: no commit is unprotected without a
-# record, and none hangs longer than the grace and two seconds. MINUTES=60 for more.
+# record, and none hangs longer than the grace and two seconds. MINUTES=60 for more. Then schedules of single
+# faults, locks and edits by a person, some ten seconds each: SCHEDULES=500 for more.
 MINUTES = 10
+SCHEDULES = 52
 soak-guard: setup-test
-	@PGRIG_SOAK_MINUTES=$(MINUTES) cargo test --locked -p pgrig --test guard -- --ignored --nocapture --test-threads 1
+	@PGRIG_SOAK_MINUTES=$(MINUTES) PGRIG_SOAK_SCHEDULES=$(SCHEDULES) cargo test --locked -p pgrig --test guard -- --ignored --nocapture --test-threads 1
 
 # Nodes added and removed under load, while the tool, a node or the proxy is killed, until so many
 # rows are acknowledged and twenty batches of buckets have moved; ROWS=100000 for less.

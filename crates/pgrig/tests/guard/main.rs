@@ -8,6 +8,7 @@ mod full_disk;
 mod kills;
 mod refusals;
 mod rig;
+mod schedules;
 mod statuses;
 mod study;
 
