@@ -26,7 +26,7 @@ pub use echo::RoundTrips;
 pub use flow::{HELD_BYTES_MAX, Shape};
 pub use terms::Direction;
 
-/// Does what the arguments after the subcommand say: `relay LISTEN TO SOCKETS`, `echo LISTEN`, or
+/// Does what the arguments after the subcommand say: `relay LISTEN TO SOCKETS UID:GID`, `echo LISTEN`, or
 /// `ping TO COUNT TIMEOUT_MS`, which writes [`RoundTrips`] to `output`. The first two serve until
 /// they are killed.
 pub fn serve(arguments: &[String], output: &mut dyn Write) -> Result<(), String> {
@@ -36,9 +36,9 @@ pub fn serve(arguments: &[String], output: &mut dyn Write) -> Result<(), String>
         Err(format!("{what} {at}: {error}"))
     };
     match arguments[..] {
-        ["relay", listen, to, sockets] => {
-            let (listen, to) = (address(listen)?, address(to)?);
-            relay::serve(&listen, &to, &Sockets(sockets.into()))
+        ["relay", listen, to, sockets, user] => {
+            let (listen, to, user) = (address(listen)?, address(to)?, user.parse()?);
+            relay::serve(&listen, &to, &Sockets(sockets.into()), user)
                 .or_else(|error| failed("relaying from", &listen, error))
         }
         ["echo", listen] => {

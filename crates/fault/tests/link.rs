@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fault::link::{Address, Control, Direction, RoundTrips, Shape, Sockets};
+use os::user::User;
 use testing::harness::say;
 
 const LONG: Duration = Duration::from_secs(30);
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
             a_relay_resets_its_connections,
             the_end_of_a_stream_passes_in_each_direction,
             a_server_that_is_not_there_closes_the_connection,
+            a_relay_follows_no_link_to_a_socket_of_root,
         ],
     }
 }
@@ -62,12 +64,17 @@ struct Relay {
 }
 
 fn relay(directory: &Path, listen: Address, to: &Address) -> Relay {
+    relay_of(User::current(), directory, listen, to)
+}
+
+fn relay_of(user: User, directory: &Path, listen: Address, to: &Address) -> Relay {
     let sockets = Sockets(directory.join("rig"));
     let process = Process::start(&[
         "relay",
         &listen.to_string(),
         &to.to_string(),
         sockets.0.to_str().unwrap(),
+        &user.to_string(),
     ]);
     let control = patiently(|| Control::connect(&sockets).ok());
     Relay { control, sockets, address: listen, _process: process }
@@ -240,4 +247,36 @@ fn a_server_that_is_not_there_closes_the_connection() {
     let (mut client, _) = path_of(&relay.address);
     assert_eq!(client.read(&mut [0]).unwrap(), 0);
     assert_eq!(relay.control.counters().unwrap().connections, 0);
+}
+
+/// Its servers' user may put a link in the place of a server's socket, as to one that root alone may use.
+fn a_relay_follows_no_link_to_a_socket_of_root() {
+    if !User::current().is_root() {
+        return testing::skip::no_root();
+    }
+    let nobody = User::named("nobody").unwrap().unwrap();
+    let (own, sockets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::os::unix::fs::chown(sockets.path(), Some(nobody.uid), Some(nobody.gid)).unwrap();
+    let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(own.path(), closed).unwrap();
+    let (path, echo_at) = unix(own.path(), "of root");
+    let _echo = Process::start(&["echo", &echo_at.to_string()]);
+    patiently(|| UnixStream::connect(&path).ok());
+    let (server, server_at) = unix(sockets.path(), "server");
+    std::os::unix::fs::symlink(&path, &server).unwrap();
+    let (near, near_at) = unix(sockets.path(), "relay");
+    let _relay = relay_of(nobody, own.path(), near_at, &server_at);
+    let mut client = UnixStream::connect(&near).unwrap();
+    // The relay may have closed it already.
+    let _ = client.write_all(b"x");
+    client.set_read_timeout(Some(LONG)).unwrap();
+    let heard = client.read(&mut [0]);
+    assert!(!matches!(heard, Ok(1..)), "root's socket has answered");
+    // Its servers' user cannot give it orders.
+    let orders = own.path().join("rig.o");
+    let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&near).unwrap());
+    assert_eq!(owner, nobody.uid);
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&orders).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o700);
 }

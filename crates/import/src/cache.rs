@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, lchown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, lchown};
 use std::path::{Path, PathBuf};
 
 use lab::Node;
@@ -37,7 +37,15 @@ impl Cache {
     pub fn of_user() -> Result<Cache, Error> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let parent = match variable("XDG_CACHE_HOME").map(PathBuf::from) {
-            Some(path) if path.is_absolute() => path,
+            Some(path) if path.is_absolute() => match foreign_part(&path, User::current()) {
+                None => path,
+                Some(part) => {
+                    let why =
+                        "another user can write there, and root would follow that user's links";
+                    let source = io::Error::new(ErrorKind::PermissionDenied, why);
+                    return Err(Error::Cache { doing: "using", path: part, source });
+                }
+            },
             _ if User::current().is_root() => PathBuf::from(OF_ROOT),
             _ => match variable("HOME") {
                 Some(home) => Path::new(&home).join(".cache"),
@@ -189,6 +197,24 @@ impl Cache {
     }
 }
 
+/// The first part of a path, from its end on, that root must not follow: what another user owns, or can
+/// put a link in the place of. Any part is as good for another user than root.
+fn foreign_part(path: &Path, user: User) -> Option<PathBuf> {
+    let is_foreign = |part: &&Path| {
+        part.symlink_metadata().is_ok_and(|about| {
+            let is_shared = about.mode() & 0o022 != 0 && about.mode() & STICKY == 0;
+            about.uid() != user.uid || !about.is_symlink() && is_shared
+        })
+    };
+    match user.is_root() {
+        true => path.ancestors().find(is_foreign).map(Path::to_owned),
+        false => None,
+    }
+}
+
+/// In such a directory nobody replaces what is another user's.
+const STICKY: u32 = 0o1000;
+
 fn servers_user() -> User {
     User::unprivileged().unwrap_or_else(User::current)
 }
@@ -201,4 +227,35 @@ fn bytes_below(path: &Path) -> u64 {
         Err(_) => 0,
     });
     sizes.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::chown;
+
+    use super::*;
+
+    #[test]
+    fn root_keeps_nothing_where_another_user_can_write() {
+        if !User::current().is_root() {
+            return testing::skip::no_root();
+        }
+        let place = tempfile::tempdir().unwrap();
+        let (own, foreign) = (place.path().join("own"), place.path().join("foreign"));
+        for directory in [&own, &foreign] {
+            fs::DirBuilder::new().mode(0o755).create(directory).unwrap();
+        }
+        chown(&foreign, Some(servers_user().uid), None).unwrap();
+        let check = |path: &Path, user, expected: Option<&Path>| {
+            assert_eq!(foreign_part(path, user).as_deref(), expected, "{}", path.display());
+        };
+        let root = User::current();
+        check(&own.join("not yet"), root, None);
+        check(&foreign.join("not yet"), root, Some(&foreign));
+        check(&foreign.join("not yet"), servers_user(), None);
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(&foreign, &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(servers_user().uid), None).unwrap();
+        check(&link.join("not yet"), root, Some(&link));
+    }
 }

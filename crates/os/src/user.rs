@@ -2,8 +2,10 @@
 //! needs them.
 
 use std::ffi::CString;
+use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
+use std::str::FromStr;
 
 use rustix::process::Gid;
 use rustix::thread::set_thread_groups;
@@ -85,6 +87,24 @@ impl User {
     }
 }
 
+/// `UID:GID`, as chown(1) has it.
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.uid, self.gid)
+    }
+}
+
+impl FromStr for User {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let ids = text.split_once(':');
+        let ids = ids.and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
+        let (uid, gid) = ids.ok_or_else(|| format!("{text} is no UID:GID"))?;
+        Ok(Self { uid, gid })
+    }
+}
+
 /// The rights to files that this thread had before it took those of another user. They come back
 /// when this is dropped.
 struct FileRights {
@@ -137,6 +157,16 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use super::*;
+
+    #[test]
+    fn a_user_is_read_as_it_is_written() {
+        let check =
+            |text: &str, expected| assert_eq!(text.parse::<User>().ok(), expected, "{text}");
+        check(&User { uid: 7, gid: 8 }.to_string(), Some(User { uid: 7, gid: 8 }));
+        for text in ["", "7", "7:", ":8", "7:8:9", "-1:8", "postgres:postgres"] {
+            check(text, None);
+        }
+    }
 
     #[test]
     fn users_are_found_by_name() {

@@ -265,3 +265,93 @@ fn a_network_lasts_until_it_is_let_go_and_nobody_is_in_it() {
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     });
 }
+
+/// A directory of root's that nobody else may enter, with a file in it, and one of nobody's.
+fn precious() -> (tempfile::TempDir, tempfile::TempDir, User) {
+    let nobody = User::named("nobody").unwrap().unwrap();
+    let (closed, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(closed.path().join("victim"), "precious").unwrap();
+    std::os::unix::fs::chown(work.path(), Some(nobody.uid), Some(nobody.gid)).unwrap();
+    (closed, work, nobody)
+}
+
+#[test]
+fn a_server_cannot_have_a_file_removed_by_its_name() {
+    if !User::current().is_root() {
+        return skip::no_root();
+    }
+    let (closed, work, nobody) = precious();
+    let init = match Init::start(Isolation::Namespaces, None, &[]) {
+        Ok(init) => init,
+        Err(failure) => return skip::because(failure),
+    };
+    // A process that is out of reach waits for the death of one that has mapped a file in a directory
+    // of its own, and puts a link in the place of that directory.
+    let swap = r#"my ($pid, $to) = @ARGV;
+        while (open(my $stat, "<", "/proc/$pid/stat")) {
+            my $line = <$stat>;
+            last if !defined $line || $line =~ /\) Z /;
+        }
+        rename("/dev/shm/PostgreSQL.d", "/dev/shm/gone");
+        symlink($to, "/dev/shm/PostgreSQL.d");
+        open(my $done, ">", $ARGV[2]);"#;
+    let work = work.path().canonicalize().unwrap();
+    let done = work.join("done");
+    let script = format!(
+        "mkdir /dev/shm/PostgreSQL.d && cp /bin/sleep /dev/shm/PostgreSQL.d/victim && \
+         cp /bin/sleep /dev/shm/PostgreSQL.own || exit 1\n\
+         (cd / && setsid perl -e '{swap}' $$ {} {} &)\n\
+         for i in $(seq 60); do /dev/shm/PostgreSQL.own 600 & done\n\
+         exec /dev/shm/PostgreSQL.d/victim 600",
+        closed.path().display(),
+        done.display()
+    );
+    let pid = init.spawn(&sh(&script, &work).user(nobody)).unwrap();
+    let (own, attack) = ("/dev/shm/PostgreSQL.own", "/dev/shm/PostgreSQL.d/victim");
+    let has_mapped = |family: &[i32], file: &str| {
+        let maps = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        family.iter().any(|pid| maps(pid).contains(file))
+    };
+    // Many, so that it takes a moment until all of them have ended.
+    until("all processes", || {
+        let family = await_family(&init, pid, 61);
+        has_mapped(&family, own) && has_mapped(&family, attack)
+    });
+    assert!(init.signal_under(&work, None, Signal::KILL).unwrap() >= 2);
+    until("the link in the place of the directory", || done.exists());
+    assert!(closed.path().join("victim").exists(), "root removed a file by a name of nobody's");
+    // What it is there for still goes.
+    let path = |name: &str| init.path_inside(name.as_ref()).unwrap();
+    assert!(!path(own).exists() && path("/dev/shm").is_dir());
+}
+
+#[test]
+fn a_server_cannot_have_shared_memory_of_another_user_removed() {
+    if !User::current().is_root() {
+        return skip::no_root();
+    }
+    if cfg!(not(target_arch = "x86_64")) {
+        return skip::because("knows shmat's number on x86-64 only");
+    }
+    let (_closed, work, nobody) = precious();
+    let segment = |command: &str| {
+        let output = std::process::Command::new("/bin/sh").args(["-c", command]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let made = segment("ipcmk --shmem 4096 --mode 0666");
+    let Some(id) = made.trim().rsplit(' ').next().filter(|id| !id.is_empty()) else {
+        return skip::because("needs ipcmk");
+    };
+    let init = Init::start(Isolation::Keeper, None, &[]).unwrap();
+    let attach = format!("exec perl -e 'syscall(30, {id}, 0, 0); sleep 600'");
+    let pid = init.spawn(&sh(&attach, work.path()).user(nobody)).unwrap();
+    until("a process that has the segment", || {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        maps.contains("/SYSV")
+    });
+    assert_eq!(init.signal_under(work.path(), None, Signal::KILL).unwrap(), 1);
+    init.wait(pid, LONG).unwrap();
+    let left = segment(&format!("ipcs --shmems --id {id} 2>&1"));
+    segment(&format!("ipcrm --shmem-id {id}"));
+    assert!(left.contains("uid=0"), "root removed its own segment: {left}");
+}

@@ -23,6 +23,15 @@ pub enum Address {
 impl Address {
     /// Listens there; every process that can reach the socket's directory may connect.
     pub(super) fn listen(&self) -> io::Result<Listener> {
+        self.listen_with(Mode::empty())
+    }
+
+    /// Listens there for processes of the same user, where it is a Unix socket.
+    pub(super) fn listen_alone(&self) -> io::Result<Listener> {
+        self.listen_with(Mode::RWXG | Mode::RWXO)
+    }
+
+    fn listen_with(&self, mask: Mode) -> io::Result<Listener> {
         match self {
             Self::Unix(path) => {
                 match std::fs::remove_file(path) {
@@ -30,9 +39,9 @@ impl Address {
                     _ => {}
                 }
                 // A change of its mode could hit what somebody else has put in its place.
-                let mask = rustix::process::umask(Mode::empty());
+                let before = rustix::process::umask(mask);
                 let listener = UnixListener::bind(path);
-                rustix::process::umask(mask);
+                rustix::process::umask(before);
                 listener.map(Listener::Unix)
             }
             Self::Tcp(address) => TcpListener::bind(address).map(Listener::Tcp),

@@ -14,24 +14,25 @@ use terms::Direction;
 use crate::link::address::Address;
 use crate::link::flow::Shape;
 
-/// The Unix sockets that a relay makes for the rig: their paths begin with what is given here.
+/// The Unix sockets that a relay makes for the rig: their paths begin with what is given here, and are a
+/// little longer. Only the relay's user may connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sockets(pub PathBuf);
 
 impl Sockets {
     /// Path of the socket on which it takes orders.
     pub fn orders(&self) -> PathBuf {
-        self.with("orders")
+        self.with("o")
     }
 
     /// Address of an echo that is reached directly.
     pub fn echo(&self) -> Address {
-        Address::Unix(self.with("echo"))
+        Address::Unix(self.with("e"))
     }
 
     /// Address of the same echo, reached through the relay.
     pub fn probe(&self) -> Address {
-        Address::Unix(self.with("probe"))
+        Address::Unix(self.with("p"))
     }
 
     fn with(&self, suffix: &str) -> PathBuf {

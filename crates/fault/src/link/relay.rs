@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use os::user::User;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
@@ -16,20 +17,26 @@ use crate::link::control::{Counters, Order, Sockets};
 use crate::link::echo;
 use crate::link::flow::{Flow, Line, Shape};
 
-/// Serves until it is killed.
-pub(super) fn serve(listen: &Address, to: &Address, sockets: &Sockets) -> io::Result<()> {
+/// Serves until it is killed. `user` is whose rights it listens and connects with: its sockets lie where
+/// the servers of that user may put a link to any other socket of the system.
+pub(super) fn serve(
+    listen: &Address,
+    to: &Address,
+    sockets: &Sockets,
+    user: User,
+) -> io::Result<()> {
     // The kernel may otherwise be 50 µs late, to wake several sleepers at once.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
     let echo = sockets.echo();
-    let echoes = echo.listen()?;
+    let echoes = echo.listen_alone()?;
     // It ends with the process.
     thread::spawn(move || echo::serve(&echoes));
     let doors = [
-        Door::open(listen, to.clone(), Counts::Yes)?,
-        Door::open(&sockets.probe(), echo, Counts::No)?,
+        Door::open(user.access(|| listen.listen())?, to.clone(), user, Counts::Yes)?,
+        Door::open(sockets.probe().listen_alone()?, echo, User::current(), Counts::No)?,
     ];
     // Last: whoever can give orders knows that the doors are open.
-    let orders = Address::Unix(sockets.orders()).listen()?;
+    let orders = Address::Unix(sockets.orders()).listen_alone()?;
     orders.set_nonblocking()?;
     let relay = Relay {
         doors,
@@ -49,6 +56,8 @@ pub(super) fn serve(listen: &Address, to: &Address, sockets: &Sockets) -> io::Re
 struct Door {
     listener: Listener,
     to: Address,
+    /// Who connects there.
+    user: User,
     counts: Counts,
 }
 
@@ -61,17 +70,16 @@ enum Counts {
 }
 
 impl Door {
-    fn open(listen: &Address, to: Address, counts: Counts) -> io::Result<Self> {
-        let listener = listen.listen()?;
+    fn open(listener: Listener, to: Address, user: User, counts: Counts) -> io::Result<Self> {
         listener.set_nonblocking()?;
-        Ok(Self { listener, to, counts })
+        Ok(Self { listener, to, user, counts })
     }
 
     /// `None` for a client that left again, and where no process is behind the door: the client then
     /// sees its connection closed.
     fn accept(&self) -> Option<Connection> {
         let near = self.listener.accept().ok()?;
-        let far = self.to.connect(CONNECT_TIMEOUT).ok()?;
+        let far = self.user.access(|| self.to.connect(CONNECT_TIMEOUT)).ok()?;
         near.set_nonblocking().ok()?;
         far.set_nonblocking().ok()?;
         let (flows, blocked) = (Ways::default(), Ways::default());

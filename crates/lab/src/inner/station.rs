@@ -20,7 +20,7 @@ use terms::{Direction, EndSignal, StopMode};
 use crate::answer::{MadeStation, Ran};
 use crate::copy::{copy_into, copy_tree};
 use crate::error::Error;
-use crate::files::{make_directory_for, read_file, remove_tree, write_file};
+use crate::files::{make_directory, read_file, remove_tree, write_file};
 use crate::inner::network::Network;
 use crate::inner::port::Port;
 use crate::inner::program::{Program, Runs};
@@ -146,7 +146,7 @@ impl Station {
         let process = &self.processes[index].is;
         let (directory, owner) = (self.program.file(&process.name), self.program.owner);
         if !directory.is_dir() {
-            make_directory_for(&directory, owner)?;
+            make_directory(&directory, owner)?;
         }
         for (name, text) in &process.files {
             write_file(&directory.join(name), text, owner)?;
@@ -254,7 +254,7 @@ impl Station {
         self.runs += 1;
         let directory = self.program.file("run");
         if !directory.is_dir() {
-            make_directory_for(&directory, self.program.owner)?;
+            make_directory(&directory, self.program.owner)?;
         }
         let output = self.program.file(format!("run{}.log", self.runs));
         let Some(command) = self.command(&run.command, &run.environment, &directory) else {

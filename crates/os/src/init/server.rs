@@ -114,7 +114,8 @@ fn serve(socket: BorrowedFd<'_>, isolation: Isolation, removed: Option<&Path>, r
             return 1;
         }
     };
-    let left = Segments::default();
+    // After the mounts: it is the directory of this namespace.
+    let left = Segments::new();
     let (spawned, networks) = (HashMap::new(), HashMap::new());
     let mut server = Server { socket, children, spawned, networks, left };
     let is_rig_gone = !server.run();

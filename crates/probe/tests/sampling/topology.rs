@@ -91,6 +91,7 @@ fn relay(home: &std::path::Path, to: &lab::Endpoint) -> lab::Endpoint {
         at(home, 7000),
         at(sockets, to.port),
         home.join("wan").display().to_string(),
+        os::user::User::current().to_string(),
     ];
     thread::spawn(move || fault::link::serve(&arguments, &mut std::io::sink()));
     let deadline = Instant::now() + Duration::from_secs(30);

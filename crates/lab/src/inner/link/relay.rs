@@ -44,7 +44,8 @@ impl Relay {
             Host::Tcp(_) => Listen::Loopback,
         };
         let port = Port::take(&program.shared, listen, None, name)?;
-        let sockets = Sockets(program.shared.sockets().join(port.number.to_string()));
+        // Not beside the servers' sockets, where their user could take its place.
+        let sockets = Sockets(program.shared.disks().join(format!(".{}", port.number)));
         let mut relay = Self { program, executable, to, port, sockets, control: None };
         relay.start()?;
         Ok(relay)
@@ -131,6 +132,7 @@ impl Relay {
         let command = Command::new(&self.executable)
             .args(["link", "relay", &listen.to_string(), &to.to_string()])
             .arg(&self.sockets.0)
+            .arg(self.program.shared.user.to_string())
             .directory(&self.program.directory)
             .stdout(Output::File(log.clone()))
             .stderr(Output::File(log.clone()))
