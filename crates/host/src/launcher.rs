@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use os::command::{Child, Command, Group, Input, Output};
+use os::command::{Child, Command, Input, Output};
 use os::limits::OpenFiles;
 use rustix::process::Signal;
 
@@ -80,15 +80,14 @@ fn command(entry: &HostEntry, words: &[&str]) -> Command {
     Command::new(&entry.launch[0]).args(&entry.launch[1..]).args(words)
 }
 
-/// Starts a launcher. It gets a session of its own: there is no terminal that it could ask for a
-/// password, and the user's interruption is the rig's to answer.
+/// Starts a launcher. There is no terminal that it could ask for a password, and the user's
+/// interruption is the rig's to answer.
 fn start(command: Command, name: &str) -> Result<Child, Trouble> {
     command
         .inherit_env()
         .stdin(Input::Pipe)
         .stdout(Output::Pipe)
         .stderr(Output::Pipe)
-        .group(Group::Session)
         .spawn()
         .map_err(|error| Trouble::NoLauncher { program: name.to_owned(), why: error.to_string() })
 }

@@ -1,12 +1,10 @@
 //! psql and pg_restore, run as the servers' user.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{ErrorKind, Read};
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
-use os::command::{Command, Input, Output};
+use os::command::{Command, CommandLimits};
 use os::user::User;
 
 use crate::error::Error;
@@ -24,9 +22,7 @@ pub(crate) fn command(program: &Path) -> Command {
         .env("PATH", "/usr/bin:/bin")
         .env("LC_ALL", "C")
         .env("PGCONNECT_TIMEOUT", "10")
-        .env("PGOPTIONS", "-c client_min_messages=warning")
-        .stdout(Output::Pipe)
-        .stderr(Output::Pipe);
+        .env("PGOPTIONS", "-c client_min_messages=warning");
     match User::unprivileged() {
         Some(user) => command.user(user),
         None => command,
@@ -53,40 +49,34 @@ pub(crate) fn run(
     fed: Option<Box<dyn Read + Send>>,
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<Ended, Error> {
-    let failed = |source| Error::Program { program: name, source };
-    let input = if fed.is_some() { Input::Pipe } else { Input::Null };
-    let mut child = command.stdin(input).spawn().map_err(failed)?;
-    if let (Some(mut fed), Some(mut stdin)) = (fed, child.stdin()) {
-        // A program that stops at an error reads no further: the pipe breaks, and this ends.
-        thread::spawn(move || io::copy(&mut fed, &mut stdin));
-    }
-    let reader = |pipe: Option<Box<dyn Read + Send>>| thread::spawn(move || text(pipe));
-    let stdout = reader(child.stdout().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
-    let stderr = reader(child.stderr().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
-    let status = loop {
-        if is_interrupted() {
-            return Err(Error::Interrupted);
-        }
-        match child.try_wait().map_err(failed)? {
-            Some(status) => break status,
-            None => thread::sleep(POLL),
-        }
-    };
-    let joined = |reader: thread::JoinHandle<String>| reader.join().unwrap_or_default();
-    let (stdout, stderr) = (joined(stdout), joined(stderr));
-    Ok(Ended { is_success: status.success(), stdout, stderr })
-}
-
-/// The beginning of what a program says; the rest is read and dropped.
-fn text(pipe: Option<Box<dyn Read + Send>>) -> String {
-    let Some(mut pipe) = pipe else { return String::new() };
-    let mut bytes = Vec::new();
-    let _ = pipe.by_ref().take(TEXT_MAX).read_to_end(&mut bytes);
-    let _ = io::copy(&mut pipe, &mut io::sink());
-    String::from_utf8_lossy(&bytes).into_owned()
+    // Data take as long as they take.
+    let limits = CommandLimits { bytes_max: TEXT_MAX, timeout: None, is_interrupted };
+    let ended = command.run(fed, &limits).map_err(|source| match source.kind() {
+        ErrorKind::Interrupted => Error::Interrupted,
+        _ => Error::Program { program: name, source },
+    })?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let is_success = ended.status.success();
+    Ok(Ended { is_success, stdout: text(ended.stdout), stderr: text(ended.stderr) })
 }
 
 /// The list of a dump has a line of a hundred bytes for each object.
 const TEXT_MAX: u64 = 16 << 20;
 
-const POLL: Duration = Duration::from_millis(20);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_of_data_cannot_type_at_the_terminal() {
+        let test = "program::tests::a_script_of_data_cannot_type_at_the_terminal";
+        testing::terminal::at_a_terminal(test, || {
+            // A command of a script, as psql runs it.
+            let shell = command("/bin/sh".as_ref()).arg("-c");
+            let typing = testing::terminal::TYPING;
+            let shell = shell.arg(format!("perl -e '{typing}'; echo $?"));
+            let ended = run("psql", shell, None, &|| false).unwrap();
+            assert_eq!(ended.stdout.trim(), testing::terminal::NO_TERMINAL.to_string());
+        });
+    }
+}

@@ -1,14 +1,12 @@
 //! The values that settings have in a server, asked before there is one.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
-use std::process::ExitStatus;
 
-use os::command::{Command, Output};
+use os::command::Command;
 use os::user::User;
 
 use crate::error::{Error, RefusedSetting};
-use crate::find::Installation;
+use crate::find::{Installation, QUESTION};
 use crate::settings::{self, Settings};
 
 /// The values that a server of this installation on this machine would have of `names`, in the server's
@@ -47,7 +45,7 @@ fn ask(installation: &Installation, settings: &Settings, name: &str) -> Result<S
     for (name, value) in fixed.into_iter().chain(settings.iter()) {
         command = command.arg("-c").arg(format!("{name}={value}"));
     }
-    let command = command.env("LC_ALL", "C").stdout(Output::Pipe).stderr(Output::Pipe);
+    let command = command.env("LC_ALL", "C").directory("/");
     let command = match User::unprivileged() {
         Some(user) => command.user(user),
         None => command,
@@ -55,18 +53,12 @@ fn ask(installation: &Installation, settings: &Settings, name: &str) -> Result<S
     let version = installation.version().clone();
     let failed =
         |why: String| Error::RefusedSetting(RefusedSetting { version: version.clone(), why });
-    let run = || -> io::Result<(ExitStatus, [String; 2])> {
-        let mut child = command.spawn()?;
-        let (mut out, mut err) = (String::new(), String::new());
-        // A line or two: neither pipe fills up.
-        child.stdout().map_or(Ok(0), |mut pipe| pipe.read_to_string(&mut out))?;
-        child.stderr().map_or(Ok(0), |mut pipe| pipe.read_to_string(&mut err))?;
-        Ok((child.wait()?, [out, err]))
-    };
-    let (status, [out, err]) = run().map_err(|error| failed(error.to_string()))?;
-    if status.success() {
-        return Ok(out.trim_end_matches('\n').to_owned());
+    let ended = command.run(None, &QUESTION).map_err(|error| failed(error.to_string()))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if ended.status.success() {
+        return Ok(text(&ended.stdout).trim_end_matches('\n').to_owned());
     }
+    let err = text(&ended.stderr);
     let lines = err.lines().filter_map(|line| line.split_once("FATAL:  "));
     let told: Vec<&str> = lines.map(|(_, why)| why).collect();
     Err(failed(if told.is_empty() { err.trim().to_owned() } else { told.join("; ") }))

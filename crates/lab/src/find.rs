@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use os::command::{Command, Output};
+use os::command::{Command, CommandLimits};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -238,19 +238,21 @@ fn real_folder(bin: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
+/// Limits of a question to a program of an installation, which says a line or two. A setting may name a file that
+/// is not there to be read at once.
+pub(crate) const QUESTION: CommandLimits<'static> = CommandLimits {
+    bytes_max: 64 << 10,
+    timeout: Some(Duration::from_secs(60)),
+    is_interrupted: &|| false,
+};
+
 /// Output of a program for one option.
 fn ask(program: &Path, option: &str) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("running {}: {error}", program.display());
-    let mut child =
-        Command::new(program).arg(option).stdout(Output::Pipe).spawn().map_err(failed)?;
-    let mut said = String::new();
-    if let Some(mut stdout) = child.stdout() {
-        stdout.read_to_string(&mut said).map_err(failed)?;
-    }
-    let status = child.wait().map_err(failed)?;
-    match status.success() {
-        true => Ok(said.trim().to_owned()),
-        false => Err(format!("{} {option} failed: {status}", program.display())),
+    let ended = Command::new(program).arg(option).run(None, &QUESTION).map_err(failed)?;
+    match ended.status.success() {
+        true => Ok(String::from_utf8_lossy(&ended.stdout).trim().to_owned()),
+        false => Err(format!("{} {option} failed: {}", program.display(), ended.status)),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Settings, tried on the server's program: nothing has to be made or started for that.
 
-use std::io::{self, Read};
+use std::io;
 
-use os::command::{Command, Output};
+use os::command::Command;
 use os::user::User;
 
-use crate::Installation;
+use crate::find::{Installation, QUESTION};
 
 impl Installation {
     /// Objection of the server's program to settings, names and values; none if it accepts all of them. A
@@ -22,20 +22,12 @@ impl Installation {
             .args(options)
             .env("LC_ALL", "C")
             .directory("/")
-            .user(user)
-            .stderr(Output::Pipe);
-        let mut child = command.spawn()?;
-        let mut said = Vec::new();
-        if let Some(stderr) = child.stderr() {
-            stderr.take(SAID_BYTES_MAX).read_to_end(&mut said)?;
-        }
-        let is_taken = child.wait()?.success();
-        Ok((!is_taken).then(|| String::from_utf8_lossy(&said).into_owned()))
+            .user(user);
+        let ended = command.run(None, &QUESTION)?;
+        let said = || String::from_utf8_lossy(&ended.stderr).into_owned();
+        Ok((!ended.status.success()).then(said))
     }
 }
-
-/// The server says a line or two.
-const SAID_BYTES_MAX: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -279,7 +279,7 @@ fn helper(role: &str, user: User) -> Child {
     }
     // It is executed by then, and needs its file only where it starts itself again.
     let command = Command::new(&program).arg(role).user(user).env("PATH", "/usr/bin:/bin");
-    let child = command.stdout(Output::Pipe).stderr(Output::Inherited).spawn().unwrap();
+    let child = command.stdout(Output::Pipe).spawn().unwrap();
     HOMES.lock().unwrap().push(home);
     child
 }

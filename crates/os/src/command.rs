@@ -6,8 +6,14 @@
 //! descriptors named here reach the child, and no signal is blocked there. A [`Child`] that is
 //! dropped is killed with its process group and reaped, so that no error path leaves one behind.
 //!
+//! Every process is the first of a session of its own. It has no controlling terminal: it can neither
+//! open `/dev/tty` nor put keystrokes into the terminal (TIOCSTI), where a shell of another user would
+//! obey them. A Ctrl-C there does not reach it either: whoever started it ends it.
+//!
 //! Limit: the parent-death signal follows the *thread* that spawned. Give it only from a thread
 //! that lives as long as the child should (the lab's init is single-threaded for this reason).
+
+mod run;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -23,6 +29,8 @@ use serde::{Deserialize, Serialize};
 use crate::namespaces;
 use crate::signals;
 use crate::user::User;
+
+pub use run::{CommandLimits, CommandOutput};
 
 /// A process to be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,8 +51,6 @@ pub struct Command {
     pub stdout: Output,
     /// Destination of its standard error.
     pub stderr: Output,
-    /// The process group it runs in.
-    pub group: Group,
     /// The signal it receives when the thread that spawned it ends.
     pub parent_death_signal: Option<i32>,
 }
@@ -63,7 +69,8 @@ pub enum Input {
 pub enum Output {
     /// `/dev/null`.
     Null,
-    /// To where its parent writes.
+    /// To where its parent writes; never for a process of another user, whose bytes the parent's
+    /// terminal would obey.
     Inherited,
     /// A pipe whose other end is [`Child::stdout`] or [`Child::stderr`].
     Pipe,
@@ -71,20 +78,8 @@ pub enum Output {
     File(PathBuf),
 }
 
-/// The process group of a new process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Group {
-    /// That of the parent: a Ctrl-C on the terminal reaches both.
-    Inherited,
-    /// One of its own: Ctrl-C does not reach it, and it is signalled with all its children.
-    Own,
-    /// One of its own in a session of its own: it has no terminal that it could ask for a
-    /// password.
-    Session,
-}
-
 impl Command {
-    /// A process of `program` in a group of its own, with nothing inherited.
+    /// A process of `program` with nothing inherited.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -95,7 +90,6 @@ impl Command {
             stdin: Input::Null,
             stdout: Output::Null,
             stderr: Output::Null,
-            group: Group::Own,
             parent_death_signal: None,
         }
     }
@@ -163,13 +157,6 @@ impl Command {
         self
     }
 
-    /// Chooses the process group.
-    #[must_use]
-    pub fn group(mut self, group: Group) -> Self {
-        self.group = group;
-        self
-    }
-
     /// Has the kernel send `signal` to the process when the spawning thread ends.
     #[must_use]
     pub fn parent_death_signal(mut self, signal: Signal) -> Self {
@@ -184,7 +171,7 @@ impl Command {
     /// directory, or executing the program. The child of a failed start is already reaped.
     pub fn spawn(&self) -> io::Result<Child> {
         let inner = self.prepare()?.spawn()?;
-        Ok(Child { inner, group: self.group, reaped: false })
+        Ok(Child { inner, reaped: false })
     }
 
     /// Starts it as process 1 of a new PID namespace: when it ends, however it ends, the kernel
@@ -194,6 +181,18 @@ impl Command {
     /// As [`Command::spawn`]; the system's error of `unshare`, which only root may do.
     pub fn spawn_as_process_one(&self) -> io::Result<Child> {
         namespaces::with_new_processes(|| self.spawn())
+    }
+
+    /// Starts what somebody else has written, so that it ends with this thread at the latest: as
+    /// process 1 of a new PID namespace with all that it has started, where that is allowed, and else
+    /// by itself.
+    ///
+    /// # Errors
+    /// As [`Command::spawn`].
+    pub fn spawn_confined(&self) -> io::Result<Child> {
+        let command = self.clone().parent_death_signal(Signal::KILL);
+        // Only root makes a PID namespace, and not everywhere.
+        command.spawn_as_process_one().or_else(|_| command.spawn())
     }
 
     /// Starts it for a parent that reaps by `waitpid(-1)`: the caller owns the process id.
@@ -210,8 +209,12 @@ impl Command {
             Input::Null => Stdio::null(),
             Input::Pipe => Stdio::piped(),
         });
-        // The process could write there by itself: its output leads nowhere else.
         let user = self.user.unwrap_or_else(User::current);
+        if user != User::current() && [&self.stdout, &self.stderr].contains(&&Output::Inherited) {
+            let why = "a process of another user gets no stream of its parent's";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        // The process could write there by itself: its output leads nowhere else.
         let (stdout, stderr) = user.access(|| Ok((self.stdout.open()?, self.stderr.open()?)))?;
         command.stdout(stdout).stderr(stderr);
         if let Some(directory) = &self.directory {
@@ -222,19 +225,13 @@ impl Command {
         {
             command.uid(user.uid).gid(user.gid);
         }
-        if self.group == Group::Own {
-            command.process_group(0);
-        }
         let death_signal = self.parent_death_signal.and_then(Signal::from_named_raw);
-        let has_session = self.group == Group::Session;
         // SAFETY: the closure makes system calls and allocates nothing. It runs after the change
         // of user, which would reset the parent-death signal.
         unsafe {
             command.pre_exec(move || {
                 signals::unblock_all()?;
-                if has_session {
-                    rustix::process::setsid()?;
-                }
+                rustix::process::setsid()?;
                 if let Some(signal) = death_signal {
                     rustix::process::set_parent_process_death_signal(Some(signal))?;
                 }
@@ -264,7 +261,6 @@ fn append_to(path: &Path) -> io::Result<File> {
 #[derive(Debug)]
 pub struct Child {
     inner: std::process::Child,
-    group: Group,
     reaped: bool,
 }
 
@@ -303,7 +299,7 @@ impl Child {
         Ok(status)
     }
 
-    /// Sends `signal` to it; to all of its group where it has one of its own.
+    /// Sends `signal` to it and to all of its process group.
     ///
     /// # Errors
     /// The system's error of `kill`; never because the process has ended and was reaped.
@@ -312,11 +308,7 @@ impl Child {
         else {
             return Ok(());
         };
-        match self.group {
-            Group::Own | Group::Session => rustix::process::kill_process_group(pid, signal)?,
-            Group::Inherited => rustix::process::kill_process(pid, signal)?,
-        }
-        Ok(())
+        Ok(rustix::process::kill_process_group(pid, signal)?)
     }
 }
 
@@ -388,14 +380,27 @@ mod tests {
     }
 
     #[test]
-    fn a_session_has_no_terminal_and_ends_as_a_group() {
-        let mut child = sh("ps -o sid=,tty= -p $$ || exit 1; echo $$").env("PATH", "/usr/bin:/bin");
-        child = child.group(Group::Session).stdout(Output::Pipe);
-        let mut child = child.spawn().unwrap();
-        let mut text = String::new();
-        child.stdout().unwrap().read_to_string(&mut text).unwrap();
-        let words: Vec<&str> = text.split_whitespace().collect();
-        assert_eq!(words[..2], [words[2], "?"], "{text}");
+    fn a_process_of_another_user_cannot_type_at_the_terminal() {
+        let test = "command::tests::a_process_of_another_user_cannot_type_at_the_terminal";
+        testing::terminal::at_a_terminal(test, || {
+            let user = User::unprivileged().unwrap();
+            let command = Command::new("/usr/bin/perl").args(["-e", testing::terminal::TYPING]);
+            let status = command.user(user).spawn().unwrap().wait().unwrap();
+            assert_eq!(status.code(), Some(testing::terminal::NO_TERMINAL));
+        });
+    }
+
+    #[test]
+    fn a_process_of_another_user_gets_no_stream_of_its_parent() {
+        if !User::current().is_root() {
+            return testing::skip::no_root();
+        }
+        let command = sh("exit 0").user(User::unprivileged().unwrap());
+        let refused = |command: Command| command.spawn().unwrap_err().kind();
+        let expected = io::ErrorKind::InvalidInput;
+        assert_eq!(refused(command.clone().stderr(Output::Inherited)), expected);
+        assert_eq!(refused(command.clone().stdout(Output::Inherited)), expected);
+        assert!(command.spawn().unwrap().wait().unwrap().success());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Tools that the tests of all crates share: skips that are counted, a harness for test programs
 //! that are also processes of what they test, JSON documents against their schemas, servers, Prometheus,
-//! waiting for a condition, and limits on times that hold on a busy machine.
+//! terminals, waiting for a condition, and limits on times that hold on a busy machine.
 //!
 //! A dev-dependency only.
 
@@ -11,6 +11,7 @@ pub mod schema;
 #[cfg(feature = "servers")]
 pub mod servers;
 pub mod skip;
+pub mod terminal;
 
 use std::time::{Duration, Instant};
 

@@ -69,9 +69,14 @@ impl Session {
         self.proceed(cx, now)
     }
 
-    /// Passes on what `\shell` printed; takes the integer that `\setshell` did.
+    /// Passes on what `\shell` printed and what a stranger's command complained of; takes the integer
+    /// that `\setshell` printed.
     fn use_shell_output(&mut self, cx: &mut LaneContext<'_>, ran: Ran) -> Result<(), String> {
         let program = cx.program;
+        if !ran.complaint.is_empty() {
+            let text = String::from_utf8_lossy(&ran.complaint);
+            cx.say(Level::Script, terms::visible(text.trim_end()).into_owned());
+        }
         let Some(command) = program.scripts[self.script].script.commands.get(self.command) else {
             return Ok(());
         };
