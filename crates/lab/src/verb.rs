@@ -179,6 +179,104 @@ pub(crate) enum Verb {
     Heal,
 }
 
+impl Verb {
+    /// Longest time in which a lab that works as it should has answered. It has limits of its own for the
+    /// programs that it runs and for what it waits for; the rest is copying, removing and a busy machine.
+    pub(crate) fn patience(&self) -> Duration {
+        match self {
+            // A look, a signal or a setting.
+            Self::IsAlive
+            | Self::KillServers
+            | Self::Resources
+            | Self::WallClock
+            | Self::Read(_)
+            | Self::Kill
+            | Self::Pause
+            | Self::Resume
+            | Self::IsRunning
+            | Self::Exit
+            | Self::Pid
+            | Self::LogTail
+            | Self::LogText
+            | Self::Configure(_)
+            | Self::AppendConf(_)
+            | Self::Reload
+            | Self::LimitIo { .. }
+            | Self::Follow(_)
+            | Self::IsStandby
+            | Self::Equip(_)
+            | Self::StatePaths
+            | Self::DiskDirectory
+            | Self::FailDisk { .. }
+            | Self::SlowDisk(_)
+            | Self::Counters
+            | Self::Shape
+            | Self::Bandwidth(_) => Duration::from_secs(300),
+            // Programs and waits, which end by their own limits.
+            Self::MakeNode { .. }
+            | Self::MakePooler { .. }
+            | Self::MakeProcess { .. }
+            | Self::MakeStation { .. }
+            | Self::MakeLink { .. }
+            | Self::Start
+            | Self::Stop(_)
+            | Self::Init
+            | Self::Promote
+            | Self::Format
+            | Self::ResetWal
+            | Self::ExchangeData(_)
+            | Self::OfProcess(..)
+            | Self::CutOff(..)
+            | Self::Rejoin
+            | Self::PowerCut { .. }
+            | Self::RecordWrites(_)
+            | Self::LoadState
+            | Self::PowerOff
+            | Self::Measure
+            | Self::Delay(_)
+            | Self::Cut(_)
+            | Self::Reset
+            | Self::Heal
+            | Self::Unpack(_) => PROGRAM,
+            Self::KillBackend { timeout, .. } => PROGRAM + *timeout,
+            Self::RunIn(run) => PROGRAM + run.timeout,
+            Self::TestFlush(seconds) => PROGRAM + 10 * Duration::from_secs(*seconds),
+            // They move or read all data, of which there may be much.
+            Self::SyncLab
+            | Self::Drop
+            | Self::InitFromBackup { .. }
+            | Self::Rewind { .. }
+            | Self::Snapshot(_)
+            | Self::StoppedData
+            | Self::InitFromCopy(_)
+            | Self::CheckChecksums
+            | Self::TakeBackup
+            | Self::Restore
+            | Self::Sync
+            | Self::EndRecord
+            | Self::DataBytes
+            | Self::RunClient(_)
+            | Self::KeepFiles
+            | Self::ResetFiles => Duration::from_secs(4 * 3600),
+        }
+    }
+
+    /// Its name on the line.
+    pub(crate) fn word(&self) -> String {
+        match serde_json::to_value(self) {
+            Ok(serde_json::Value::String(word)) => word,
+            Ok(serde_json::Value::Object(fields)) => {
+                fields.into_iter().map(|(word, _)| word).collect()
+            }
+            // Plain data always have such a form.
+            _ => "a question".to_owned(),
+        }
+    }
+}
+
+/// Time of a program that has a limit, and of what is done around it.
+const PROGRAM: Duration = Duration::from_secs(1800);
+
 /// The server that a base backup is taken of.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Backup {

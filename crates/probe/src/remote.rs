@@ -7,13 +7,13 @@
 //! unless it is asked, but for signs of life.
 
 use std::io::{BufRead, Write};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use host::clock::ClockModel;
-use host::{Host, Output, Process, Role, monotonic_ns, read_together};
+use host::{Host, Loss, Output, Process, Role, monotonic_ns, read_together};
 use record::{Moment, Sample};
 use serde::{Deserialize, Serialize};
 
@@ -130,8 +130,35 @@ pub struct RemoteProbe {
     answers: Mutex<Answers>,
 }
 
-/// The lines that the sampler writes.
-struct Answers(Output);
+/// The lines that the sampler writes; none after one of them did not come in time.
+struct Answers(Option<Receiver<Result<String, Loss>>>);
+
+impl Answers {
+    /// Listens to a sampler. What it says ahead of being heard waits with its host's line.
+    fn of(output: Output) -> Answers {
+        let (said, lines) = sync_channel(1);
+        thread::spawn(move || output.map_while(|line| said.send(line).ok()).for_each(drop));
+        Answers(Some(lines))
+    }
+
+    /// The next line. A host that gives signs of life may have a sampler that says nothing more.
+    fn next(&mut self, patience: Duration) -> Result<String, String> {
+        let lines = self.0.as_ref().ok_or(SILENT)?;
+        match lines.recv_timeout(patience) {
+            Ok(line) => line.map_err(|loss| loss.why),
+            Err(RecvTimeoutError::Disconnected) => Err("the sampler has ended".to_owned()),
+            Err(RecvTimeoutError::Timeout) => {
+                self.0 = None;
+                Err(SILENT.to_owned())
+            }
+        }
+    }
+}
+
+const SILENT: &str = "the sampler has not answered in time";
+
+/// Time in which a sampler answers. It may have to wait for a server that does not answer it.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 impl RemoteProbe {
     /// Starts a sampler on a host; its configuration names processes, files and sockets of that
@@ -153,7 +180,7 @@ impl RemoteProbe {
             origin_there_ns,
             began: Instant::now(),
             process: Mutex::new(process),
-            answers: Mutex::new(Answers(output)),
+            answers: Mutex::new(Answers::of(output)),
         };
         match probe.hear().map_err(failed)? {
             Answer::Runs => Ok(probe),
@@ -201,8 +228,7 @@ impl RemoteProbe {
     }
 
     fn hear(&self) -> Result<Answer, String> {
-        let line = lock(&self.answers).0.next().ok_or("the sampler has ended")?;
-        parse(&line.map_err(|loss| loss.why)?)
+        parse(&lock(&self.answers).next(PATIENCE)?)
     }
 }
 
@@ -314,6 +340,18 @@ const BUG: &str = "it answered something else; this is a bug";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sampler_that_says_nothing_is_waited_for_once() {
+        let (told, said) = std::sync::mpsc::channel();
+        let mut answers = Answers::of(Box::new(said.into_iter()));
+        told.send(Ok("one".to_owned())).unwrap();
+        assert_eq!(answers.next(Duration::from_secs(60)).unwrap(), "one");
+        assert_eq!(answers.next(Duration::from_millis(10)).unwrap_err(), SILENT);
+        assert_eq!(answers.next(Duration::from_secs(3600)).unwrap_err(), SILENT);
+        let mut answers = Answers::of(Box::new(std::iter::empty()));
+        assert_eq!(answers.next(PATIENCE).unwrap_err(), "the sampler has ended");
+    }
 
     #[test]
     fn readings_come_in_parts_and_nothing_else_is_taken_for_one() {
