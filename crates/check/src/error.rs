@@ -25,8 +25,10 @@ pub enum Error {
         path: PathBuf,
         source: io::Error,
     },
-    #[error("reading the log of the disk's writes: {0}")]
-    Log(#[from] crash::Damaged),
+    #[error("reading the log of a disk's writes, {}: {source}", .path.display())]
+    Log { path: PathBuf, source: crash::Damaged },
+    #[error("the image {} has a block beyond its disk of {size_bytes} bytes", .path.display())]
+    BeyondDisk { path: PathBuf, size_bytes: u64 },
     #[error("{} has no state {number}: it lists {states}", .list.display())]
     NoState { number: usize, states: usize, list: PathBuf },
     #[error("exploring {node}: its disk keeps no log")]

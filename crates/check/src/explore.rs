@@ -17,7 +17,7 @@ mod spent;
 mod witness;
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::{BufReader, BufWriter, Read};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,16 +26,18 @@ use std::time::Instant;
 
 use crash::{Cursor, Flushes, Kind, Log, Map, Plan, Planned, Request, State, Way};
 use fault::disk::{Patch, Recorded};
-use lab::Server;
+use lab::{Node, Server};
 use record::Moment;
 use record::ledger::Ledger;
 use server::Urgency;
-use site::Site;
+use site::{Site, SiteNode};
 use spec::{Check, Disk, Explore, NodeKind, Point, QuorumWay};
 
 use crate::error::Error;
 use crate::outcome::{Before, Outcome};
 
+#[cfg(fuzzing)]
+pub use again::read_list;
 pub use again::{Again, again};
 use fate::Fate;
 use place::Untouched;
@@ -211,25 +213,42 @@ fn one(
 fn read(recorded: &[Recorded]) -> Result<(Log, PathBuf), Error> {
     let paths: Vec<&Path> = recorded.iter().map(|one| one.log.as_path()).collect();
     let contents = paths.first().map_or(PathBuf::new(), |path| path.with_extension("contents"));
-    let mut log = read_logs(&paths, &contents)?;
+    let mut log = read_own_logs(&paths, &contents)?;
     if let [_, _, ..] = recorded {
         log.begin_at(recorded.iter().map(|one| one.began_ns).max().unwrap_or(0));
     }
     Ok((log, contents))
 }
 
-fn read_logs(paths: &[&Path], contents: &Path) -> Result<Log, Error> {
+/// Reads logs of this run, however long they are.
+fn read_own_logs(paths: &[&Path], contents: &Path) -> Result<Log, Error> {
+    let open = |path: &&Path| {
+        let source = File::open(path).map_err(file_error("opening", path))?;
+        Ok(LogFile { path: path.to_path_buf(), source: Box::new(source) })
+    };
+    let files = paths.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
+    read_logs(files, contents, usize::MAX)
+}
+
+/// A log of a disk, opened, and its path for messages.
+struct LogFile {
+    path: PathBuf,
+    source: Box<dyn Read>,
+}
+
+/// Reads logs as one. Each is read as far as [`Log::read_within`] says.
+fn read_logs(files: Vec<LogFile>, contents: &Path, items_max: usize) -> Result<Log, Error> {
     let _ = std::fs::remove_file(contents);
     let made = File::options().write(true).create_new(true).open(contents);
     let mut made = BufWriter::with_capacity(1 << 20, made.map_err(file_error("making", contents))?);
     let mut all: Option<Log> = None;
-    for path in paths {
-        let file = File::open(path).map_err(file_error("opening", path))?;
-        let mut file = BufReader::with_capacity(1 << 20, file);
-        match &mut all {
-            None => all = Some(Log::read(&mut file, &mut made)?),
-            Some(all) => all.read_another(&mut file, &mut made)?,
-        }
+    for LogFile { path, source } in files {
+        let mut source = BufReader::with_capacity(1 << 20, source);
+        let read = match &mut all {
+            None => Log::read_within(&mut source, &mut made, items_max).map(|log| all = Some(log)),
+            Some(all) => all.read_another(&mut source, &mut made, items_max),
+        };
+        read.map_err(|source| Error::Log { path, source })?;
     }
     Ok(all.unwrap_or_default())
 }
@@ -348,17 +367,16 @@ impl Explored<'_> {
     }
 
     fn replica(&self, node: &str, worker: usize) -> Result<Replica, Error> {
-        let of = self
-            .site
-            .node(node)
-            .ok_or_else(|| Error::Site(site::Error::NoServer(node.to_owned())))?;
-        let Server::Node(server) = &of.server else {
-            return Err(Error::NotOurs {
-                program: "explore",
-                node: node.to_owned(),
-                would: "stop",
-            });
-        };
+        let (of, server) = self.server(node)?;
         Replica::make(of, server, worker, self.bases, self.role != Role::Primary)
+    }
+
+    fn server(&self, node: &str) -> Result<(&SiteNode, &Node), Error> {
+        let no_server = || Error::Site(site::Error::NoServer(node.to_owned()));
+        let of = self.site.node(node).ok_or_else(no_server)?;
+        match &of.server {
+            Server::Node(server) => Ok((of, server)),
+            _ => Err(Error::NotOurs { program: "explore", node: node.to_owned(), would: "stop" }),
+        }
     }
 }

@@ -29,6 +29,12 @@ use site::Site;
 pub use counts::check as counts;
 pub use error::Error;
 pub use explore::{Again, again, check as explore};
+
+/// Readers of kept files, for fuzz targets.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use crate::explore::read_list as states;
+}
 pub use history::check as history;
 pub use ledger::check as ledger;
 pub use ledger::prepare;

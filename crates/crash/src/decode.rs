@@ -27,6 +27,17 @@ impl Log {
     /// Reads a log to its end; the content of each piece goes to `contents`, once. A last request that
     /// is cut off, as the death of the disk's process leaves it, is dropped.
     pub fn read(source: &mut dyn Read, contents: &mut dyn Write) -> Result<Log, Damaged> {
+        Log::read_within(source, contents, usize::MAX)
+    }
+
+    /// Reads a log that somebody else may have written: requests, pieces of writes and different contents
+    /// are `items_max` at most. Each takes up to a hundred bytes of memory, and a content up to
+    /// [`BLOCK_BYTES`] of `contents`.
+    pub fn read_within(
+        source: &mut dyn Read,
+        contents: &mut dyn Write,
+        items_max: usize,
+    ) -> Result<Log, Damaged> {
         let mut header = vec![0; HEADER.len()];
         match source.read_exact(&mut header) {
             Ok(()) if header == HEADER => {}
@@ -34,7 +45,7 @@ impl Log {
             _ => return Err(Damaged::NoLog),
         }
         let log = Log { disks: 1, ..Log::default() };
-        let mut reader = Reader { source, contents, log };
+        let mut reader = Reader { source, contents, log, items_left: items_max };
         reader.keep(&[0; BLOCK_BYTES as usize])?;
         loop {
             match reader.entry() {
@@ -48,14 +59,15 @@ impl Log {
         Ok(reader.log)
     }
 
-    /// Reads the log of another disk of the same machine as well; its contents follow those that are in
-    /// `contents` already.
+    /// Reads the log of another disk of the same machine as well, as [`Log::read_within`] does; its
+    /// contents follow those that are in `contents` already.
     pub fn read_another(
         &mut self,
         source: &mut dyn Read,
         contents: &mut dyn Write,
+        items_max: usize,
     ) -> Result<(), Damaged> {
-        self.merge(Log::read(source, contents)?);
+        self.merge(Log::read_within(source, contents, items_max)?);
         Ok(())
     }
 }
@@ -64,6 +76,7 @@ struct Reader<'r> {
     source: &'r mut dyn Read,
     contents: &'r mut dyn Write,
     log: Log,
+    items_left: usize,
 }
 
 impl Reader<'_> {
@@ -72,6 +85,7 @@ impl Reader<'_> {
         if self.source.read(&mut tag)? == 0 {
             return Ok(None);
         }
+        self.count()?;
         let at_ns = u64::from_le_bytes(self.bytes()?);
         let what = match tag[0] {
             FLUSH => What::Flush,
@@ -82,8 +96,12 @@ impl Reader<'_> {
                 if !is_whole(offset) || !is_whole(length as u64) || length > LENGTH_MAX {
                     return Err(self.wrong("a write that is not made of sectors"));
                 }
+                if offset.checked_add(length as u64).is_none() {
+                    return Err(self.wrong("a write beyond every disk"));
+                }
                 let mut pieces = Vec::with_capacity(length / BLOCK_BYTES as usize + 1);
                 for (block, first, range) in split(offset, length) {
+                    self.count()?;
                     let content = self.content(range.len())?;
                     let sectors = (range.len() as u64 / SECTOR_BYTES) as u8;
                     pieces.push(Piece { block, first, sectors, content });
@@ -129,11 +147,20 @@ impl Reader<'_> {
         for (sum, sector) in sums.iter_mut().zip(data.chunks(SECTOR_BYTES as usize)) {
             *sum = XxHash3_64::oneshot(sector);
         }
+        self.count()?;
         self.contents.write_all(data)?;
         let number = self.log.contents.len() as u32;
         self.log.contents.push(Content { position: self.log.contents_bytes, head, sums });
         self.log.contents_bytes += data.len() as u64;
         Ok(number)
+    }
+
+    fn count(&mut self) -> Result<(), Damaged> {
+        self.items_left = self
+            .items_left
+            .checked_sub(1)
+            .ok_or_else(|| self.wrong("more than is read of a log"))?;
+        Ok(())
     }
 
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Damaged> {
@@ -222,5 +249,36 @@ mod tests {
         assert!(out.len() < 3 * 4096 + 200 * 30, "{}", out.len());
         let log = Log::read(&mut out.as_slice(), &mut io::sink()).unwrap();
         assert_eq!(log.contents.len(), 2);
+    }
+
+    #[test]
+    fn a_log_of_somebody_else_is_read_as_far_as_it_can_be_one() {
+        let check = |log: &[u8], items_max, expected: Result<usize, &str>| {
+            let read = Log::read_within(&mut &log[..], &mut Vec::new(), items_max);
+            let read = read.map(|log| log.entries.len()).map_err(|error| error.to_string());
+            match expected {
+                Ok(entries) => assert_eq!(read, Ok(entries)),
+                Err(why) => {
+                    assert!(read.as_ref().is_err_and(|error| error.contains(why)), "{read:?}")
+                }
+            }
+        };
+        let (mut encoder, mut log) = (Encoder::default(), Vec::new());
+        encoder.begin(&mut log);
+        let header = log.len();
+        encoder.write(1, 512, &[7; 4096], &mut log);
+        encoder.flush(2, &mut log);
+        // A request, two pieces with a content each, and a flush, behind the content of zeros.
+        check(&log, 7, Ok(2));
+        check(&log, 6, Err("more than is read of a log"));
+        check(&log[..log.len() - 1], 7, Ok(1));
+        check(b"another file", 7, Err("no log of a disk"));
+        let mut beyond = log[..header].to_vec();
+        beyond.push(WRITE);
+        beyond.extend(1_u64.to_le_bytes());
+        beyond.extend((u64::MAX - 511).to_le_bytes());
+        beyond.extend(4096_u32.to_le_bytes());
+        beyond.extend([ZEROS; 9]);
+        check(&beyond, 100, Err("a write beyond every disk"));
     }
 }

@@ -319,7 +319,7 @@ pub(crate) mod tests {
         write(6, 6, &mut data.0, &mut data.1);
         let mut contents = Vec::new();
         let mut log = Log::read(&mut data.1.as_slice(), &mut contents).unwrap();
-        log.read_another(&mut wal.1.as_slice(), &mut contents).unwrap();
+        log.read_another(&mut wal.1.as_slice(), &mut contents, usize::MAX).unwrap();
         assert_eq!((log.disks, log.entries.len()), (2, 6));
         let at = |ns| log.entries.partition_point(|entry| entry.at_ns < ns);
         for (cut, pending) in [(3, vec![0]), (4, vec![0, 3]), (5, vec![3]), (6, vec![3, 5])] {

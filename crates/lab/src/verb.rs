@@ -6,7 +6,7 @@ use std::time::Duration;
 use os::command::Command;
 use os::throttle::Limits;
 use serde::{Deserialize, Serialize};
-use terms::{Direction, DiskFault, DiskRequest, StopMode};
+use terms::{Direction, DiskFault, DiskRequest, FileSystem, StopMode};
 
 use crate::client_run::ClientRun;
 use crate::endpoint::Endpoint;
@@ -105,6 +105,8 @@ pub(crate) enum Verb {
     StoppedData,
     /// Take the data files of that directory.
     InitFromCopy(PathBuf),
+    /// Take the data from the images of disks, that of the data first, without mounting them.
+    InitFromImages { images: Vec<PathBuf>, kind: FileSystem },
     /// Exchange its data directory with that one, of another node that is stopped.
     ExchangeData(PathBuf),
     /// Run pg_controldata: [`crate::Format`].
@@ -249,6 +251,7 @@ impl Verb {
             | Self::Snapshot(_)
             | Self::StoppedData
             | Self::InitFromCopy(_)
+            | Self::InitFromImages { .. }
             | Self::CheckChecksums
             | Self::TakeBackup
             | Self::Restore

@@ -168,7 +168,11 @@ pub(crate) struct RunArguments {
     /// with --trial where several trials have such states
     #[arg(long, value_name = "N", conflicts_with_all = ["resume", "target", "hosts", "node", "serve", "gate"])]
     pub(crate) state: Option<usize>,
-    /// With --state: write the disk in that state to this file, as an image that can be mounted
+    /// With --state: run the SQL of the record's study and start a server from the files that the record has
+    /// kept, as the servers' user
+    #[arg(long, requires = "state")]
+    pub(crate) trust_record: bool,
+    /// With --state: write the disk in that state to this file, as an image of its file system
     #[arg(long, value_name = "FILE", requires = "state")]
     pub(crate) image: Option<PathBuf>,
     /// Continue an interrupted record with its own profile, seed, rounds and pattern

@@ -159,6 +159,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// Its bytes.
+    pub(crate) fn bytes(self) -> impl Read + use<> {
+        self.file
+    }
+
     /// Its content, read in pieces and by lines.
     pub(crate) fn lines(self) -> BufReader<impl Read> {
         BufReader::new(Lines { file: self.file, length: 0 })

@@ -15,6 +15,9 @@ pub(crate) const TRIALS: &str = "trials";
 /// The directory of a trial's ledger.
 pub(crate) const LEDGER: &str = "ledger";
 
+/// The directory, in that of the ledger, of the states that an exploration has kept.
+pub const KEPT_STATES: &str = "states";
+
 pub(crate) const UNFINISHED: &str = ".tmp";
 
 /// True if a directory below `trials` is one that was not finished.

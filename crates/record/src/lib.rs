@@ -43,6 +43,7 @@ mod lock;
 mod planned_trial;
 
 mod finished;
+mod kept_exploration;
 mod reader;
 mod writable;
 mod writer;
@@ -74,6 +75,8 @@ pub use header::{Fact, Header, RunState};
 pub use history::{Link, Seen, Witness, read_histories};
 pub use host::{HostLoad, HostUse};
 pub use interval::{Cycles, Interval};
+pub use kept_exploration::KeptExploration;
+pub use layout::KEPT_STATES;
 pub use mark::{Mark, MarkKind};
 pub use moment::Moment;
 pub use paired::{Paired, Series};

@@ -13,7 +13,8 @@ use crate::error::Error;
 use crate::finished::{self, Finished};
 use crate::folder::read_below;
 use crate::inside::Inside;
-use crate::layout::{HEADER, LEDGER, STUDY, TRIALS, is_unfinished, trial_directory};
+use crate::kept_exploration::KeptExploration;
+use crate::layout::{HEADER, STUDY, TRIALS, is_unfinished, trial_directory};
 use crate::{FORMAT, Header, Interval, Mark, Paired, Sample, Trial};
 
 /// A record, opened: its first page, its study and every attempt at its trials are in memory; what
@@ -78,9 +79,12 @@ impl Reader {
         &self.pairs
     }
 
-    /// Directory of the ledger of a trial, if it was kept.
-    pub fn ledger_of(&self, trial: &Trial) -> PathBuf {
-        self.directory.join(TRIALS).join(trial_directory(trial)).join(LEDGER)
+    /// The states that an exploration has kept of a trial's disk; none where it has kept none.
+    ///
+    /// # Errors
+    /// If their directory leads out of the record.
+    pub fn exploration(&self, trial: &Trial) -> Result<Option<KeptExploration>, Error> {
+        KeptExploration::open(&self.place(trial)?)
     }
 
     /// Reads what the clients of a trial did, second by second. `keep` takes each interval, and says how

@@ -5,20 +5,21 @@ use std::path::{Path, PathBuf};
 use check::{Again, Before};
 use lab::{Lab, LabConfig};
 use load::Control;
+use record::KeptExploration;
 use site::{BuildContext, Hosts, Labs, Site, SitePlan};
 use spec::Study;
 
 use crate::error::Error;
 
 /// A request to look at a state again.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct StateRequest {
     /// The study of the record.
     pub study: Study,
     /// The number of the trial's point in it.
     pub point: usize,
-    /// The directory of the trial's kept ledger.
-    pub ledger: PathBuf,
+    /// The states that the trial has kept, and its ledger.
+    pub kept: KeptExploration,
     /// The state's number.
     pub number: usize,
     /// Path of the image of the disk in that state.
@@ -40,10 +41,11 @@ pub fn look_again(request: &StateRequest, control: &Control) -> Result<Again, Er
     let plan = SitePlan { topology, data, points: vec![request.point] };
     let mut site = Site::build(&place, plan, &request.study, &[], control, &mut |_| {})?;
     let (deltas, values) = Default::default();
+    let ledger = request.kept.path();
     let before = Before {
         point,
         control,
-        ledger: &request.ledger,
+        ledger: &ledger,
         exposed: &[],
         window: None,
         faults: &[],
@@ -55,6 +57,6 @@ pub fn look_again(request: &StateRequest, control: &Control) -> Result<Again, Er
         values: &values,
     };
     let image: Option<&Path> = request.image.as_deref();
-    check::again(&mut site, &before, request.number, image)
+    check::again(&mut site, &before, &request.kept, request.number, image)
         .map_err(|error| Error::Check(Box::new(error)))
 }

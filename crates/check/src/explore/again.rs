@@ -1,19 +1,21 @@
-//! One state of a kept exploration, once more.
+//! One state of a kept exploration, once more. Somebody else may have written what was kept: the kernel
+//! mounts none of it, and programs of the servers' user read it.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crash::{BLOCK_BYTES, Cursor, Flushes, Map, State};
-use fault::disk::write_image;
-use record::ledger::Ledger;
+use fault::disk::{copy_image, write_image};
+use record::KeptExploration;
 use site::Site;
 use spec::{Check, Disk};
 
 use crate::error::Error;
-use crate::explore::kept::{DIRECTORY, FILES, Listed, STATES};
+use crate::explore::kept::{FILES, Listed, STATES};
 use crate::explore::place::Untouched;
-use crate::explore::{Explored, Role, file_error, read_logs};
+use crate::explore::replica::Replica;
+use crate::explore::{Explored, LogFile, Role, file_error, read_logs};
 use crate::outcome::Before;
 
 /// A state of a kept exploration that is recovered again.
@@ -27,22 +29,22 @@ pub struct Again {
     pub images: Vec<PathBuf>,
 }
 
-/// Looks at a state again, by its number. `before.ledger` is the trial's kept ledger. `image` is where
-/// the disk in that state goes, if somebody wants it.
+/// Looks at a state again, by its number. `image` is where the disk in that state goes, if somebody wants
+/// it.
 ///
 /// # Errors
-/// [`Error::NoState`]; a log that cannot be read; a server that cannot be made.
+/// [`Error::NoState`]; a log that cannot be read; a file system that no program reads; a server that cannot
+/// be made.
 pub fn again(
     site: &mut Site,
     before: &Before<'_>,
+    kept: &KeptExploration,
     number: usize,
     image: Option<&Path>,
 ) -> Result<Again, Error> {
-    let directory = before.ledger.join(DIRECTORY);
-    let list = directory.join(STATES);
-    let text = fs::read_to_string(&list).map_err(file_error("reading", &list))?;
-    let listed = Listed::parse(&text);
-    let no_state = || Error::NoState { number, states: listed.states.len(), list: list.clone() };
+    let listed = Listed::parse(&kept.text(STATES, LIST_BYTES_MAX)?);
+    let (states, list) = (listed.states.len(), kept.path_of(STATES));
+    let no_state = || Error::NoState { number, states, list: list.clone() };
     let (state, then) = listed.states.get(&number).ok_or_else(no_state)?;
     let check = before.point.checks.iter().find_map(|check| match check {
         Check::Explore(explore) => Some(explore),
@@ -58,20 +60,23 @@ pub fn again(
         site.server_mut(&name).ok_or_else(|| Error::Site(site::Error::NoServer(name.clone())))?;
     server.kill9()?;
     let place = server.disk_directory()?;
+    let open = |name: &str| -> Result<LogFile, Error> {
+        let source = Box::new(kept.file(name, LOG_BYTES_MAX)?);
+        Ok(LogFile { path: kept.path_of(name), source })
+    };
     let (mut bases, mut logs) = (Vec::new(), Vec::new());
     for (size_bytes, [base, log]) in [size_bytes].into_iter().chain(wal_bytes).zip(FILES) {
         let image = place.join(base).with_extension("image");
-        unpack(&directory.join(base), &place.join("base.contents"), &image, size_bytes)?;
+        unpack(open(base)?, &place.join("base.contents"), &image, size_bytes)?;
         bases.push(image);
-        logs.push(directory.join(log));
+        logs.push(open(log)?);
     }
     let contents = place.join("writes.contents");
-    let logs: Vec<&Path> = logs.iter().map(|path| path.as_path()).collect();
-    let log = read_logs(&logs, &contents)?;
+    let log = read_logs(logs, &contents, LOG_ITEMS_MAX)?;
     if state.cut > log.entries.len() {
         return Err(no_state());
     }
-    let ledger = Ledger::read(before.ledger)?;
+    let ledger = kept.ledger()?;
     let explored = Explored {
         site,
         before,
@@ -87,42 +92,83 @@ pub fn again(
         ledger: &ledger,
         origin_ns: listed.origin_ns,
     };
-    let mut replica = explored.replica(&name, 0)?;
     let (patch, ledger) = explored.state(&mut Cursor::new(&log, explored.flushes), state);
-    let now = replica.look(&explored, &patch, &ledger, &explored.untouched)?.to_string();
     let mut images = Vec::new();
-    if let Some(image) = image {
-        let path = place.join("image.patch");
-        let mut wal = image.as_os_str().to_owned();
-        wal.push(".wal");
-        for ((disk, base), image) in
-            bases.iter().enumerate().zip([image.to_owned(), PathBuf::from(wal)])
-        {
-            let written = patch.of_disk(disk).write(&path);
-            written.map_err(file_error("writing", &path))?;
-            write_image(base, &path, &image).map_err(file_error("making the image", &image))?;
-            images.push(image);
+    for (disk, (size_bytes, base)) in
+        [size_bytes].into_iter().chain(wal_bytes).zip(&bases).enumerate()
+    {
+        let (path, to) = (place.join("image.patch"), place.join(format!("state{disk}.image")));
+        let patch = patch.of_disk(disk);
+        patch.write(&path).map_err(file_error("writing", &path))?;
+        write_image(base, &path, &to).map_err(file_error("making the image", &to))?;
+        if to.metadata().map_err(file_error("looking at", &to))?.len() > size_bytes {
+            return Err(Error::BeyondDisk { path: to, size_bytes });
         }
+        images.push(to);
     }
-    Ok(Again { now, then: then.clone(), images })
+    // Before a server looks at them: its journal is replayed then.
+    let wanted = image.map_or(Ok(Vec::new()), |image| copied(&images, image))?;
+    let now = Replica::of_images(&explored, &name, &images)?.look_once(&explored, &ledger)?;
+    Ok(Again { now: now.to_string(), then: then.clone(), images: wanted })
+}
+
+/// Copies the image of each disk to where it is wanted.
+fn copied(images: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut wal = to.as_os_str().to_owned();
+    wal.push(".wal");
+    let copy = |(image, to): (&PathBuf, PathBuf)| {
+        copy_image(image, &to).map_err(file_error("making the image", &to))?;
+        Ok(to)
+    };
+    images.iter().zip([to.to_owned(), PathBuf::from(wal)]).map(copy).collect()
 }
 
 /// Makes an image from the log of its blocks.
-fn unpack(packed: &Path, contents: &Path, image: &Path, size_bytes: u64) -> Result<(), Error> {
-    let log = read_logs(&[packed], contents)?;
+fn unpack(packed: LogFile, contents: &Path, image: &Path, size_bytes: u64) -> Result<(), Error> {
+    let path = packed.path.clone();
+    let log = read_logs(vec![packed], contents, LOG_ITEMS_MAX)?;
+    let pieces = || log.entries.iter().flat_map(crash::Entry::pieces);
+    let is_beyond = |piece: &crash::Piece| piece.block >= size_bytes.div_ceil(BLOCK_BYTES);
+    if pieces().any(is_beyond) {
+        return Err(Error::BeyondDisk { path, size_bytes });
+    }
     let make = || {
         let _ = fs::remove_file(image);
         let made = File::options().write(true).create_new(true).open(image)?;
         made.set_len(size_bytes)?;
         let contents = File::open(contents)?;
         let mut block = [0; BLOCK_BYTES as usize];
-        for piece in log.entries.iter().flat_map(crash::Entry::pieces) {
+        for piece in pieces() {
             contents.read_exact_at(&mut block, log.contents[piece.content as usize].position)?;
             made.write_all_at(&block, piece.block * BLOCK_BYTES)?;
         }
         Ok(())
     };
     make().map_err(file_error("making the image", image))
+}
+
+/// Bytes of a list of states: an exploration looks at some thousands.
+const LIST_BYTES_MAX: u64 = 16 << 20;
+
+/// Bytes of a kept image or log, which are packed.
+const LOG_BYTES_MAX: u64 = 4 << 30;
+
+/// Requests, pieces and contents of one: writes of 16 GiB, in half a gigabyte of memory.
+const LOG_ITEMS_MAX: usize = 8 << 20;
+
+/// Reads a list of states and a log of the disk, and assembles each state, for fuzz targets.
+#[cfg(fuzzing)]
+pub fn read_list(list: &str, log: &[u8]) {
+    let listed = Listed::parse(list);
+    let Ok(log) = crash::Log::read_within(&mut &log[..], &mut Vec::new(), 10_000) else { return };
+    for flushes in [Flushes::Honest, Flushes::Lying] {
+        let mut cursor = Cursor::new(&log, flushes);
+        for (state, _) in listed.states.values().filter(|(state, _)| state.cut <= log.entries.len())
+        {
+            assert_eq!(state.to_string().parse(), Ok(state.clone()));
+            let _ = cursor.overlay(state).blocks().count();
+        }
+    }
 }
 
 impl Listed {

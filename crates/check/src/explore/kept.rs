@@ -73,7 +73,7 @@ fn pack(image: &Path, to: &Path) -> std::io::Result<()> {
     packed.flush()
 }
 
-pub(super) const DIRECTORY: &str = "states";
+pub(super) const DIRECTORY: &str = record::KEPT_STATES;
 
 /// The image and the log of each disk: that of the data, and that of the WAL if it has one of its own.
 pub(super) const FILES: [[&str; 2]; 2] =

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::explore::fate::Fate;
 use crate::explore::place::Untouched;
 use crate::explore::replica::Replica;
-use crate::explore::{Explored, read_logs};
+use crate::explore::{Explored, read_own_logs};
 
 /// Recovers from a state with the study's own settings, and looks at states of that recovery's own log. Where
 /// that recovery fails, its fate is the only one.
@@ -31,7 +31,7 @@ pub(super) fn second_cuts(
     let directory = replica.server()?.disk_directory()?;
     let contents = directory.join("recovery.contents");
     let paths: Vec<&Path> = recorded.iter().map(|one| one.log.as_path()).collect();
-    let mut log = read_logs(&paths, &contents)?;
+    let mut log = read_own_logs(&paths, &contents)?;
     log.begin_at(recorded.iter().map(|one| one.began_ns).max().unwrap_or(0));
     // Which file each write is of is not asked: what counts is that the states differ.
     let kinds = log.entries.iter().map(|entry| match entry.is_flush() {

@@ -34,8 +34,31 @@ impl Replica {
         bases: &[PathBuf],
         is_standby: bool,
     ) -> Result<Replica, Error> {
-        let name = format!("{}-state{worker}", server.name());
-        let node = server.replica(&name, bases)?;
+        let node = server.replica(&format!("{}-state{worker}", server.name()), bases)?;
+        let patches = node.state_paths()?;
+        Replica::of_node(of, server, node, patches, is_standby)
+    }
+
+    /// A server with the data that are in images of a server's disks. Somebody else has written them: it
+    /// has no disk that the kernel would mount.
+    pub(super) fn of_images(
+        explored: &Explored<'_>,
+        name: &str,
+        images: &[PathBuf],
+    ) -> Result<Replica, Error> {
+        let (of, server) = explored.server(name)?;
+        let node = server.replica_of_images(&format!("{name}-state"), images)?;
+        let is_standby = explored.role != Role::Primary;
+        Replica::of_node(of, server, node, Vec::new(), is_standby)
+    }
+
+    fn of_node(
+        of: &SiteNode,
+        server: &Node,
+        node: Node,
+        patches: Vec<PathBuf>,
+        is_standby: bool,
+    ) -> Result<Replica, Error> {
         let mut settings = server.settings().clone();
         settings.extend([
             // Nothing else looks at the rows, and nothing in the background changes them.
@@ -52,7 +75,6 @@ impl Replica {
             // A standby refuses to start with less room than its primary had.
             settings.set("max_connections", "20");
         }
-        let patches = node.state_paths()?;
         let conninfo =
             server::keyword_form(&node.endpoint().to_string()).map_err(site::Error::from)?;
         let server = Server::Node(Box::new(node));
@@ -119,6 +141,21 @@ impl Replica {
             return Ok(fate);
         }
         self.look_through(explored, ledger, untouched)
+    }
+
+    /// Brings up the one state that it has, and looks through all of it.
+    pub(super) fn look_once(
+        &mut self,
+        explored: &Explored<'_>,
+        ledger: &Ledger,
+    ) -> Result<Fate, Error> {
+        let mut settings = self.settings.clone();
+        settings.set("fsync", "off");
+        self.server()?.configure(settings)?;
+        match self.start()? {
+            Ok(()) => self.look_through(explored, ledger, &Untouched::default()),
+            Err(fate) => Ok(fate),
+        }
     }
 
     fn look_through(

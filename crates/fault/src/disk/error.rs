@@ -18,6 +18,11 @@ pub enum Error {
     NoLoopDevice { source: io::Error },
     #[error("this kernel has no file system {kind}")]
     UnknownFileSystem { kind: &'static str },
+    #[error(
+        "the image of somebody else's {kind} file system is not mounted, and nothing here reads one \
+         otherwise"
+    )]
+    NoImageReader { kind: &'static str },
     #[error("{program} is not installed")]
     NoProgram { program: &'static str },
     #[error(
@@ -73,6 +78,10 @@ impl Error {
                 "losetup -l shows who has them; in a container, pass more of /dev/loop* to it"
             }
             Self::UnknownFileSystem { .. } => "load its kernel module",
+            Self::NoImageReader { .. } => {
+                "run its study, which explores states of your own; or write the image with --image and \
+                 look at it in a virtual machine"
+            }
             Self::NoProgram { program: "mkfs.xfs" } => "apt-get install xfsprogs",
             Self::NoProgram { program: "mkfs.btrfs" } => "apt-get install btrfs-progs",
             Self::NoProgram { .. } => "apt-get install e2fsprogs",

@@ -258,9 +258,14 @@ impl StateMedium {
     }
 }
 
+/// Copies an image with its holes, in the place of what was there.
+pub fn copy_image(image: &Path, to: &Path) -> io::Result<()> {
+    super::parts::copy_sparse(&File::open(image)?, to)
+}
+
 /// Makes `to` the image of a state: the base with a patch on it.
 pub fn write_image(base: &Path, patch: &Path, to: &Path) -> io::Result<()> {
-    super::parts::copy_sparse(&File::open(base)?, to)?;
+    copy_image(base, to)?;
     let image = File::options().write(true).open(to)?;
     // Beside the patch: the image may be wanted on a file system without nameless files.
     let directory = patch.parent().unwrap_or(Path::new("/"));

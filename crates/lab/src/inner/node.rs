@@ -7,6 +7,7 @@ mod checksums;
 mod data;
 mod disk;
 mod format;
+mod images;
 mod rescue;
 mod rewind;
 mod settings_file;

@@ -141,6 +141,9 @@ impl Objects {
             }),
             Verb::StoppedData => self.node(number, Node::stopped_data),
             Verb::InitFromCopy(from) => self.node_mut(number, |node| node.init_from_copy(&from)),
+            Verb::InitFromImages { images, kind } => {
+                self.node_mut(number, |node| node.init_from_images(&images, kind))
+            }
             Verb::ExchangeData(other) => self.node_mut(number, |node| node.exchange_data(&other)),
             Verb::Format => self.node(number, Node::format),
             Verb::CheckChecksums => self.node_mut(number, Node::check_checksums),

@@ -171,6 +171,26 @@ impl Node {
         Lab(Arc::clone(&self.object.lab)).node(name, config)
     }
 
+    /// A node of the same lab that has the data in these images of this one's disks, but no disk of its own.
+    /// The images are somebody else's: programs of the servers' user read them, and the kernel mounts
+    /// none. Their journals are replayed in place.
+    ///
+    /// # Errors
+    /// [`Error::State`] where this one has no block disk; [`Error::Disk`], as for a file system that no
+    /// program reads; [`Error::DataLost`] where an image has no file system or no data.
+    pub fn replica_of_images(&self, name: &str, images: &[PathBuf]) -> Result<Node, Error> {
+        let mut config = self.config.clone();
+        let Some(disk) = config.disk.take() else {
+            return Err(self.state("exploring", "has no block disk"));
+        };
+        config.wal_disk = None;
+        (config.swallow_fsync, config.is_archived) = (None, false);
+        let node = Lab(Arc::clone(&self.object.lab)).node(name, config)?;
+        let (images, kind) = (images.to_vec(), disk.file_system);
+        node.ask::<()>(Verb::InitFromImages { images, kind })?;
+        Ok(node)
+    }
+
     /// Kills it and has it start from the state in the files of [`Node::state_paths`] next.
     pub fn load_state(&mut self) -> Result<(), Error> {
         self.ask(Verb::LoadState)

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use record::Trial;
+use record::{KeptExploration, Trial};
 use study::StateRequest;
 
 use crate::arguments::RunArguments;
@@ -14,25 +14,32 @@ use crate::{signals, studies, terminal};
 
 /// Finds the newest record of the study that kept states, and looks at one of them.
 pub(crate) fn state(arguments: &RunArguments) -> Result<Exit, Complaint> {
+    if !arguments.trust_record {
+        let what = "a state is not looked at without --trust-record: the SQL of its record's study runs, \
+                    and a server starts from the files that the record has kept";
+        let hint = "add --trust-record where you have made the record or trust who has";
+        return Err(Complaint::new(what).hinted(Some(hint)));
+    }
     let number = arguments.state.unwrap_or_default();
     let study = arguments.study.as_deref().unwrap_or_default();
-    let (opened, trial, ledger) = kept(study, arguments.trial)?;
+    let (opened, trial, kept) = kept(study, arguments.trial)?;
     let point = opened.study.point(&trial.variant, &trial.scenario, &trial.axes);
     let point = point.ok_or_else(|| {
         Complaint::new(format_args!("trial {} is of no point of its study", trial.number))
             .hinted(Some("the record was changed; run the study again"))
     })?;
     let program = studies::program()?;
+    let place = kept.path();
     let request = StateRequest {
         study: opened.study,
         point,
-        ledger: ledger.clone(),
+        kept,
         number,
         image: arguments.image.clone(),
         pg_bin: arguments.pg_bin.clone(),
         program,
     };
-    let (trial_number, place) = (trial.number, ledger.display());
+    let (trial_number, place) = (trial.number, place.display());
     terminal::narrate(format_args!("state {number} of trial {trial_number}, kept in {place}"));
     let again = study::look_again(&request, &signals::control())?;
     for line in &again.then {
@@ -41,13 +48,13 @@ pub(crate) fn state(arguments: &RunArguments) -> Result<Exit, Complaint> {
     terminal::result(format_args!("now: {}", again.now));
     for image in &again.images {
         let image = image.display();
-        terminal::narrate(format_args!("the disk is in {image}: mount -o loop {image} DIRECTORY"));
+        terminal::narrate(format_args!("the disk is in {image}: debugfs {image} reads it"));
     }
     Ok(Exit::Done)
 }
 
 /// The newest record of a study, or the record that is named, and the trial whose states it kept.
-fn kept(study: &str, number: Option<usize>) -> Result<(Opened, Trial, PathBuf), Complaint> {
+fn kept(study: &str, number: Option<usize>) -> Result<(Opened, Trial, KeptExploration), Complaint> {
     let records = match record::is_record(Path::new(study)) {
         true => vec![PathBuf::from(study)],
         false => newest_first(),
@@ -59,13 +66,16 @@ fn kept(study: &str, number: Option<usize>) -> Result<(Opened, Trial, PathBuf), 
             continue;
         }
         let trials = opened.reader.trials().iter();
-        let mut trials = trials.filter(|trial| number.is_none_or(|one| one == trial.number));
-        let found = trials.find_map(|trial| {
-            let ledger = opened.reader.ledger_of(trial);
-            ledger.join("states/states.txt").is_file().then(|| (trial.clone(), ledger))
-        });
-        if let Some((trial, ledger)) = found {
-            return Ok((opened, trial, ledger));
+        let trials = trials.filter(|trial| number.is_none_or(|one| one == trial.number));
+        let mut found = None;
+        for trial in trials {
+            if let Some(kept) = opened.reader.exploration(trial)? {
+                found = Some((trial.clone(), kept));
+                break;
+            }
+        }
+        if let Some((trial, kept)) = found {
+            return Ok((opened, trial, kept));
         }
     }
     let what = format!("no record of {study} below runs has kept the states of an exploration");

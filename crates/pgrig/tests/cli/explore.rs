@@ -104,18 +104,23 @@ fn every_crash_is_looked_at_and_a_state_that_fails_is_looked_at_again() {
     // The summary adds up what was explored.
     assert!(run.out.contains("explored apart/explore: "), "{}", run.out);
     assert!(run.out.contains(" of 1 load, 0 failed (0 did not start"), "{}", run.out);
-    let failed = || {
+    let kept = || {
         let trials = std::fs::read_dir(desk.path("runs")).unwrap().next().unwrap().unwrap().path();
         let trials = std::fs::read_dir(trials.join("trials")).unwrap();
-        let lists = trials.map(|trial| trial.unwrap().path().join("ledger/states/states.txt"));
-        let list = lists.into_iter().find(|list| list.is_file()).expect("a list of states");
-        let list = std::fs::read_to_string(list).unwrap();
+        let states = trials.map(|trial| trial.unwrap().path().join("ledger/states"));
+        states.into_iter().find(|states| states.join("states.txt").is_file()).expect("states")
+    };
+    let failed = || {
+        let list = std::fs::read_to_string(kept().join("states.txt")).unwrap();
         let line = list.lines().skip(1).find(|line| !line.ends_with("\tsound")).map(str::to_owned);
         line.expect("a state that failed")
     };
     let line = failed();
     let number = line.split('\t').next().unwrap();
-    let said = desk.pgrig(&["run", "crashes", "--state", number, "--image", "disk"]).ended(0);
+    let look = ["run", "crashes", "--state", number, "--trust-record"];
+    let refused = desk.pgrig(&look[..4]).ended(1);
+    assert!(refused.err.contains("add --trust-record"), "{}", refused.err);
+    let said = desk.pgrig(&[&look[..], &["--image", "disk"]].concat()).ended(0);
     assert!(said.err.contains("the disk is in disk.wal: "), "{}", said.err);
     let then = said.out.lines().find(|line| line.starts_with("then: ")).unwrap();
     let now = said.out.lines().find(|line| line.starts_with("now: ")).unwrap();
@@ -124,8 +129,23 @@ fn every_crash_is_looked_at_and_a_state_that_fails_is_looked_at_again() {
         let image = std::fs::read(desk.path(image)).unwrap();
         assert_eq!(&image[1080..1082], [0x53, 0xef], "ext4's magic number");
     }
-    let none = desk.pgrig(&["run", "crashes", "--state", "999999"]).ended(1);
+    // Nothing is read through a name that leads out of the record, nor waited for at a FIFO.
+    let states = kept();
+    for (name, swap) in [("states.txt", true), ("base.log", true), ("writes.log", false)] {
+        let (path, aside) = (states.join(name), states.join("aside"));
+        assert!(path.is_file(), "{name}");
+        std::fs::rename(&path, &aside).unwrap();
+        match swap {
+            true => std::os::unix::fs::symlink(&aside, &path).unwrap(),
+            false => rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap(),
+        }
+        let refused = desk.pgrig(&look).ended(1);
+        let what = ["a symbolic link", "a FIFO"].iter().any(|what| refused.err.contains(what));
+        assert!(what, "{}", refused.err);
+        std::fs::rename(&aside, &path).unwrap();
+    }
+    let none = desk.pgrig(&["run", "crashes", "--state", "999999", "--trust-record"]).ended(1);
     assert!(none.err.contains("has no state 999999"), "{}", none.err);
-    let none = desk.pgrig(&["run", "pgbench", "--state", "1"]).ended(1);
+    let none = desk.pgrig(&["run", "pgbench", "--state", "1", "--trust-record"]).ended(1);
     assert!(none.err.contains("has kept the states of an exploration"), "{}", none.err);
 }

@@ -105,7 +105,13 @@ impl Ledger {
 
     /// [`Ledger::read`], given up as soon as `is_over`: ledgers of hours take a while.
     pub fn read_unless(directory: &Path, is_over: &dyn Fn() -> bool) -> Result<Ledger, Error> {
-        let inside = Inside::open(directory)?;
+        Ledger::read_inside(&Inside::open(directory)?, is_over)
+    }
+
+    pub(crate) fn read_inside(
+        inside: &Inside,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Ledger, Error> {
         let mut ledger = Ledger::default();
         for entry in inside.entries()? {
             let name = entry.name.to_string_lossy();

@@ -68,7 +68,7 @@ fn there(result: io::Result<()>) -> io::Result<()> {
 pub(super) const DISK: &str = "wal";
 
 /// The directory of the WAL on its disk.
-const DIRECTORY: &str = "wal";
+pub(super) const DIRECTORY: &str = "wal";
 
 /// From `data/pg_wal` on the disk of the data to the WAL. It names no node: a state of one node's disks is
 /// another node's.
