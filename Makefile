@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test setup-bench test test-fast check bench extension site dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-states soak-isolation soak-failover soak-kills tail attack clean
+.PHONY: demo build setup setup-test setup-bench test test-fast check bench extension site dist test-dist fresh soak soak-promote soak-guard soak-shard soak-power soak-states soak-isolation soak-failover soak-kills soak-hosts tail attack clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -33,6 +33,11 @@ extension:
 test-fast:
 	@cargo test --workspace --locked --lib --bins --test architecture --test virtual_time --test language --test study \
 	    --test records --test html --test text --test verdicts --test histories
+
+# 200 faults of hosts under a healthy database (PGRIG_HOST_SCHEDULES for another number), as root: no claim is
+# refuted by them.
+soak-hosts:
+	@PGRIG_HOST_SCHEDULES=$${PGRIG_HOST_SCHEDULES:-200} cargo test --locked -p pgrig --test hosts -- faults_of_hosts
 
 # Planted causes of slow transactions, each twenty times (PGRIG_TAIL_RUNS): the right one must be named first.
 tail:

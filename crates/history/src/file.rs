@@ -14,6 +14,7 @@
 //! o 3 61036120775                    the transaction was acknowledged
 //! f 3 61036120775                    … has failed, and for certain
 //! u 3 61036120775                    … is unknown
+//! e 240000                           the moments that follow are within 240 µs of the clock of the run
 //! x                                  what this file said of lists counts for nothing from here on
 //! ```
 //!

@@ -17,8 +17,11 @@ pub struct Finding {
 impl Finding {
     /// The hosts, as in `host db1` or `hosts db1, db2`.
     pub fn who(&self) -> String {
-        let plural = if self.hosts.len() == 1 { "" } else { "s" };
-        format!("host{plural} {}", self.hosts.join(", "))
+        match &self.hosts[..] {
+            [only] if only == THIS_MACHINE => only.clone(),
+            [only] => format!("host {only}"),
+            hosts => format!("hosts {}", hosts.join(", ")),
+        }
     }
 }
 
@@ -43,53 +46,122 @@ pub fn group(troubles: Vec<(String, Vec<String>, Trouble)>) -> Vec<Finding> {
     findings.into_values().collect()
 }
 
-/// Has every host that `listens` (by its position) and has an address listen there and every other
-/// connect to it, and every host connect to the addresses of `outside`: host and trouble of each that
-/// fails.
+/// Has every host that `listens` (by its position) and has an address listen there, and every other host and this
+/// machine connect to it; every host and this machine also connect to the addresses of `outside`. All at the same
+/// time, since what is dropped on the way takes five seconds to fail. Host and trouble of each that fails.
 pub fn cross_check(
     hosts: &[Host],
     listens: impl Fn(usize) -> bool,
     outside: &[&str],
 ) -> Vec<(String, Trouble)> {
     let mut troubles = Vec::new();
-    for (index, host) in hosts.iter().enumerate().filter(|(index, _)| listens(*index)) {
-        let Some(address) = &host.entry().address else { continue };
-        let name = &host.entry().name;
-        let at = match host.listen(address) {
-            Ok(port) => joined(address, port),
-            Err(why) => {
-                let trouble = Trouble::NotItsAddress { address: address.clone(), why };
-                troubles.push((name.clone(), trouble));
-                continue;
-            }
-        };
-        let others = hosts.iter().enumerate().filter(|(other, _)| *other != index);
-        let others: Vec<&Host> = others.map(|(_, host)| host).collect();
-        troubles.extend(unreachable(&others, &at, &format!("{name} at {address}")));
+    let mut goals: Vec<Goal> = Vec::new();
+    let listening = std::thread::scope(|scope| {
+        let asked = hosts.iter().enumerate().filter(|(index, _)| listens(*index));
+        let asked =
+            asked.filter_map(|(index, host)| Some((index, host, host.entry().address.clone()?)));
+        let threads: Vec<_> = asked
+            .map(|(index, host, address)| {
+                let listen = scope.spawn({
+                    let address = address.clone();
+                    move || host.listen(&address)
+                });
+                (index, host, address, listen)
+            })
+            .collect();
+        let joined = threads.into_iter().map(|(index, host, address, listen)| {
+            let panicked = |_| Err("listening panicked; this is a bug".to_owned());
+            (index, host, address, listen.join().unwrap_or_else(panicked))
+        });
+        joined.collect::<Vec<_>>()
+    });
+    for (index, host, address, port) in listening {
+        let name = host.entry().name.clone();
+        match port {
+            Ok(port) => goals.push(Goal {
+                own: Some(index),
+                at: joined(&address, port),
+                told: format!("{name} at {address}"),
+            }),
+            Err(why) => troubles.push((name, Trouble::NotItsAddress { address, why })),
+        }
     }
-    let all: Vec<&Host> = hosts.iter().collect();
-    for address in outside {
-        troubles.extend(unreachable(&all, address, address));
-    }
+    goals.extend(outside.iter().map(|address| Goal {
+        own: None,
+        at: (*address).to_owned(),
+        told: (*address).to_owned(),
+    }));
+    let failures = failures(hosts, &goals);
+    troubles.extend(unreachable(failures));
     troubles
 }
 
-/// Those of `from` that cannot connect to an address, which is told as `told`.
-fn unreachable(from: &[&Host], address: &str, told: &str) -> Vec<(String, Trouble)> {
-    let results: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            from.iter().map(|host| scope.spawn(move || host.reach(address))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or(Ok(()))).collect()
-    });
-    let trouble = |(host, result): (&&Host, Result<(), String>)| {
-        let trouble = Trouble::Unreachable { address: told.to_owned(), why: result.err()? };
-        Some((host.entry().name.clone(), trouble))
+/// An address that is to be reached.
+struct Goal {
+    /// The position of the host that it is one of.
+    own: Option<usize>,
+    at: String,
+    told: String,
+}
+
+/// A connection that failed: who tried it, to what, and why.
+struct Failure {
+    who: String,
+    goal: String,
+    why: String,
+}
+
+/// Has every host and this machine connect to every goal that is not its own.
+fn failures(hosts: &[Host], goals: &[Goal]) -> Vec<Failure> {
+    let of = |who: &str, told: &[&str], results: Vec<Result<(), String>>| -> Vec<Failure> {
+        let failed = told.iter().zip(results).filter_map(|(goal, result)| {
+            Some(Failure { who: who.to_owned(), goal: (*goal).to_owned(), why: result.err()? })
+        });
+        failed.collect()
     };
-    from.iter().zip(results).filter_map(trouble).collect()
+    std::thread::scope(|scope| {
+        let own: Vec<_> = goals
+            .iter()
+            .map(|goal| (goal, scope.spawn(|| crate::serve::reach(&goal.at))))
+            .collect();
+        let there: Vec<_> = hosts
+            .iter()
+            .enumerate()
+            .map(|(index, host)| {
+                let others = goals.iter().filter(|goal| goal.own != Some(index));
+                let (at, told): (Vec<String>, Vec<&str>) =
+                    others.map(|goal| (goal.at.clone(), goal.told.as_str())).unzip();
+                scope.spawn(move || of(&host.entry().name, &told, host.reach_all(&at)))
+            })
+            .collect();
+        let panicked = || Err("connecting panicked; this is a bug".to_owned());
+        let here = own
+            .into_iter()
+            .map(|(goal, reach)| (goal.told.as_str(), reach.join().unwrap_or_else(|_| panicked())));
+        let (told, results): (Vec<&str>, Vec<_>) = here.unzip();
+        let mut all = of(THIS_MACHINE, &told, results);
+        all.extend(there.into_iter().flat_map(|thread| thread.join().unwrap_or_default()));
+        all
+    })
+}
+
+/// Name of the machine of the rig in findings.
+const THIS_MACHINE: &str = "this machine";
+
+/// One trouble for each cause: a host that nobody reaches, or one that reaches nobody.
+fn unreachable(failures: Vec<Failure>) -> Vec<(String, Trouble)> {
+    let mut goals: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    for Failure { who, goal, why } in failures {
+        goals.entry((who, why)).or_default().push(goal);
+    }
+    let one = |((who, why), goals): ((String, String), Vec<String>)| {
+        (who, Trouble::Unreachable { address: goals.join(", "), why })
+    };
+    goals.into_iter().map(one).collect()
 }
 
 /// An address and a port; one of IP version 6 in brackets.
-fn joined(address: &str, port: u16) -> String {
+pub fn joined(address: &str, port: u16) -> String {
     if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
 }
 
@@ -114,6 +186,38 @@ mod tests {
         let hosts: Vec<Vec<String>> = findings.iter().map(|one| one.hosts.clone()).collect();
         assert_eq!(hosts, [vec!["db1", "db2"], vec!["db3"]]);
         assert!(findings[0].trouble.to_string().contains("db1.lan port 22"));
+    }
+
+    #[test]
+    fn a_host_that_reaches_nobody_is_one_cause_and_one_that_nobody_reaches_too() {
+        let failure = |who: &str, goal: &str| Failure {
+            who: who.to_owned(),
+            goal: format!("{goal} at 10.0.0.1"),
+            why: "timed out".to_owned(),
+        };
+        let check = |failed: &[(&str, &str)], expected: &[(&[&str], &str)]| {
+            let failures = failed.iter().map(|(who, goal)| failure(who, goal)).collect();
+            let found = group(
+                unreachable(failures).into_iter().map(|(who, it)| (who, Vec::new(), it)).collect(),
+            );
+            let told: Vec<(Vec<&str>, String)> = found
+                .iter()
+                .map(|one| {
+                    (one.hosts.iter().map(String::as_str).collect(), one.trouble.to_string())
+                })
+                .collect();
+            let expected: Vec<(Vec<&str>, String)> = expected
+                .iter()
+                .map(|(who, to)| (who.to_vec(), format!("no connection to {to}: timed out")))
+                .collect();
+            assert_eq!(told, expected);
+        };
+        check(
+            &[("ab", "zz"), ("cd", "zz"), ("ef", "zz")],
+            &[(&["ab", "cd", "ef"], "zz at 10.0.0.1")],
+        );
+        check(&[("ab", "cd"), ("ab", "ef")], &[(&["ab"], "cd at 10.0.0.1, ef at 10.0.0.1")]);
+        check(&[("this machine", "cd")], &[(&["this machine"], "cd at 10.0.0.1")]);
     }
 
     #[test]

@@ -153,7 +153,7 @@ impl Clock {
 
 /// Drift of two clocks from each other beyond a measured course: a quartz in each, ± 100 parts in
 /// 10⁶.
-const UNKNOWN_DRIFT: f64 = 200e-6;
+pub const UNKNOWN_DRIFT: f64 = 200e-6;
 
 /// Bound on the error of a course by one ping, when it was sent.
 fn bound_by(course: &ClockModel, ping: &Ping) -> u64 {

@@ -10,6 +10,7 @@ use os::command::Child;
 
 use crate::Role;
 use crate::clock::Clock;
+use crate::gaps::Gaps;
 use crate::hello::Hello;
 use crate::interrupted::Interrupted;
 use crate::inventory::HostEntry;
@@ -170,7 +171,46 @@ impl Host {
         self.ask(|ask| Ask::Reach { ask, address: address.to_owned() }).map(drop)
     }
 
+    /// Has it connect to several addresses at once, in their order.
+    pub fn reach_all(&self, addresses: &[String]) -> Vec<Result<(), String>> {
+        let one =
+            |address: &String| self.question(|ask| Ask::Reach { ask, address: address.clone() });
+        let asked: Vec<u32> = addresses.iter().map(one).collect();
+        asked.into_iter().map(|number| self.answer_to(number).map(drop)).collect()
+    }
+
+    /// Has it answer every byte at a free port of an address of its own, until it ends: the port.
+    pub fn answer_echo(&self, address: &str) -> Result<u16, String> {
+        self.ask(|ask| Ask::Echo { ask, address: address.to_owned() })
+    }
+
+    /// Has it ask what another host answers at an address (`host:port`), until it ends: the number of the
+    /// watch.
+    pub fn watch(&self, address: &str) -> Result<u32, String> {
+        let number = self.question(|ask| Ask::Watch { ask, address: address.to_owned() });
+        self.shared.lock().link_gaps.insert(number, Gaps::default());
+        self.answer_to(number).map(|_| number)
+    }
+
+    /// The longest time for which nothing came back in a watch, between two moments of this machine's monotonic
+    /// clock, in nanoseconds; 0 where that was less than half a second.
+    pub fn longest_link_gap_ns(&self, watch: u32, from_ns: u64, to_ns: u64) -> u64 {
+        let state = self.shared.lock();
+        state.link_gaps.get(&watch).map_or(0, |gaps| gaps.longest_ns(from_ns, to_ns, to_ns))
+    }
+
+    /// The longest time for which nothing was heard of it, between two moments of this machine's monotonic clock,
+    /// in nanoseconds; 0 where that was less than half a second.
+    pub fn longest_silence_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
+        self.shared.lock().silences.longest_ns(from_ns, to_ns, to_ns)
+    }
+
     fn ask(&self, make: impl FnOnce(u32) -> Ask) -> Result<u16, String> {
+        self.answer_to(self.question(make))
+    }
+
+    /// Asks something, and does not wait for the answer.
+    fn question(&self, make: impl FnOnce(u32) -> Ask) -> u32 {
         let number = {
             let mut state = self.shared.lock();
             state.next += 1;
@@ -179,6 +219,10 @@ impl Host {
             number
         };
         self.shared.send(message::message(&make(number)));
+        number
+    }
+
+    fn answer_to(&self, number: u32) -> Result<u16, String> {
         let what = "if it can be connected to";
         let heard = self.shared.wait(what, |state| answer(&mut state.answers, number));
         heard.map_err(|loss| loss.why)?

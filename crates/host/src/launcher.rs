@@ -1,14 +1,16 @@
 //! Running launchers: `LAUNCHER… pgrig host`, and copying the program there first.
 
-use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use os::command::{Child, Command, Input, Output};
 use os::limits::OpenFiles;
 use rustix::process::Signal;
+use sha2::{Digest, Sha256};
 
 use crate::host::Host;
 use crate::interrupted::Interrupted;
@@ -34,10 +36,13 @@ pub fn launch(
     program: &Program,
     is_interrupted: &Interrupted,
 ) -> Vec<Result<Host, Trouble>> {
+    // Of the file as it is now, once for all.
+    let sum = if program.push { sum_of(&program.path) } else { Ok(String::new()) };
     // Three pipes each; where the hard limit is too low, starting a launcher says so.
     let _ = OpenFiles::raise();
     std::thread::scope(|scope| {
-        let reach = |entry| scope.spawn(move || one(entry, program, is_interrupted));
+        let sum = &sum;
+        let reach = |entry| scope.spawn(move || one(entry, program, sum, is_interrupted));
         let threads: Vec<_> = entries.iter().map(reach).collect();
         let lost = |_| Err(Trouble::Lost("reaching it panicked; this is a bug".to_owned()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
@@ -47,11 +52,12 @@ pub fn launch(
 fn one(
     entry: &HostEntry,
     program: &Program,
+    sum: &Result<String, String>,
     is_interrupted: &Interrupted,
 ) -> Result<Host, Trouble> {
     let remote = match (entry.launch.is_empty(), program.push) {
         (true, _) => None,
-        (false, true) => Some(push(entry, program, is_interrupted)?),
+        (false, true) => Some(push(entry, program, sum, is_interrupted)?),
         (false, false) => Some(entry.program.clone()),
     };
     let started = match &remote {
@@ -96,6 +102,7 @@ fn start(command: Command, name: &str) -> Result<Child, Trouble> {
 fn push(
     entry: &HostEntry,
     program: &Program,
+    sum: &Result<String, String>,
     is_interrupted: &Interrupted,
 ) -> Result<String, Trouble> {
     let Program { path: program, version, .. } = program;
@@ -106,10 +113,13 @@ fn push(
     let filled = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
     let path = path(random);
     filled.map_err(|error| failed(&path, error.to_string()))?;
-    let bytes = std::fs::read(program)
-        .map_err(|error| failed(&path, format!("reading {}: {error}", program.display())))?;
+    let unread = |why: &dyn std::fmt::Display| format!("reading {}: {why}", program.display());
+    let sum = sum.as_ref().map_err(|why| failed(&path, unread(why)))?;
+    let file = File::open(program).map_err(|error| failed(&path, unread(&error)))?;
     let copy = ["dd", &format!("of={path}"), "status=none"];
-    let made = run(entry, &copy, Some(bytes), is_interrupted)
+    let made = run(entry, &copy, Some(file), is_interrupted)
+        .and_then(|_| run(entry, &["sha256sum", &path], None, is_interrupted))
+        .and_then(|told| is_whole(&told, sum))
         .and_then(|()| run(entry, &["chmod", "700", &path], None, is_interrupted));
     if let Err(why) = made {
         let _ = run(entry, &["rm", "-f", &path], None, is_interrupted);
@@ -118,22 +128,50 @@ fn push(
     Ok(path)
 }
 
-/// Runs a command on a host to its end; when the user has asked for the end, for a few seconds.
+/// The SHA-256 of a file, as `sha256sum` writes it.
+fn sum_of(path: &Path) -> Result<String, String> {
+    let mut hasher = Sha256::new();
+    let hash = |hasher: &mut Sha256| {
+        let mut file = File::open(path)?;
+        let mut piece = vec![0; 1 << 16];
+        loop {
+            match file.read(&mut piece)? {
+                0 => return Ok(()),
+                length => hasher.update(&piece[..length]),
+            }
+        }
+    };
+    hash(&mut hasher).map_err(|error: std::io::Error| error.to_string())?;
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Compares what `sha256sum` says on a host with the sum of what was sent.
+fn is_whole(told: &str, sum: &str) -> Result<(), String> {
+    // Login scripts may print before it.
+    match told.split_whitespace().any(|word| word.trim_start_matches('\\') == sum) {
+        true => Ok(()),
+        false => Err("it did not arrive as it was sent (its SHA-256 is another one)".to_owned()),
+    }
+}
+
+/// Runs a command on a host to its end, with a file as its input: its output. When the user has asked for the
+/// end, for a few seconds only.
 fn run(
     entry: &HostEntry,
     words: &[&str],
-    input: Option<Vec<u8>>,
+    input: Option<File>,
     is_interrupted: &Interrupted,
-) -> Result<(), String> {
+) -> Result<String, String> {
     let mut child =
         start(command(entry, words), &entry.launch[0]).map_err(|trouble| trouble.to_string())?;
     let mut stdin = child.stdin();
     let writer = std::thread::spawn(move || {
-        if let (Some(stdin), Some(bytes)) = (&mut stdin, input) {
+        if let (Some(stdin), Some(mut file)) = (&mut stdin, input) {
             // A launcher that ends early says why on its standard error.
-            let _ = stdin.write_all(&bytes);
+            let _ = std::io::copy(&mut file, stdin);
         }
     });
+    let output = read_output(child.stdout());
     let mut stderr = child.stderr();
     let (told, said) = channel();
     std::thread::spawn(move || {
@@ -165,13 +203,54 @@ fn run(
     join(vec![writer]);
     let said = said.recv_timeout(LAST_WORDS).unwrap_or_default();
     match status {
-        Ok(status) if status.success() => Ok(()),
+        Ok(status) if status.success() => Ok(output.recv_timeout(LAST_WORDS).unwrap_or_default()),
         Ok(status) => Err(format!("`{}`: {status}: {said}", words[0])),
         Err(why) => Err(format!("{why}: {said}")),
     }
+}
+
+/// Reads what a command writes, which is little.
+fn read_output(output: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (told, read) = channel();
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        if let Some(output) = output {
+            let _ = output.take(64 * 1024).read_to_end(&mut text);
+        }
+        // Nobody waits for it where a child of the launcher's keeps the pipe.
+        let _ = told.send(String::from_utf8_lossy(&text).into_owned());
+    });
+    read
 }
 
 /// Time that a command may still take after the user has asked for the end: it removes a file.
 const INTERRUPTED_TIMEOUT: Duration = Duration::from_secs(2);
 /// A copy takes longer than a greeting.
 const PUSH_TIMEOUT_MIN: Duration = Duration::from_secs(120);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_whole_if_its_sum_is_that_of_what_was_sent() {
+        let folder = tempfile_with(b"abc");
+        let sum = sum_of(&folder).unwrap();
+        std::fs::remove_file(&folder).unwrap();
+        assert_eq!(sum, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        let check = |told: &str, expected: bool| {
+            assert_eq!(is_whole(told, &sum).is_ok(), expected, "{told}");
+        };
+        check(&format!("{sum}  /tmp/pgrig-0.1.0-0123\n"), true);
+        check(&format!("Welcome\n\\{sum}  /tmp/a\\b\n"), true);
+        check("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  /tmp/x\n", false);
+        check("", false);
+        assert!(sum_of(Path::new("/nowhere")).is_err());
+    }
+
+    fn tempfile_with(bytes: &[u8]) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("pgrig-sum-{}", std::process::id()));
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+}

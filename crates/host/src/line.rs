@@ -12,6 +12,7 @@ use os::command::Child;
 use rustix::process::Signal;
 
 use crate::clock::{Clock, Ping};
+use crate::gaps::{Gap, Gaps};
 use crate::hello::Hello;
 use crate::hello::Unread;
 use crate::interrupted::Interrupted;
@@ -28,6 +29,8 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(4);
 const BEAT: Duration = Duration::from_millis(200);
 /// Time between two pings until its clock is known.
 const FIRST_BEAT: Duration = Duration::from_millis(10);
+/// A ping that is later than this shows that this process was held up, and not the host.
+const LATE_MAX: Duration = Duration::from_millis(250);
 /// Pings after which a clock is known for a start.
 pub(crate) const FIRST_PINGS: u64 = 50;
 /// Lines before the greeting that are taken for a banner, and their bytes.
@@ -57,6 +60,10 @@ pub(crate) struct Shared {
 pub(crate) struct LineState {
     pub(crate) child: Child,
     heard: Instant,
+    /// Times for which nothing was heard of it.
+    pub(crate) silences: Gaps,
+    /// Times for which nothing came back in each of its watches.
+    pub(crate) link_gaps: HashMap<u32, Gaps>,
     pub(crate) lost: Option<Loss>,
     pub(crate) clock: Clock,
     /// Pings without an answer: number and moment.
@@ -88,6 +95,8 @@ impl Shared {
         let state = LineState {
             child,
             heard: Instant::now(),
+            silences: Gaps::default(),
+            link_gaps: HashMap::new(),
             lost: None,
             clock: Clock::default(),
             pings: VecDeque::new(),
@@ -180,8 +189,7 @@ impl Shared {
         let state = self.lock();
         let said = state.said.back().or(banner.last()).cloned().unwrap_or_default();
         match status {
-            // Every shell, nsenter and env say it this way.
-            Some(status) if status.code() == Some(127) => {
+            Some(status) if lacks_program(status.code(), &said) => {
                 Trouble::NoProgram { program: called.to_owned(), said }
             }
             Some(status) => Trouble::Ended { how: ended(status), said },
@@ -239,6 +247,7 @@ impl Shared {
         let (process, rest) = message::split(line).ok_or_else(|| unknown(String::new()))?;
         let mut state = self.lock();
         state.heard = Instant::now();
+        state.silences.answered(received);
         if process > 0 {
             let output = state.outputs.get(&process).map(|(_, output)| Arc::clone(output));
             drop(state);
@@ -269,6 +278,14 @@ impl Shared {
                 }
             }
             Tell::Answer { ask, result } => fill(&mut state.answers, ask, result),
+            Tell::Gap { watch, from, to } => {
+                let offset = state.clock.course().map_or(0, |course| course.offset_at(received));
+                let here = |there: u64| there.saturating_add_signed(offset.saturating_neg());
+                let gap = Gap { from_ns: here(from), to_ns: here(to) };
+                if let Some(gaps) = state.link_gaps.get_mut(&watch) {
+                    gaps.add(gap);
+                }
+            }
         }
         drop(state);
         self.changed.notify_all();
@@ -276,7 +293,9 @@ impl Shared {
     }
 
     fn is_heard(&self) {
-        self.lock().heard = Instant::now();
+        let mut state = self.lock();
+        state.heard = Instant::now();
+        state.silences.answered(monotonic_ns());
     }
 
     /// Largest length of a line with this beginning.
@@ -291,7 +310,12 @@ impl Shared {
     /// Pings the host, and notices when it does not answer, or goes on when the user wants the end.
     pub(crate) fn beat(&self) {
         let mut interrupted = None;
+        let mut due = Instant::now();
         for number in 0.. {
+            if due.elapsed() > LATE_MAX {
+                // It is this process that was held up.
+                self.lock().silences.forgive(monotonic_ns());
+            }
             if (self.is_interrupted)()
                 && interrupted.get_or_insert_with(Instant::now).elapsed() > INTERRUPTION_MAX
             {
@@ -315,9 +339,29 @@ impl Shared {
                 if state.clock.pings() < FIRST_PINGS { FIRST_BEAT } else { BEAT }
             };
             self.send(message::message(&Ask::Ping(number)));
+            due = Instant::now() + pause;
             thread::sleep(pause);
         }
     }
+}
+
+/// True if a launcher has ended because the host lacks the program. Every shell, ssh, env and nsenter end with
+/// 127; the others have words of their own, and other numbers: docker 126 or 127, kubectl 1 or 126, srun 2,
+/// mpirun 134 or 1, ip 255. A number that they give for other troubles as well says nothing without the words.
+fn lacks_program(code: Option<i32>, said: &str) -> bool {
+    const WORDS: [&str; 5] = [
+        // docker, podman, kubectl, containerd: `exec: "pgrig": executable file not found in $PATH`
+        "executable file not found",
+        // kubectl and docker with a path: `exec: "/x/pgrig": stat /x/pgrig: no such file or directory`
+        "no such file or directory: unknown",
+        // srun: `error: execve(): pgrig: No such file or directory`
+        "execve(): ",
+        // mpirun: `mpirun was unable to find the specified executable file`
+        "unable to find the specified executable file",
+        // ip netns exec: `exec of "pgrig" failed: No such file or directory`
+        "exec of \"",
+    ];
+    code == Some(127) || WORDS.iter().any(|words| said.contains(words))
 }
 
 /// Keeps an answer if there was a question.
@@ -414,4 +458,42 @@ pub(crate) fn keep_what_it_says(shared: &Arc<Shared>, stderr: ChildStderr) -> Jo
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launchers_say_in_their_own_ways_that_there_is_no_program() {
+        let check = |code: i32, said: &str, expected: bool| {
+            assert_eq!(lacks_program(Some(code), said), expected, "{code}: {said}");
+        };
+        check(127, "bash: line 1: pgrig: command not found", true);
+        check(127, "env: 'pgrig': No such file or directory", true);
+        check(
+            126,
+            "OCI runtime exec failed: exec failed: unable to start container process: exec: \"pgrig\": \
+             executable file not found in $PATH: unknown",
+            true,
+        );
+        check(
+            126,
+            "OCI runtime exec failed: exec failed: unable to start container process: exec: \
+             \"/opt/pgrig\": stat /opt/pgrig: no such file or directory: unknown",
+            true,
+        );
+        check(
+            1,
+            "error: Internal error occurred: error executing command in container: failed to exec in container: exec: \"pgrig\": executable file not found in $PATH",
+            true,
+        );
+        check(2, "slurmstepd: error: execve(): pgrig: No such file or directory", true);
+        check(134, "mpirun was unable to find the specified executable file, and therefore", true);
+        check(255, "exec of \"pgrig\" failed: No such file or directory", true);
+        check(255, "ssh: connect to host db1 port 22: Connection refused", false);
+        check(1, "Error from server (NotFound): pods \"load-0\" not found", false);
+        check(126, "permission denied", false);
+        check(1, "Cannot open network namespace \"load1\": No such file or directory", false);
+    }
 }

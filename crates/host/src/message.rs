@@ -60,6 +60,11 @@ pub(crate) enum Ask {
     Listen { ask: u32, address: String },
     /// Connect to this address.
     Reach { ask: u32, address: String },
+    /// Answer every byte at a free port of this address, from now on.
+    Echo { ask: u32, address: String },
+    /// Ask what is answered at this address (`host:port`), from now on, and tell when nothing came back. The
+    /// watch has the number of the question.
+    Watch { ask: u32, address: String },
 }
 
 /// Message of a host to the rig.
@@ -74,7 +79,9 @@ pub(crate) enum Tell {
     NotStarted { process: u32, why: String },
     /// A process has ended, and said all that it had to say.
     Ended { process: u32, how: String },
-    /// The result of [`Ask::Listen`] (the port) or [`Ask::Reach`] (0).
+    /// Nothing came back in a watch between two moments of the host's monotonic clock, in nanoseconds.
+    Gap { watch: u32, from: u64, to: u64 },
+    /// The result of [`Ask::Listen`] and [`Ask::Echo`] (the port), or of [`Ask::Reach`] and [`Ask::Watch`] (0).
     Answer { ask: u32, result: Result<u16, String> },
 }
 

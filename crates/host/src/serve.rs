@@ -19,6 +19,7 @@ use os::command::{Child, Command, Input, Output};
 use os::processes;
 use rustix::process::{Pid, Signal, WaitOptions, getpid};
 
+use crate::gaps::{self, Gap};
 use crate::hello::Hello;
 use crate::message::{self, Ask, RIG_LINE_BYTES_MAX, Role, Tell, read_line};
 use crate::monotonic_ns;
@@ -180,6 +181,20 @@ impl Server {
                     outbox.say(message::message(&Tell::Answer { ask, result }));
                 });
             }
+            Ok(Ask::Echo { ask, address }) => {
+                let result = gaps::echo(&address).map_err(|error| error.to_string());
+                self.tell(&Tell::Answer { ask, result });
+            }
+            Ok(Ask::Watch { ask, address }) => {
+                self.tell(&Tell::Answer { ask, result: Ok(0) });
+                let outbox = Arc::clone(&self.outbox);
+                thread::spawn(move || {
+                    gaps::watch(&address, &|| false, &mut |gap| {
+                        let Gap { from_ns: from, to_ns: to } = gap;
+                        outbox.say(message::message(&Tell::Gap { watch: ask, from, to }));
+                    });
+                });
+            }
             Ok(Ask::Ping(_)) | Err(_) => {}
         }
     }
@@ -253,7 +268,7 @@ fn listen(ask: u32, address: &str, outbox: &Outbox) {
     }
 }
 
-fn reach(address: &str) -> Result<(), String> {
+pub(crate) fn reach(address: &str) -> Result<(), String> {
     let found = address.to_socket_addrs().map_err(|error| error.to_string())?;
     let mut why = "the name has no address".to_owned();
     for address in found {

@@ -76,11 +76,33 @@ impl Way {
 pub(crate) struct Followed {
     version: AtomicU64,
     way: Mutex<Way>,
+    bound: Mutex<Bound>,
+}
+
+/// The largest distance of moments from the conductor's, as the conductor told it.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    ns: u64,
+    /// What the host's clock showed when it was told.
+    at_there_ns: u64,
+}
+
+impl Bound {
+    /// The bound when the host's clock shows `there_ns`: since it was told, the clocks may have drifted apart.
+    fn at(self, there_ns: u64) -> u64 {
+        let since = there_ns.saturating_sub(self.at_there_ns) as f64;
+        self.ns.saturating_add((since * host::clock::UNKNOWN_DRIFT) as u64)
+    }
 }
 
 impl Followed {
     pub(crate) fn new(course: ClockModel) -> Self {
-        Followed { version: AtomicU64::new(0), way: Mutex::new(Way::straight(course)) }
+        Followed {
+            version: AtomicU64::new(0),
+            way: Mutex::new(Way::straight(course)),
+            // Nothing is known until it is told.
+            bound: Mutex::new(Bound { ns: u64::MAX, at_there_ns: course.there_ns }),
+        }
     }
 
     /// Follows another course from now on; `jump` at once, while nothing is measured yet.
@@ -88,6 +110,11 @@ impl Followed {
         let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
         *way = if jump { Way::straight(course) } else { way.bent(course, now_ns) };
         self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Moments are within so many nanoseconds of the conductor's from now on.
+    pub(crate) fn is_within(&self, ns: u64, at_there_ns: u64) {
+        *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = Bound { ns, at_there_ns };
     }
 
     fn way(&self) -> Way {
@@ -141,6 +168,17 @@ struct There {
 }
 
 impl Clock {
+    /// Largest distance of its moments from the conductor's, in nanoseconds.
+    pub(crate) fn bound_ns(&self) -> u64 {
+        match &self.there {
+            None => 0,
+            Some(there) => {
+                let bound = *there.followed.bound.lock().unwrap_or_else(PoisonError::into_inner);
+                bound.at(there.zero_ns + self.origin.elapsed().as_nanos() as u64)
+            }
+        }
+    }
+
     /// Nanoseconds since the run began.
     pub(crate) fn now(&self) -> u64 {
         let elapsed = self.origin.elapsed().as_nanos() as u64;
@@ -196,6 +234,26 @@ mod tests {
             assert!(step == 0 || gained.abs() < 200_000, "{gained} ns at step {step}");
             last = moment;
         }
+    }
+
+    #[test]
+    fn a_bound_grows_until_it_is_told_again() {
+        let course = ClockModel { there_ns: 100 * S, moment_ns: 7 * S as i64, rate_ppb: 0.0 };
+        let followed = Arc::new(Followed::new(course));
+        let zero_ns = 100 * S;
+        let time = Time::There { zero: Instant::now(), zero_ns, followed: Arc::clone(&followed) };
+        let clock = time.clock();
+        assert_eq!(clock.bound_ns(), u64::MAX, "nothing is known");
+        followed.is_within(300_000, 100 * S);
+        assert!((300_000..1_300_000).contains(&clock.bound_ns()), "{}", clock.bound_ns());
+        let check = |since_s: u64, expected_ns: u64| {
+            let bound = Bound { ns: 300_000, at_there_ns: 50 * S };
+            assert_eq!(bound.at((50 + since_s) * S), expected_ns, "after {since_s} s");
+        };
+        check(0, 300_000);
+        check(1, 500_000);
+        check(10, 2_300_000);
+        assert_eq!(Time::Here(Instant::now()).clock().bound_ns(), 0);
     }
 
     #[test]

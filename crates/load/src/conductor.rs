@@ -63,6 +63,9 @@ pub(crate) enum AfterLoss {
 /// Pause between two checks of the conductor whether the end was asked for.
 const GLANCE: Duration = Duration::from_millis(50);
 
+/// So many times of standing still are kept of a load.
+const STALLS_MAX: usize = 10_000;
+
 /// Longest wait of an interrupted load for cancelled queries to end.
 const CANCEL_GRACE_NS: u64 = 5_000_000_000;
 
@@ -106,6 +109,8 @@ struct Conductor<'a> {
     ramp: Option<Ramp>,
     done: Vec<Option<Box<LaneOutcome>>>,
     lost: Vec<bool>,
+    /// Processes that stood still, from when to when.
+    stalls: Vec<(usize, u64, u64)>,
     failure: Option<LoadError>,
     end: End,
     urgency: Urgency,
@@ -134,6 +139,7 @@ impl<'a> Conductor<'a> {
             ramp,
             done: (0..lanes).map(|_| None).collect(),
             lost: vec![false; lanes],
+            stalls: Vec::new(),
             failure: None,
             end: End::Completed,
             urgency: Urgency::None,
@@ -175,6 +181,13 @@ impl<'a> Conductor<'a> {
             Report::Said(messages) => {
                 for message in messages {
                     observe(Event::Message(message));
+                }
+            }
+            Report::Stalled(from, to) => {
+                let (process, _) = self.process_of(lane);
+                // One that says so all the time has been told of often enough.
+                if self.stalls.len() < STALLS_MAX {
+                    self.stalls.push((process, from, to));
                 }
             }
             Report::Aborted => {
@@ -394,6 +407,14 @@ impl<'a> Conductor<'a> {
         let began = self.grid.began;
         let mut outcome = summary::sum_up(self.plan, processes, self.intervals, window, began);
         outcome.steady = steady;
+        if let Some(window) = window {
+            for (process, from, to) in self.stalls {
+                let inside = to.min(window.close.0).saturating_sub(from.max(window.open.0));
+                if let Some(own) = outcome.generators.get_mut(process) {
+                    own.stall_max_ns = own.stall_max_ns.max(inside);
+                }
+            }
+        }
         outcome.end = match self.end {
             end @ (End::ExitedOnAbort(_) | End::HostLost) => end,
             _ if all_aborted => End::Aborted,

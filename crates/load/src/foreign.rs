@@ -55,7 +55,7 @@ impl Suspect {
     /// Checks that a lane can say this; if not, returns the fault.
     pub(crate) fn check_report(&mut self, lane: usize, report: &Report) -> Result<(), String> {
         self.check_lane(lane)?;
-        if !matches!(report, Report::Interval(..) | Report::Said(_)) {
+        if !matches!(report, Report::Interval(..) | Report::Said(_) | Report::Stalled(..)) {
             self.events += 1;
             if self.events > 4 * (u64::from(self.clients) + self.lanes as u64) {
                 return Err(format!("{} events of {} clients", self.events, self.clients));
@@ -73,6 +73,9 @@ impl Suspect {
                     return Err(format!("{} intervals before their time", self.intervals));
                 }
                 self.check_cells(cells)
+            }
+            Report::Stalled(from, to) if to < from || *to > NUMBER_MAX => {
+                Err(format!("it stood still from {from} to {to}"))
             }
             Report::Said(messages) => self.check_messages(messages),
             Report::Done(outcome) => self.check_outcome(outcome),

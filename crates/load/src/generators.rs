@@ -54,6 +54,8 @@ pub(crate) enum Word {
     Grid(Grid),
     /// Your clock is better known now.
     ClockModel(ClockModel),
+    /// Your moments are within so many nanoseconds of the conductor's.
+    ClockBound(u64),
 }
 
 /// A line that a generator process writes.
@@ -144,6 +146,13 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
             let (outgoing, piece, failed) = (&outgoing, &piece, &failed);
             scope.spawn(move || send_notes(outgoing, &is_over, piece, failed));
         }
+        let (ticking, is_done) = channel();
+        let (stall_clock, tell) = (&time, &say);
+        scope.spawn(move || {
+            watch_own_clock(stall_clock, &is_done, &|from, to| {
+                tell(&Line::Report(0, Report::Stalled(from, to)));
+            });
+        });
         let output = &output;
         scope.spawn(move || host::signs_of_life(output, &end));
         let obey = scope.spawn(|| obey(lines, &lanes, followed.as_deref()));
@@ -167,7 +176,7 @@ pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> Result<()
             // A lane that panicked has said so.
             let _ = thread.join();
         }
-        drop((alive, at_work));
+        drop((alive, at_work, ticking));
         drop(obey);
     });
     Ok(())
@@ -186,12 +195,32 @@ fn obey(
                 let has_begun = lanes.shared.read().began != NEVER;
                 followed.follow(course, !has_begun, monotonic_ns());
             }
-            (Ok(Word::ClockModel(_)) | Err(_), _) => {}
+            (Ok(Word::ClockBound(ns)), Some(followed)) => followed.is_within(ns, monotonic_ns()),
+            (Ok(Word::ClockModel(_) | Word::ClockBound(_)) | Err(_), _) => {}
         }
     }
     let last = lanes.shared.read();
     let began = if last.began == NEVER { NEVER } else { last.began };
     lanes.publish(&Grid { began, close: 0, cancel: 0, abandon: 0, ..last });
+}
+
+/// Time between two looks of a process at its own clock.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// A look that comes so much later shows that the process stood still: its machine was stopped, or had no CPU
+/// for it. In nanoseconds.
+const STALL_MIN_NS: u64 = 500_000_000;
+
+/// Tells when this process stood still.
+fn watch_own_clock(time: &Time, end: &Receiver<()>, tell: &impl Fn(u64, u64)) {
+    let clock = time.clock();
+    let mut last = clock.now();
+    while end.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+        let now = clock.now();
+        if now.saturating_sub(last) >= STALL_MIN_NS {
+            tell(last, now);
+        }
+        last = now;
+    }
 }
 
 /// Time between two looks at what ledgers and histories say: what was noted later dies with its host.

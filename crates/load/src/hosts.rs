@@ -135,8 +135,9 @@ impl Follow {
         Follow { now, before: now, told_ns: 0, seen_ns: monotonic_ns(), bound_ns: None }
     }
 
-    /// Holds the courses that the host has followed against the pings since the last look.
-    fn look(&mut self, clock: &clock::Clock, until_ns: u64, is_in_window: bool) {
+    /// Holds the courses that the host has followed against the pings since the last look: the bound of its moments
+    /// since then.
+    fn look(&mut self, clock: &clock::Clock, until_ns: u64, is_in_window: bool) -> Option<u64> {
         // What was told is followed a moment later, so for a while both are.
         let is_between = until_ns.saturating_sub(self.told_ns) < 2 * LOOK_NS;
         let courses = [Some(&self.now), is_between.then_some(&self.before)];
@@ -144,10 +145,12 @@ impl Follow {
             .into_iter()
             .flatten()
             .filter_map(|course| clock.bound_ns(course, self.seen_ns, until_ns));
-        if let Some(bound) = bounds.max().filter(|_| is_in_window) {
+        let bound = bounds.max();
+        if let Some(bound) = bound.filter(|_| is_in_window) {
             self.bound_ns = Some(self.bound_ns.map_or(bound, |before| before.max(bound)));
         }
         self.seen_ns = until_ns;
+        bound
     }
 
     fn tell(&mut self, course: clock::ClockModel, now_ns: u64) {
@@ -177,7 +180,12 @@ impl OnHosts<'_> {
             let clock = host.clock();
             let mut follow = self.follow(index);
             follow.look(&clock, monotonic_ns(), outcome.window.is_some());
+            let silence_ns = outcome.window.map_or(0, |window| {
+                let here = |moment: Moment| self.origin_ns.saturating_add(moment.0);
+                host.longest_silence_ns(here(window.open), here(window.close))
+            });
             HostOutcome {
+                stall_max_ns: silence_ns.max(outcome.generators[index].stall_max_ns),
                 name: host.entry().name.clone(),
                 clients: clients[index],
                 facts: host.hello().facts.clone(),
@@ -203,9 +211,13 @@ impl Workers for OnHosts<'_> {
         if grid.began != NEVER && grid.began > monotonic_ns().saturating_sub(self.origin_ns) {
             // The last word on the clocks before the beginning, which is still a jump.
             for (index, host) in self.hosts.iter().enumerate() {
-                if let Some(course) = host.clock().course() {
+                let clock = host.clock();
+                if let Some(course) = clock.course() {
                     self.follow(index).now = course;
                     self.say(index, &course);
+                    if let Some(bound_ns) = clock.bound_ns(&course, 0, monotonic_ns()) {
+                        self.crew.say(index, &Word::ClockBound(bound_ns));
+                    }
                 }
             }
         }
@@ -234,7 +246,9 @@ impl Workers for OnHosts<'_> {
             // The seconds of both edges belong to the window.
             let opened = moment.saturating_add(LOOK_NS) >= grid.open;
             let is_in_window = opened && moment <= grid.close.saturating_add(2 * LOOK_NS);
-            follow.look(&clock, now_ns, is_in_window);
+            if let Some(bound_ns) = follow.look(&clock, now_ns, is_in_window) {
+                self.crew.say(index, &Word::ClockBound(bound_ns));
+            }
             let Some(course) = clock.course() else { continue };
             let difference = course.offset_at(now_ns).abs_diff(follow.now.offset_at(now_ns));
             if difference >= WORTH_TELLING_NS {

@@ -199,6 +199,9 @@ impl<'p> Lane<'p> {
     /// Handles everything that does not come as an event: phases, intervals, timers, schedules.
     fn look_around(&mut self, now: u64) {
         self.grid = self.shared.read();
+        if let Some(history) = &mut self.history {
+            history.moments_within(self.clock.bound_ns());
+        }
         self.roll(now);
         self.cpu.look(now, &self.grid);
         if now >= self.grid.cancel && !self.cancelled {

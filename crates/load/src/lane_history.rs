@@ -13,6 +13,8 @@ pub(crate) struct LaneHistory {
     is_urgent: bool,
     /// For lists that are read.
     pub(crate) elements: Vec<i64>,
+    /// The bound of moments that was noted last, in nanoseconds.
+    bound_ns: u64,
 }
 
 impl LaneHistory {
@@ -33,7 +35,20 @@ impl LaneHistory {
             recorder: Recorder::default(),
             is_urgent: false,
             elements: Vec::new(),
+            bound_ns: 0,
         }
+    }
+
+    /// Notes that the moments which follow are within so many nanoseconds of the run's, where what was noted last
+    /// says less, or much more.
+    pub(crate) fn moments_within(&mut self, bound_ns: u64) {
+        if bound_ns <= self.bound_ns && bound_ns >= self.bound_ns / 2 {
+            return;
+        }
+        // A bound grows with the time since the clock was looked at; not each step is noted.
+        let told = bound_ns.saturating_add(bound_ns / 8).min(BOUND_UNKNOWN_NS);
+        self.bound_ns = told;
+        self.note(|recorder, out| recorder.moments_within(out, told));
     }
 
     /// Notes a write that is about to be sent.
@@ -68,8 +83,31 @@ impl LaneHistory {
     }
 }
 
+/// A bound that says nothing, as a file can hold it.
+const BOUND_UNKNOWN_NS: u64 = i64::MAX as u64;
+
 /// More than this is written even if nothing waits for it.
 const PENDING_MAX: usize = 1 << 16;
 
 /// The file in messages.
 const CALLED: &str = "history";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_of_moments_is_noted_where_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().display().to_string();
+        let plan = HistoryPlan { directory, groups: Vec::new() };
+        let mut history = LaneHistory::create(&plan, 0).unwrap();
+        for bound_ns in [0, 0, u64::MAX, 800_000, 850_000, 900_000, 901_000, 500_000, 400_000, 0] {
+            history.moments_within(bound_ns);
+        }
+        history.write_all().unwrap();
+        let text = std::fs::read_to_string(folder.path().join("0.history")).unwrap();
+        let noted: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("e ")).collect();
+        assert_eq!(noted, ["9223372036854775807", "900000", "1013625", "562500", "0"]);
+    }
+}

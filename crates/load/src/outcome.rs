@@ -98,6 +98,9 @@ pub struct GeneratorOutcome {
     pub wanted_share_max: Option<f64>,
     /// 99th percentile of the lateness with which its loops woke, in nanoseconds.
     pub lag_p99_ns: u64,
+    /// The longest part of the window in which its process stood still, by its own clock, in nanoseconds; 0 where
+    /// that was less than half a second.
+    pub stall_max_ns: u64,
 }
 
 /// A host of a load.
@@ -111,6 +114,9 @@ pub struct HostOutcome {
     pub facts: Vec<(String, String)>,
     /// Its clock.
     pub clock: HostClock,
+    /// The longest part of the window in which it stood still, as its silence or its generator's clock shows, in
+    /// nanoseconds; 0 where that was less than half a second.
+    pub stall_max_ns: u64,
     /// The moment at which it was lost, and the reason.
     pub lost: Option<(Moment, String)>,
 }

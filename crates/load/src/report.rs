@@ -27,6 +27,8 @@ pub(crate) enum Report {
     Interval(i64, Vec<Interval>),
     /// Things to tell the user.
     Said(Vec<Message>),
+    /// The process itself stood still from one moment to another one.
+    Stalled(u64, u64),
     /// A client aborted.
     Aborted,
     /// The lane is gone.

@@ -73,6 +73,8 @@ pub(crate) enum Command {
     Guard(GuardArguments),
     /// Add and remove nodes of a PL/Proxy cluster while clients use it
     Shard(ShardArguments),
+    /// Print an inventory of hosts from what kubectl or scontrol lists
+    Inventory(InventoryArguments),
     /// Remove what a crash of the machine left
     Clean(CleanArguments),
     /// Print the completions of a shell
@@ -98,6 +100,24 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Disk(DiskArguments),
 }
+
+/// `pgrig inventory`
+#[derive(Debug, Args)]
+#[command(after_help = INVENTORY_EXAMPLES)]
+pub(crate) struct InventoryArguments {
+    /// Launcher of listed names, with {} in the place of a name; pods are reached by kubectl exec
+    #[arg(long, value_name = "COMMAND", default_value = host::SLURM)]
+    pub(crate) launch: String,
+}
+
+const INVENTORY_EXAMPLES: &str = "\
+Standard input is what `kubectl get pods -o json` prints, or names of hosts:
+
+  kubectl get pods -l app=load -o json | pgrig inventory > lab.toml
+  scontrol show hostnames | pgrig inventory > lab.toml
+  echo db1 db2 | pgrig inventory --launch 'ssh -o BatchMode=yes {}' > lab.toml
+
+Add a [place] table for `pgrig run`.";
 
 /// `pgrig host`
 #[derive(Debug, Args)]

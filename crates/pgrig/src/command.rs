@@ -13,6 +13,7 @@ pub(crate) mod guard;
 pub(crate) mod history;
 pub(crate) mod host;
 pub(crate) mod hosts;
+pub(crate) mod inventory;
 pub(crate) mod isolation;
 pub(crate) mod lab;
 pub(crate) mod link;

@@ -76,6 +76,7 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::Diff(arguments) => command::diff::diff(arguments),
         Command::Guard(arguments) => command::guard::guard(arguments),
         Command::Shard(arguments) => command::shard::shard(arguments),
+        Command::Inventory(arguments) => command::inventory::inventory(arguments),
         Command::Clean(arguments) => command::clean::clean(arguments),
         Command::Completions(arguments) => command::completions::completions(arguments.shell),
         Command::Man(arguments) => command::man::man(&arguments.directory),

@@ -20,6 +20,21 @@ impl Opened {
         let reader = &self.reader;
         verdict::judge_record(&self.study, reader.header(), reader.trials(), reader.pairs())
     }
+
+    /// The command that goes on with the run, on the same servers.
+    pub(crate) fn go_on(&self, directory: &Path) -> String {
+        to_go_on(directory, &self.reader.header().again)
+    }
+}
+
+/// The command that goes on with a run, from the one that runs it again (`command::run::again`), at whose end
+/// the options stand that say where the servers are.
+fn to_go_on(directory: &Path, again: &str) -> String {
+    const OF_SERVERS: [&str; 6] =
+        [" --target ", " --pg-bin ", " --hosts ", " --push", " --on-host-loss ", " --node "];
+    let first = OF_SERVERS.iter().filter_map(|option| again.find(option)).min();
+    let servers = first.map_or("", |at| &again[at..]);
+    format!("pgrig run --resume {}{servers}", directory.display())
 }
 
 pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
@@ -89,4 +104,24 @@ fn evidence(reader: &Reader, trial: &Trial) -> Result<Evidence, record::Error> {
     reader.marks(trial, |mark| evidence.mark(mark))?;
     reader.logs(trial, |node, text| evidence.log(node, text))?;
     Ok(evidence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_goes_on_where_its_servers_were() {
+        let check = |again: &str, expected: &str| {
+            let told = to_go_on(Path::new("runs/1"), again);
+            assert_eq!(told, format!("pgrig run --resume runs/1{expected}"), "{again}");
+        };
+        check("pgrig run pgbench --seed 1", "");
+        check(
+            "pgrig run pgbench --profile smoke --seed 1 --hosts lab.toml --push --on-host-loss go-on",
+            " --hosts lab.toml --push --on-host-loss go-on",
+        );
+        check("pgrig run x --seed 1 --only 'a/*' --pg-bin /opt/pg/bin", " --pg-bin /opt/pg/bin");
+        check("pgrig run x --seed 1 --target URI", " --target URI");
+    }
 }

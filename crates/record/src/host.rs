@@ -21,8 +21,23 @@ pub struct HostUse {
     pub clock_bound_ns: Option<u64>,
     /// Load of its clients; none without clients.
     pub load: Option<HostLoad>,
+    /// The longest part of the window in which it stood still, as its silence or the clock of its generator
+    /// shows, in nanoseconds; 0 where that was less than half a second. None in records that do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_max_ns: Option<u64>,
+    /// The longest part of the window in which nothing passed between its clients, or this machine, and a host
+    /// with servers, in nanoseconds; 0 where that was less than half a second. None in records that do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_gap_max_ns: Option<u64>,
     /// The reason why it was lost, if it was.
     pub lost: Option<String>,
+}
+
+impl HostUse {
+    /// The longest time in the window for which the host or a link of it stood still, in nanoseconds.
+    pub fn gap_max_ns(&self) -> u64 {
+        self.stall_max_ns.into_iter().chain(self.link_gap_max_ns).max().unwrap_or(0)
+    }
 }
 
 /// Load that the clients of a host made in a trial.

@@ -106,6 +106,13 @@ pub struct Figure {
 }
 
 impl Trial {
+    /// The host that stood still, or was cut off from a server, for longest, and how long, in nanoseconds; none
+    /// where no host did for half a second.
+    pub fn longest_host_gap(&self) -> Option<(&HostUse, u64)> {
+        let gaps = self.hosts.iter().map(|host| (host, host.gap_max_ns()));
+        gaps.max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0)
+    }
+
     /// The first host that was lost and had clients in this trial: its figures are those of the others.
     pub fn lost_clients(&self) -> Option<&HostUse> {
         let had_clients = |host: &&HostUse| host.load.is_some_and(|load| load.clients > 0);

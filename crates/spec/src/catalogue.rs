@@ -88,6 +88,13 @@ impl Metric {
         !is_finding && self.name != metrics::UNASKED_CRASHES.name
     }
 
+    /// True if it is a time for which clients, or a whole service, waited or saw nothing: it grows when a machine
+    /// of the rig stands still.
+    pub fn is_time_that_clients_wait(&self) -> bool {
+        let is_time = ["ms", "s"].contains(&self.unit);
+        is_time && matches!(self.source.by, By::Clients | By::Ledger | By::Server)
+    }
+
     /// True if it is a time that clients waited.
     pub fn is_latency(&self) -> bool {
         self.is_from_clients() && self.unit == "ms"

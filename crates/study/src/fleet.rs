@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 
-use host::{Host, HostEntry};
+use host::{Host, HostEntry, LinkWatch, Trouble};
 use lab::Lab;
 use load::OnHostLoss;
 use load::{Control, Urgency};
@@ -23,6 +23,24 @@ pub(crate) struct Fleet {
     /// The position of each node's host.
     place: BTreeMap<String, usize>,
     on_loss: OnHostLoss,
+    links: Vec<Link>,
+}
+
+/// A link to a host with servers that is asked all the time, apart from the launchers.
+#[derive(Debug)]
+struct Link {
+    /// The position of the host with servers.
+    to: usize,
+    from: LinkEnd,
+}
+
+/// The end of a link that asks.
+#[derive(Debug)]
+enum LinkEnd {
+    /// This machine.
+    Here(LinkWatch),
+    /// A host that generates load, by its position, and the number of its watch.
+    Host(usize, u32),
 }
 
 impl Fleet {
@@ -63,7 +81,47 @@ impl Fleet {
         let generators = generators.iter().filter_map(position).collect();
         let place =
             placed.iter().filter_map(|(node, at)| Some((node.clone(), position(at)?))).collect();
-        Ok(Fleet { hosts, generators, place, on_loss: asked.on_loss })
+        let mut fleet =
+            Fleet { hosts, generators, place, on_loss: asked.on_loss, links: Vec::new() };
+        fleet.watch_links()?;
+        Ok(fleet)
+    }
+
+    /// Has this machine and each host that generates load ask each other host that has servers, from now on.
+    fn watch_links(&mut self) -> Result<(), Error> {
+        let with_servers: BTreeSet<usize> = self.place.values().copied().collect();
+        for to in with_servers {
+            let host = &self.hosts[to];
+            let name = &host.entry().name;
+            let address = host.entry().address.as_deref().unwrap_or_default();
+            let failed = |host: &str, why: String| {
+                let trouble = Trouble::Unreachable { address: format!("{name} at {address}"), why };
+                Error::Hosts(host::group(vec![(host.to_owned(), Vec::new(), trouble)]))
+            };
+            let port = host.answer_echo(address).map_err(|why| failed(name, why))?;
+            let at = host::joined(address, port);
+            self.links.push(Link { to, from: LinkEnd::Here(LinkWatch::start(at.clone())) });
+            for from in self.generators.iter().copied().filter(|from| *from != to) {
+                let asking = &self.hosts[from];
+                let watch = asking.watch(&at).map_err(|why| failed(&asking.entry().name, why))?;
+                self.links.push(Link { to, from: LinkEnd::Host(from, watch) });
+            }
+        }
+        Ok(())
+    }
+
+    /// The longest time between two moments of this machine's monotonic clock for which nothing came back on a
+    /// link of a host, in nanoseconds: of one that generates load, on its links to servers; of one with servers,
+    /// on that from this machine. None where it has no link.
+    pub(crate) fn longest_link_gap_ns(&self, host: &Host, from: u64, to: u64) -> Option<u64> {
+        let at = self.hosts.iter().position(|one| std::ptr::eq(one, host))?;
+        let gaps = self.links.iter().filter_map(|link| match &link.from {
+            LinkEnd::Here(watch) => (link.to == at).then(|| watch.longest_gap_ns(from, to)),
+            LinkEnd::Host(asking, watch) => {
+                (*asking == at).then(|| host.longest_link_gap_ns(*watch, from, to))
+            }
+        });
+        gaps.max()
     }
 
     /// Opens a lab on each host that has servers.
@@ -118,6 +176,32 @@ impl Fleet {
         with_servers.into_iter().find_map(|at| {
             let host = &self.hosts[at];
             Some((host, host.lost()?.why))
+        })
+    }
+
+    /// The reason why the order of time between clients on different hosts cannot be told, where the study asks for
+    /// it: clocks that are not known well enough. Before anything is run.
+    pub(crate) fn clock_doubt(&self, study: &Study) -> Option<String> {
+        let keeps = |point: &spec::Point| point.workloads.iter().any(|one| one.keeps_history);
+        if self.generators.len() < 2 || !study.points.iter().any(keeps) {
+            return None;
+        }
+        let bound = |host: &Host| {
+            let clock = host.clock();
+            clock.bound_ns(&clock.course()?, 0, u64::MAX)
+        };
+        let doubtful = self.generators().into_iter().filter_map(|host| {
+            let bound_ns = bound(host).filter(|ns| *ns > host::clock::BOUND_MAX_NS)?;
+            Some(format!("{} (± {:.1} ms)", host.entry().name, bound_ns as f64 / 1e6))
+        });
+        let doubtful: Vec<String> = doubtful.collect();
+        (!doubtful.is_empty()).then(|| {
+            format!(
+                "the clocks of these hosts are not known well enough to tell which transaction of one host came \
+                 before one of another: {}; claims about that order, as strict serializability and the age of \
+                 reads, will be cannot tell",
+                doubtful.join(", ")
+            )
         })
     }
 

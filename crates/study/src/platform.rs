@@ -63,7 +63,7 @@ pub fn has_on_hosts(asked: &OnHosts, study: &Study, control: &Control) -> Result
 
 /// The platform on which sites are made: a lab of the rig's, or a server of the user's.
 pub(crate) enum Platform {
-    Labs { labs: Labs, targets: Hosts, fleet: Option<Fleet> },
+    Labs { labs: Labs, targets: Hosts, fleet: Option<Box<Fleet>> },
     Target { target: Box<Target>, schema: Box<OwnSchema> },
 }
 
@@ -89,7 +89,7 @@ impl Platform {
             }
             Found::OnHosts(fleet, labs) => {
                 let labs = labs.heeding(control);
-                Platform::Labs { labs, targets: Hosts::new(), fleet: Some(fleet) }
+                Platform::Labs { labs, targets: Hosts::new(), fleet: Some(Box::new(fleet)) }
             }
             Found::Target(target) => {
                 let schema = Box::new(OwnSchema::make(&target, run_id)?);
@@ -132,7 +132,7 @@ impl Platform {
 
     pub(crate) fn fleet(&self) -> Option<&Fleet> {
         match self {
-            Platform::Labs { fleet, .. } => fleet.as_ref(),
+            Platform::Labs { fleet, .. } => fleet.as_deref(),
             Platform::Target { .. } => None,
         }
     }

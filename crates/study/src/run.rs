@@ -123,6 +123,10 @@ fn attempt(
         trials: planned.len(),
         directory: run.writer.directory(),
     });
+    if let Some(doubt) = platform.fleet().and_then(|fleet| fleet.clock_doubt(&request.study)) {
+        observe(Event::Note(&doubt));
+        run.note(Some(doubt))?;
+    }
     let result = run.all(&mut platform, &trials, &planned, observe);
     // Removing servers and data is part of what a run costs.
     run.sites.clear();

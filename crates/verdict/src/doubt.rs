@@ -16,6 +16,10 @@ use crate::rounds::figure_of;
 /// asked about, in percent.
 const STEAL_PCT_MAX: f64 = Conditions::STEAL_SHARE_MAX * 100.0;
 
+/// A host that stands still for more of the window than this changes its rates and its slow transactions, in
+/// percent.
+const STALLED_PCT_MAX: f64 = 1.0;
+
 /// The rig competes with the servers where it takes more than this share of the CPU that both use:
 /// then it is the larger of the two, and the servers have less than half of the machine …
 const CPU_SHARE_MAX: f64 = 0.5;
@@ -42,17 +46,20 @@ enum Cause {
     RunDelay,
     /// A host of the clients had too little CPU for them.
     Starved,
+    /// A host stood still, or was cut off from a server.
+    Stalled,
     Steal,
     CpuShare,
     Backlog,
     Failed,
 }
 
-const CAUSES: [Cause; 8] = [
+const CAUSES: [Cause; 9] = [
     Cause::Busy,
     Cause::Lag,
     Cause::RunDelay,
     Cause::Starved,
+    Cause::Stalled,
     Cause::Steal,
     Cause::CpuShare,
     Cause::Backlog,
@@ -60,8 +67,15 @@ const CAUSES: [Cause; 8] = [
 ];
 
 /// Causes of doubt about a quotient whose value without the generator's delay is computed.
-const CAUSES_BUT_DELAY: [Cause; 6] =
-    [Cause::Busy, Cause::Starved, Cause::Steal, Cause::CpuShare, Cause::Backlog, Cause::Failed];
+const CAUSES_BUT_DELAY: [Cause; 7] = [
+    Cause::Busy,
+    Cause::Starved,
+    Cause::Stalled,
+    Cause::Steal,
+    Cause::CpuShare,
+    Cause::Backlog,
+    Cause::Failed,
+];
 
 /// Causes of doubt about a rate that is compared with a bound.
 const CAUSES_OF_RATES: [Cause; 4] = [Cause::Busy, Cause::Starved, Cause::Steal, Cause::CpuShare];
@@ -82,6 +96,10 @@ impl Cause {
             Cause::Starved => {
                 let (_, load) = starved(trial)?;
                 (load.wanted_share_max? * 100.0, Generator::BUSY_SHARE_MAX * 100.0)
+            }
+            Cause::Stalled => {
+                let (_, gap_ns) = trial.longest_host_gap()?;
+                (gap_ns as f64 / 1e7 / trial.window?.seconds(), STALLED_PCT_MAX)
             }
             Cause::Steal => (figure(&metrics::CPU_STEAL_PCT, "")?, STEAL_PCT_MAX),
             Cause::CpuShare => {
@@ -122,6 +140,9 @@ impl Cause {
             Cause::Starved => format!(
                 "a machine of the clients was the limit in {point}: a thread there wanted a CPU for \
                  {percent:.0} % of the time and did not get it"
+            ),
+            Cause::Stalled => format!(
+                "a host stood still, or was cut off from a server, for {percent:.0} % of the window in {point}"
             ),
             Cause::Steal => format!(
                 "the hypervisor gave {percent:.0} % of the machine's CPU to others in {point}"
@@ -207,8 +228,11 @@ fn limits_of(
             let found = own.iter().filter_map(|trial| cause.excess(trial, metric, scope));
             let found: Vec<f64> = found.collect();
             if let Some(worst) = found.iter().copied().reduce(f64::max) {
-                let host = own.iter().find_map(|trial| Some(starved(trial)?.0.name.as_str()));
-                let host = host.filter(|_| cause == Cause::Starved);
+                let host = own.iter().find_map(|trial| match cause {
+                    Cause::Starved => Some(starved(trial)?.0.name.as_str()),
+                    Cause::Stalled => Some(trial.longest_host_gap()?.0.name.as_str()),
+                    _ => None,
+                });
                 let host = host.map_or(String::new(), |host| format!(" (host {host})"));
                 reasons.push(cause.says(&name, worst) + &host + &in_some(found.len(), own.len()));
             }

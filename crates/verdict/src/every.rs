@@ -228,6 +228,9 @@ impl Question<'_> {
         let Some(is_true) = truth(self.condition, &figures) else {
             return AttemptAnswer::Nothing(format!("leaves it open: {}", self.figures(&figures)));
         };
+        if let Some(why) = self.owed_to_a_host(trial, &figures, is_true) {
+            return AttemptAnswer::Nothing(why);
+        }
         if !is_true && self.quantifier == Quantifier::Every {
             return AttemptAnswer::No(figures);
         }
@@ -264,6 +267,30 @@ impl Question<'_> {
         (share < LOAD_SHARE_MIN).then(|| {
             let percent = share * 100.0;
             format!("had clients at work in {percent:.0} % of its window only")
+        })
+    }
+
+    /// The reason why times that were measured show nothing: a host stood still, or was cut off from a server, for
+    /// so long that without it the condition would have the other answer.
+    fn owed_to_a_host(&self, trial: &Trial, figures: &[Figure], is_true: bool) -> Option<String> {
+        let (host, gap_ns) = trial.longest_host_gap()?;
+        let metrics = self.condition.metrics();
+        let without = metrics.iter().zip(figures).map(|(metric, figure)| {
+            let gap = match metric.unit {
+                _ if !metric.is_time_that_clients_wait() => 0.0,
+                "ms" => gap_ns as f64 / 1e6,
+                _ => gap_ns as f64 / 1e9,
+            };
+            Figure { value: (figure.value - gap).max(0.0), ..*figure }
+        });
+        let without: Vec<Figure> = without.collect();
+        (truth(self.condition, &without) != Some(is_true)).then(|| {
+            let (name, seconds) = (&host.name, gap_ns as f64 / 1e9);
+            format!(
+                "leaves it open: host {name} stood still or was cut off for {seconds:.1} s, and {} may be due \
+                 to that",
+                self.figures(figures)
+            )
         })
     }
 

@@ -173,6 +173,8 @@ impl Reader<'_> {
         let (letter, rest) = text.split_first().ok_or_else(|| bad("the line is empty"))?;
         match letter {
             b'g' => return self.group(rest),
+            // The bound of the moments that follow: no order of time is inferred from it yet.
+            b'e' => return Ok(()),
             b'x' => {
                 self.lists.clear();
                 return Ok(());

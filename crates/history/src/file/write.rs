@@ -32,6 +32,11 @@ impl Recorder {
         out
     }
 
+    /// The moments that follow may differ by so many nanoseconds from the clock of the run.
+    pub fn moments_within(&mut self, out: &mut Vec<u8>, bound_ns: u64) {
+        line!(out, "e {bound_ns}");
+    }
+
     /// A client is connected.
     pub fn connected(&mut self, out: &mut Vec<u8>, client: u32, group: u32, backend: i32, at: u64) {
         line!(out, "c {client} {group} {backend} {at}");

@@ -81,6 +81,10 @@ pub(super) fn lines(outcome: &Outcome, line: &mut impl FnMut(&str, String)) {
                 ": the limit, a thread wanted a CPU for {percent:.0} % of the time and did not get it"
             );
         }
+        if host.stall_max_ns > 0 {
+            let ms = short_ms(host.stall_max_ns);
+            text += &format!("; it stood still for {ms} ms, which its clients have waited as well");
+        }
         line(&name, text);
     }
     if outcome.hosts.len() > LINES_MAX {

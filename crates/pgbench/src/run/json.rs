@@ -279,6 +279,7 @@ fn host((host, generator): (&HostOutcome, &GeneratorOutcome)) -> Value {
             "round_trip_ns": host.clock.round_trip_ns,
             "bound_ns": host.clock.bound_ns,
         },
+        "stall_max_ns": host.stall_max_ns,
         "lost": host.lost.as_ref().map(|(at, why)| json!({"at_ns": at.0, "why": why})),
         "facts": facts.collect::<serde_json::Map<_, _>>(),
     })

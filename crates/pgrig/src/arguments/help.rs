@@ -28,6 +28,7 @@ Read
 Operate
   guard       Keep commits going while synchronous standbys cannot confirm them
   shard       Add and remove nodes of a PL/Proxy cluster while clients use it
+  inventory   Print an inventory of hosts from what kubectl or scontrol lists
   clean       Remove what a crash of the machine left
 
 Install

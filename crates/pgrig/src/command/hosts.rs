@@ -39,6 +39,9 @@ pub(crate) struct Reached {
     pub(crate) json: Value,
 }
 
+/// Lines before the first of pgrig's that are shown.
+const BANNER_SHOWN_MAX: usize = 3;
+
 /// Tries every host. Prints a line for each, unless JSON is asked for, then what is in the way, once for all
 /// hosts that have it.
 pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Reached, Complaint> {
@@ -69,10 +72,16 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Reached, 
         match reached {
             Ok(host) => {
                 print(format!("  {:width$}  {}", entry.name, line(&host)));
-                for said in host.banner() {
+                let banner = host.banner();
+                for said in banner.iter().take(BANNER_SHOWN_MAX) {
                     let said =
                         styled(FAINT, format_args!("printed before pgrig's first line: {said}"));
                     print(format!("  {:width$}  {said}", ""));
+                }
+                if let more @ 1.. = banner.len().saturating_sub(BANNER_SHOWN_MAX) {
+                    let more =
+                        styled(FAINT, format_args!("and {more} more lines (--json has all)"));
+                    print(format!("  {:width$}  {more}", ""));
                 }
                 rows.push(row(&host));
                 hosts.push(host);

@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     let is_interrupted = |trial: &Trial| matches!(trial.ending, Ending::Interrupted(_));
     if ended.state == RunState::Interrupted && opened.reader.trials().iter().all(is_interrupted) {
         return Err(Complaint::new("interrupted before the first trial was over")
-            .hinted(Some(format!("go on with: pgrig run --resume {}", ended.directory.display())))
+            .hinted(Some(format!("go on with: {}", opened.go_on(&ended.directory))))
             .exit(Exit::Interrupted));
     }
     let written = records::write_report(&opened)?;
@@ -70,8 +70,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     summary::print_explored(opened.reader.trials());
     summary::print_ways_on(&written, &opened.reader.header().again);
     if ended.state == RunState::Interrupted {
-        let directory = ended.directory.display();
-        terminal::narrate(format_args!("interrupted; go on with: pgrig run --resume {directory}"));
+        let again = opened.go_on(&ended.directory);
+        terminal::narrate(format_args!("interrupted; go on with: {again}"));
     }
     if let RunState::Broken(why) = &ended.state {
         terminal::narrate(format_args!("stopped: {why}"));

@@ -30,10 +30,8 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
         print(&opened, &judgement);
         let header = opened.reader.header();
         if header.state == RunState::Interrupted && header.comparison.is_none() {
-            let directory = directory.display();
-            terminal::narrate(format_args!(
-                "interrupted; go on with: pgrig run --resume {directory}"
-            ));
+            let again = opened.go_on(directory);
+            terminal::narrate(format_args!("interrupted; go on with: {again}"));
         }
     }
     arguments.exchange.write(&opened)?;

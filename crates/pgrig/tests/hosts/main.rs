@@ -3,6 +3,7 @@
 //! addresses of their own, reached by nsenter, sshd, mpirun and Slurm.
 
 mod bad_hosts;
+mod campaign;
 mod desk;
 mod faults;
 mod hostile;
@@ -18,6 +19,7 @@ use bad_hosts::{
     a_banner_is_no_trouble, a_program_can_be_pushed,
     each_cause_is_told_once_for_all_hosts_that_have_it,
 };
+use campaign::faults_of_hosts_are_no_violations_by_the_database;
 use faults::{
     a_host_that_is_killed_or_hangs_is_noticed, hosts_killed_at_random_moments_are_noticed,
     nothing_is_left_when_the_rig_is_killed, servers_of_labs_can_be_killed_while_a_statement_runs,
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         a_host_that_is_lost_ends_a_study,
         a_lost_host_of_clients_is_no_violation_and_the_run_goes_on,
         nothing_of_a_study_is_left_when_the_rig_is_ended,
+        faults_of_hosts_are_no_violations_by_the_database,
         a_study_over_sshd,
         a_study_over_slurm,
     ]

@@ -95,14 +95,19 @@ impl NetHost {
 
     /// What runs on it beside its first process, by name.
     pub(crate) fn processes(&self) -> Vec<String> {
+        let name = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+        self.ids().into_iter().filter_map(name).map(|name| name.trim().to_owned()).collect()
+    }
+
+    /// The ids of what runs on it beside its first process.
+    pub(crate) fn ids(&self) -> Vec<i32> {
         let space = |pid: i32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
         let own = space(self.init);
         let table = os::processes::all().expect("/proc");
         let tree = os::processes::tree(&table, self.init);
         let on_it = |pid: &i32| *pid != self.init && (space(*pid) == own || tree.contains(pid));
         let alive = table.iter().filter(|one| !one.is_zombie()).map(|one| one.pid);
-        let name = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
-        alive.filter(on_it).filter_map(name).map(|name| name.trim().to_owned()).collect()
+        alive.filter(on_it).collect()
     }
 }
 

@@ -131,9 +131,23 @@ pub(crate) fn memory_of(point: &Point, is_meant: impl Fn(&str) -> bool) -> Memor
 
 /// Disk of a site: its data and WAL.
 pub(crate) fn disk_bytes(study: &Study, trials: &[Planned], site: &SitePlan) -> u64 {
+    disk_bytes_of(study, trials, site, |_| true)
+}
+
+/// The same of some of its servers, by their names.
+pub(crate) fn disk_bytes_of(
+    study: &Study,
+    trials: &[Planned],
+    site: &SitePlan,
+    is_meant: impl Fn(&str) -> bool,
+) -> u64 {
     let written = wal_bytes(study, trials, site);
-    let wal = |topology: &Topology| -> u64 {
-        let servers = topology.nodes.iter().filter(|node| node.is_postgres());
+    let meant = || {
+        let nodes = site.topology.nodes.iter();
+        nodes.filter(|node| node.is_postgres() && is_meant(&node.name))
+    };
+    let wal = || -> u64 {
+        let servers = meant();
         let settings = servers.map(|node| node.settings.get("max_wal_size"));
         let sizes = settings.map(|text| {
             let most = text.and_then(|text| bytes_of_setting(text, 1 << 20)).unwrap_or(WAL_DEFAULT);
@@ -145,10 +159,12 @@ pub(crate) fn disk_bytes(study: &Study, trials: &[Planned], site: &SitePlan) -> 
         Reset::Clone | Reset::Whole => 2,
         Reset::Keep => 1,
     };
-    let servers = servers(&site.topology);
+    let servers = meant().count() as u64;
     // A standby has all that its primary has.
-    let with_data = 1 + site.topology.standbys(&site.data.node).len() as u64;
-    copies * (with_data * data_bytes(&site.data) + servers * CLUSTER_BYTES) + wal(&site.topology)
+    let standbys = site.topology.standbys(&site.data.node);
+    let own = standbys.iter().filter(|standby| is_meant(&standby.name)).count();
+    let with_data = u64::from(is_meant(&site.data.node)) + own as u64;
+    copies * (with_data * data_bytes(&site.data) + servers * CLUSTER_BYTES) + wal()
 }
 
 /// WAL that the server with the data may have written at any time since its last checkpoint: building,

@@ -6,7 +6,7 @@ use spec::{Pairing, Planned, Point, Study, Unfit};
 use terms::{grouped, size};
 
 use crate::fit::estimate::{self, Estimate, open_files};
-use crate::fit::has::{Has, HasServers};
+use crate::fit::has::{Has, HasServers, HostHas};
 use crate::fit::hosts;
 use crate::fit::huge_pages;
 use crate::fit::misfit::Misfit;
@@ -87,9 +87,8 @@ impl Preflight {
             (Estimate::of(study, &trials, &sites), trials.len())
         };
         let (mut cost, mut count) = estimate(&fitting);
-        if !matches!(has.servers, HasServers::Outside(_)) && cost.disk_bytes > has.disk_bytes {
+        if let Some(misfit) = disks_misfit(study, trials, &fitting, &cost, has) {
             // All sites share the disk, so that none of them fits by itself.
-            let misfit = disk_misfit(cost.disk_bytes, has);
             misfits.extend(fitting.drain(..).map(|index| (index, vec![misfit.clone()])));
             misfits.sort_by_key(|(index, _)| *index);
             (cost, count) = (Estimate::default(), 0);
@@ -123,6 +122,45 @@ impl Preflight {
         }
         distinct
     }
+}
+
+/// The reason why the sites do not fit on the disk, or on that of the host that lacks most; none where they do.
+fn disks_misfit(
+    study: &Study,
+    trials: &[Planned],
+    fitting: &[usize],
+    cost: &Estimate,
+    has: &Has,
+) -> Option<Misfit> {
+    let hosts = match &has.servers {
+        HasServers::Outside(_) => return None,
+        HasServers::Built(_) => {
+            return (cost.disk_bytes > has.disk_bytes).then(|| disk_misfit(cost.disk_bytes, has));
+        }
+        HasServers::OnHosts(hosts) => hosts,
+    };
+    let trials: Vec<Planned> =
+        trials.iter().filter(|trial| fitting.contains(&trial.point)).cloned().collect();
+    let sites = SitePlan::all(study, fitting);
+    // What is free on one host is of no use to another one.
+    let short = hosts.iter().filter_map(|host| {
+        let is_there = |node: &str| host.nodes.iter().any(|name| name == node);
+        let of = |site| estimate::disk_bytes_of(study, &trials, site, is_there);
+        let needs: u64 = sites.iter().map(of).sum();
+        let lacks = needs.checked_sub(host.resources.disk_bytes).filter(|lacks| *lacks > 0)?;
+        Some((lacks, host, needs))
+    });
+    let (_, host, needs) = short.max_by_key(|(lacks, ..)| *lacks)?;
+    Some(Misfit {
+        what: format!("disk of host {}", host.name),
+        amount: needs,
+        needs: format!("{} disk on host {} for {}", size(needs), host.name, host.nodes.join(", ")),
+        has: format!("{} free there", size(host.resources.disk_bytes)),
+        hint: Some(
+            "set TMPDIR on that host to a directory on a larger disk, or place fewer nodes there"
+                .to_owned(),
+        ),
+    })
 }
 
 impl Pair {
@@ -169,9 +207,13 @@ fn needs(
         add("servers", "PostgreSQL 13 or later".to_owned(), format!("PostgreSQL {version}"));
     }
     if let HasServers::OnHosts(hosts) = &has.servers {
-        let of_all = |bytes| format!("{} on all hosts", size(bytes));
-        add("memory", size(cost.memory_bytes), of_all(has.memory_bytes));
-        add("disk", size(cost.disk_bytes), of_all(has.disk_bytes));
+        let each = |of: fn(&HostHas) -> u64| {
+            let each = hosts.iter().map(|host| format!("{} on {}", size(of(host)), host.name));
+            each.collect::<Vec<_>>().join(", ")
+        };
+        let memory = each(|host| host.resources.memory_bytes);
+        add("memory", size(cost.memory_bytes), memory);
+        add("disk", size(cost.disk_bytes), each(|host| host.resources.disk_bytes));
         let mut versions: Vec<String> = hosts
             .iter()
             .map(|host| format!("{} on {}", host.installation.version(), host.name))

@@ -1,6 +1,9 @@
 //! Figures of each host in a trial.
 
+use std::time::Instant;
+
 use host::clock::BOUND_MAX_NS;
+use host::monotonic_ns_at;
 use load::Outcome;
 use probe::Readings;
 use record::{HostLoad, HostUse, Window};
@@ -14,7 +17,16 @@ pub(crate) fn machine_of(host: &str) -> String {
 }
 
 /// Figures of each host of a fleet.
-pub(crate) fn host_uses(fleet: &Fleet, outcome: &Outcome, readings: &Readings) -> Vec<HostUse> {
+pub(crate) fn host_uses(
+    fleet: &Fleet,
+    outcome: &Outcome,
+    readings: &Readings,
+    origin: Instant,
+) -> Vec<HostUse> {
+    let origin_ns = monotonic_ns_at(origin);
+    let within = outcome.window.map(|window| {
+        (origin_ns.saturating_add(window.open.0), origin_ns.saturating_add(window.close.0))
+    });
     let window_s = outcome.window.map_or(0.0, |window| window.seconds());
     let uses = fleet.roles().into_iter().map(|(host, roles)| {
         let name = host.entry().name.clone();
@@ -43,6 +55,12 @@ pub(crate) fn host_uses(fleet: &Fleet, outcome: &Outcome, readings: &Readings) -
             network_bytes_per_s: received.zip(bytes(&metrics::NET_SEND_BYTES)).map(|(i, o)| i + o),
             clock_bound_ns: followed.or_else(measured),
             load,
+            stall_max_ns: within.map(|(from, to)| {
+                let own = loaded.map_or(0, |(host, _)| host.stall_max_ns);
+                own.max(host.longest_silence_ns(from, to))
+            }),
+            link_gap_max_ns: within
+                .and_then(|(from, to)| fleet.longest_link_gap_ns(host, from, to)),
             lost: host.lost().map(|loss| loss.why),
             name,
         }
@@ -83,4 +101,24 @@ pub(crate) fn clock_doubts(hosts: &[HostUse]) -> Vec<String> {
         Some(format!("the clock of host {} is known to ± {ms:.1} ms only", host.name))
     });
     doubtful.collect()
+}
+
+/// Warnings about hosts that stood still, or were cut off from a server: what clients waited then is not the
+/// server's doing.
+pub(crate) fn gap_doubts(hosts: &[HostUse]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for host in hosts {
+        let name = &host.name;
+        let seconds = |ns: Option<u64>| ns.filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e9);
+        if let Some(seconds) = seconds(host.stall_max_ns) {
+            doubts.push(format!("host {name} stood still for {seconds:.1} s in the window"));
+        }
+        if let Some(seconds) = seconds(host.link_gap_max_ns) {
+            doubts.push(format!(
+                "nothing passed for {seconds:.1} s in the window between host {name} and those that it \
+                 speaks to"
+            ));
+        }
+    }
+    doubts
 }

@@ -14,7 +14,7 @@ use spec::metrics;
 use crate::clock;
 use crate::trial::ending::{ending, generator_doubts};
 use crate::trial::figures::{self, Evidence, Figures};
-use crate::trial::host_use::{clock_doubts, host_uses};
+use crate::trial::host_use::{clock_doubts, gap_doubts, host_uses};
 use crate::trial::meter::Metered;
 use crate::trial::order::Order;
 use crate::trial::tail::Sampled;
@@ -97,8 +97,9 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     trial.notes.extend(said(NoteKind::Probe, probed));
     trial.notes.extend(said(NoteKind::Generator, generator_doubts(&outcome)));
     if let Some(fleet) = order.fleet {
-        trial.hosts = host_uses(fleet, &outcome, &readings);
+        trial.hosts = host_uses(fleet, &outcome, &readings, order.origin);
         trial.notes.extend(said(NoteKind::Generator, clock_doubts(&trial.hosts)));
+        trial.notes.extend(said(NoteKind::Generator, gap_doubts(&trial.hosts)));
     }
     trial.ending = ending(order, &outcome, &metered, &mut trial.notes);
     trial.window = window;

@@ -410,6 +410,8 @@ every = "server_transactions >= 500"
             wanted_share_max: None,
             lag_p99_ns: 1,
         }),
+        stall_max_ns: None,
+        link_gap_max_ns: None,
         lost: lost.map(str::to_owned),
     };
     let check = |host: HostUse, unjudged: f64, lost: (f64, bool), expected: [Verdict; 5]| {
@@ -446,6 +448,45 @@ every = "server_transactions >= 500"
     let [_, rest @ ..] = [CannotTell; 5];
     let [b, c, d, e] = rest;
     check(host(Some("silence"), 4), 2.0, (3.0, true), [DoesNotHold, b, c, d, e]);
+}
+
+/// A host that stood still for a while is no pause of the database.
+#[test]
+fn a_pause_that_a_host_may_have_made_shows_nothing() {
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    let check = |claim: &str, metric: &str, value: f64, gap_ms: u64, expected: Verdict| {
+        let study = format!(
+            "question = \"?\"\n[variants.a]\n[workloads.w]\nbuiltin = \"select-only\"\n[scenarios.s]\n\
+             run = [\"w\"]\n[[claims]]\nsays = \"it\"\nevery = \"{claim}\"\n"
+        );
+        let host = HostUse {
+            name: "db1".to_owned(),
+            roles: vec!["primary".to_owned()],
+            cpu_busy_pct: None,
+            network_bytes_per_s: None,
+            clock_bound_ns: None,
+            load: None,
+            stall_max_ns: Some(gap_ms * 1_000_000),
+            link_gap_max_ns: None,
+            lost: None,
+        };
+        let figures = [(metric, value), ("ledger_acknowledged", 900.0)];
+        let trial = Trial { hosts: vec![host], ..attempt(1, 1, Ending::Done, &figures) };
+        let found = judged(&study, &[], &[trial]).remove(0);
+        assert_eq!(found.verdict, expected, "{claim}, {value}, {gap_ms} ms: {}", found.why);
+        assert!(expected != CannotTell || found.why.contains("host db1"), "{}", found.why);
+    };
+    let (pause, wait) = ("ack_pause_max_ms", "longest_wait_ms");
+    check("ack_pause_max_ms <= 1000", pause, 3_022.0, 0, DoesNotHold);
+    check("ack_pause_max_ms <= 1000", pause, 3_022.0, 3_004, CannotTell);
+    check("longest_wait_ms <= 1000", wait, 3_022.0, 3_004, CannotTell);
+    check("standstill_max_s <= 1", "standstill_max_s", 3.0, 2_900, CannotTell);
+    // What is longer than the host explains is the database's.
+    check("ack_pause_max_ms <= 1000", pause, 9_000.0, 3_004, DoesNotHold);
+    check("ack_pause_max_ms <= 1000", pause, 700.0, 3_004, Holds);
+    // That clients saw a pause is not shown either.
+    check("longest_wait_ms >= 2000", wait, 3_022.0, 3_004, CannotTell);
+    check("ledger_lost == 0", "ledger_lost", 1.0, 3_004, DoesNotHold);
 }
 
 /// An attempt that lost a host of clients is made up for by a later one.
