@@ -48,7 +48,7 @@ pub use launcher::{Program, launch};
 pub use listing::{ListingError, SLURM, inventory_of};
 pub use loss::Loss;
 pub use message::Role;
-pub use monotonic::{monotonic_ns, monotonic_ns_at, read_together};
+pub use monotonic::{latest_monotonic_ns_at, monotonic_ns, monotonic_ns_at, read_together};
 pub use process::{Output, Process};
 pub use reach::reach;
 pub use serve::{Stop, serve};

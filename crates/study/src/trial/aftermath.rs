@@ -101,7 +101,9 @@ fn explore(
     site: &mut Site,
     before: &Before<'_>,
 ) -> Result<check::Outcome, Broke> {
-    let origin_ns = fault::disk::now_ns().saturating_sub(order.origin.elapsed().as_nanos() as u64);
+    // The latest that it can have been: no moment of the log is taken for a later one, so that nothing counts as
+    // acknowledged before a cut that may have come after it.
+    let origin_ns = host::latest_monotonic_ns_at(order.origin);
     let seed = order.planned.seed.wrapping_add(order.planned.number as u64);
     check::explore(site, before, origin_ns, seed).map_err(|error| Broke::after(&error))
 }
