@@ -30,7 +30,7 @@ pub(crate) fn parts(major: u32) -> Vec<Part> {
     parts.extend(checkpoints(major));
     parts.extend(wal(major));
     if major >= 16 {
-        parts.push(io());
+        parts.push(io(major));
     }
     parts.push(replication());
     parts
@@ -145,8 +145,9 @@ fn checkpoints(major: u32) -> Vec<Part> {
         let all: Vec<_> = shared.into_iter().chain(before_17).collect();
         return vec![columns("pg_stat_bgwriter", &all, "true")];
     }
+    let [writes, extends] = ["write", "extend"].map(|kind| blocks(major, kind));
     let by_sessions = format!(
-        "SELECT '{}', '', sum(coalesce(writes, 0) + coalesce(extends, 0))::float8 FROM pg_stat_io \
+        "SELECT '{}', '', sum(coalesce({writes}, 0) + coalesce({extends}, 0)) FROM pg_stat_io s \
          WHERE object = 'relation' AND backend_type NOT IN ('checkpointer', 'background writer')",
         metrics::BGWRITER_BUFFERS_BACKEND.name
     );
@@ -207,21 +208,30 @@ const WAL_END: &str = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn
     ELSE pg_current_wal_insert_lsn() END";
 
 /// From 16 on: who reads and writes what, as `client backend:relation:normal`.
-fn io() -> Part {
+fn io(major: u32) -> Part {
     let values = [
-        (&metrics::IO_READS, "reads"),
-        (&metrics::IO_WRITES, "writes"),
-        (&metrics::IO_EXTENDS, "extends"),
-        (&metrics::IO_EVICTIONS, "evictions"),
-        (&metrics::IO_FSYNCS, "fsyncs"),
+        (&metrics::IO_READS, blocks(major, "read")),
+        (&metrics::IO_WRITES, blocks(major, "write")),
+        (&metrics::IO_EXTENDS, blocks(major, "extend")),
+        (&metrics::IO_EVICTIONS, "s.evictions::float8".to_owned()),
+        (&metrics::IO_FSYNCS, "s.fsyncs::float8".to_owned()),
     ]
-    .map(|(metric, column)| format!("('{}', s.{column}::float8)", metric.name));
+    .map(|(metric, value)| format!("('{}', {value})", metric.name));
     let sql = format!(
         "SELECT x.m, concat_ws(':', s.backend_type, s.object, s.context), x.v FROM pg_stat_io s \
          CROSS JOIN LATERAL (VALUES {}) x(m, v) WHERE x.v > 0",
         values.join(", ")
     );
     Part { view: "pg_stat_io", sql }
+}
+
+/// Blocks of `pg_stat_io` that were read, written or added. The columns count operations. Until 17 an operation
+/// has the size of a block (`op_bytes`); from 18 on it has any size, and columns of their own have the bytes.
+fn blocks(major: u32, kind: &str) -> String {
+    match major {
+        ..18 => format!("s.{kind}s::float8"),
+        18.. => format!("(s.{kind}_bytes / current_setting('block_size')::numeric)::float8"),
+    }
 }
 
 /// Lag of each standby in bytes of WAL and in time, whether commits wait for it, and its state: the

@@ -20,6 +20,16 @@ pub enum SidesError {
         value: String,
     },
     #[error(
+        "setting {name} of side {side} has no effect: {value} is the default of its PostgreSQL {version}"
+    )]
+    DefaultSetting {
+        side: &'static str,
+        name: String,
+        /// Its value, in the server's form.
+        value: String,
+        version: String,
+    },
+    #[error(
         "the options of initdb have no effect: initdb makes the same data directory for A and B"
     )]
     SameInitdb,
@@ -58,7 +68,7 @@ impl SidesError {
         let hint = match self {
             SidesError::Conninfo { source, .. } => return source.hint().map(str::to_owned),
             SidesError::Data { source, .. } => return source.hint(),
-            SidesError::SameSetting { .. } => {
+            SidesError::SameSetting { .. } | SidesError::DefaultSetting { .. } => {
                 "give the sides different values, or leave the setting out"
             }
             SidesError::SameInitdb => {

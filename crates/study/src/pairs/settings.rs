@@ -24,29 +24,37 @@ pub(crate) fn of_pgrig(clients: u32, memory_bytes: u64) -> Vec<(String, String)>
     settings.map(|(name, value)| (name.to_owned(), value)).to_vec()
 }
 
-/// Has the servers that pgrig will make judge every name and value, and refuses a setting of one side
-/// that is the same on the other anyway.
+/// Has the servers that pgrig will make judge every name and value, each side's by its own PostgreSQL, and
+/// refuses a setting that changes nothing: of two sides with one PostgreSQL, a value that the other side has
+/// as well; of sides with different ones, the side's own default.
 pub(crate) fn check(sides: &[SideOptions; 2]) -> Result<(), Error> {
     if sides.iter().any(|side| side.conninfo.is_some()) {
         return Ok(());
     }
-    let mut values = Vec::new();
-    for side in sides {
-        let installation = lab::find::find(side.bin.as_deref())?;
-        let names = sides.iter().flat_map(|side| &side.settings).map(|(name, _)| name.as_str());
-        let names: Vec<&str> = names.collect();
-        let own: Settings = side.settings.iter().cloned().collect();
-        values.push(lab::effective(&installation, &own, &names)?);
-    }
+    let installations = sides.each_ref().map(|side| lab::find::find(side.bin.as_deref()));
+    let [a, b] = installations;
+    let installations = [a?, b?];
+    let is_one = installations[0] == installations[1];
+    let own = sides.each_ref().map(|side| side.settings.iter().cloned().collect::<Settings>());
     for (index, side) in sides.iter().enumerate() {
-        let other = &sides[1 - index].settings;
-        for (name, _) in side.settings.iter().filter(|one| !other.contains(one)) {
-            let [mine, theirs] = [index, 1 - index].map(|at| values[at].get(name));
-            if let (Some(value), true) = (mine, mine == theirs) {
-                let (name, value) = (name.clone(), value.clone());
-                let side = SIDES[index];
-                return Err(SidesError::SameSetting { side, name, value }.into());
+        let (installation, other) = (&installations[index], &sides[1 - index].settings);
+        let names: Vec<&str> = side.settings.iter().map(|(name, _)| name.as_str()).collect();
+        let values = lab::effective(installation, &own[index], &names)?;
+        let instead = if is_one { &own[1 - index] } else { &Settings::default() };
+        for (name, _) in side.settings.iter().filter(|one| !(is_one && other.contains(one))) {
+            let theirs = lab::effective(installation, instead, &[name])?;
+            let Some(value) = values.get(name).filter(|value| theirs.get(name) == Some(value))
+            else {
+                continue;
+            };
+            let (side, name, value) = (SIDES[index], name.clone(), value.clone());
+            return Err(if is_one {
+                SidesError::SameSetting { side, name, value }
+            } else {
+                let version = installation.version().to_string();
+                SidesError::DefaultSetting { side, name, value, version }
             }
+            .into());
         }
     }
     Ok(())
@@ -54,6 +62,10 @@ pub(crate) fn check(sides: &[SideOptions; 2]) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -77,5 +89,67 @@ mod tests {
         check(&[], &[("work_mem", "much")], Err("invalid value for parameter \"work_mem\""));
         check(&[], &[("no_such", "1")], Err("unrecognized configuration parameter \"no_such\""));
         check(&[], &[("auto_explain.log_min_duration", "1s")], Ok(()));
+    }
+
+    /// A folder whose server claims to be of a later major version, knows `io_method`, and has 16 as the
+    /// default of `effective_io_concurrency`.
+    fn later_major(real: &lab::Installation) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: String| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        };
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        for program in ["initdb", "pg_controldata", "pg_config"] {
+            write(
+                program,
+                format!("#!/bin/sh\nexec '{}' \"$@\"\n", real.program(program).display()),
+            );
+        }
+        let server = r#"#!/bin/sh
+case $1 in --version | -V) echo 'postgres (PostgreSQL) 18.0'; exit ;; esac
+name=$2
+for argument; do
+    case $argument in "$name="*) echo "${argument#*=}"; exit ;; esac
+done
+case $name in
+effective_io_concurrency) echo 16 ;;
+io_method) echo worker ;;
+jit) echo on ;;
+*) echo "FATAL:  unrecognized configuration parameter \"$name\"" >&2; exit 1 ;;
+esac
+"#;
+        write("postgres", server.to_owned());
+        folder
+    }
+
+    /// Each side is asked for its own settings alone, and its value is compared with its own default.
+    #[test]
+    fn sides_of_two_majors_have_settings_and_defaults_of_their_own() {
+        let real = lab::find::find(None).unwrap();
+        let later = later_major(&real);
+        let check = |a: &[(&str, &str)], b: &[(&str, &str)], expected: &str| {
+            let side = |list: &[(&str, &str)], bin: Option<&Path>| SideOptions {
+                settings: list.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
+                bin: bin.map(Path::to_owned),
+                ..SideOptions::default()
+            };
+            let seen = super::check(&[side(a, None), side(b, Some(later.path()))]);
+            let seen = seen.map_err(|error| error.to_string()).err().unwrap_or_default();
+            let is_expected =
+                if expected.is_empty() { seen.is_empty() } else { seen.contains(expected) };
+            assert!(is_expected, "{a:?} {b:?}: {seen}");
+        };
+        check(&[], &[("io_method", "sync")], "");
+        check(&[], &[("effective_io_concurrency", "1")], "");
+        check(&[("effective_io_concurrency", "16")], &[], "");
+        check(
+            &[],
+            &[("effective_io_concurrency", "16")],
+            "16 is the default of its PostgreSQL 18.0",
+        );
+        check(&[("jit", "on")], &[], "setting jit of side A has no effect: on is the default");
+        check(&[("io_method", "sync")], &[], "unrecognized configuration parameter \"io_method\"");
     }
 }
