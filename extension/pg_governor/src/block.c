@@ -42,6 +42,7 @@ typedef struct LockWaiter
 	LOCK	   *lock;
 	LOCKMODE	mode;
 	int			gate;			/* whose slot it has, or GOVERNOR_NOBODY */
+	bool		is_recovery;	/* it replays WAL, and everything waits for it */
 	bool		stops_slot;		/* a slot of the gate in question, or of any, waits for it */
 } LockWaiter;
 
@@ -60,6 +61,7 @@ static int	blocker_count;
 
 static void find_blockers(void);
 static void find_waiters(void);
+static void add_recovery(void);
 static void add_waiters(bool with_slot);
 static int	mark_waiters(int gate);
 static bool holds_what_is_waited_for(int process, bool by_marked);
@@ -110,8 +112,30 @@ static void
 find_waiters(void)
 {
 	waiter_count = 0;
+	add_recovery();
 	add_waiters(true);
 	add_waiters(false);
+}
+
+/*
+ * The process that replays WAL on a standby, after the processes of sessions among all: it waits for the
+ * locks of queries, and what the primary has committed waits behind it.
+ */
+static void
+add_recovery(void)
+{
+	for (int i = governor->session_count; i < ProcGlobal->allProcCount && waiter_count < WAITERS_MAX; i++)
+	{
+		PGPROC	   *proc = &ProcGlobal->allProcs[i];
+		LOCK	   *lock = *(LOCK *volatile *) &proc->waitLock;
+
+		if (lock != NULL)
+			waiters[waiter_count++] = (LockWaiter)
+			{
+				.process = i, .lock = lock, .mode = *(volatile LOCKMODE *) &proc->waitLockMode,
+					.gate = GOVERNOR_NOBODY, .is_recovery = true
+			};
+	}
 }
 
 static void
@@ -147,7 +171,7 @@ mark_waiters(int gate)
 
 	for (int i = 0; i < waiter_count; i++)
 	{
-		waiters[i].stops_slot = waiters[i].gate == gate ||
+		waiters[i].stops_slot = waiters[i].is_recovery || waiters[i].gate == gate ||
 			(gate == ANY_GATE && waiters[i].gate != GOVERNOR_NOBODY);
 		with_slot += waiters[i].stops_slot;
 	}

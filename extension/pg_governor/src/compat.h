@@ -75,12 +75,13 @@
  * Only 17 and later let an extension name what a session waits for.  Before, the name of
  * a lock's tranche is shown: a lock that nobody takes has it.
  */
-#define GOVERNOR_WAIT_TRANCHE "GovernorQueue"
+#define GOVERNOR_QUEUE_EVENT "GovernorQueue"
+#define GOVERNOR_PAUSE_EVENT "GovernorPause"
 #if PG_VERSION_NUM >= 170000
 #define governor_wait_event_new(name) WaitEventExtensionNew(name)
 #else
 #define governor_wait_event_new(name) \
-	(PG_WAIT_LWLOCK | GetNamedLWLockTranche(GOVERNOR_WAIT_TRANCHE)->lock.tranche)
+	(PG_WAIT_LWLOCK | GetNamedLWLockTranche(name)->lock.tranche)
 #endif
 
 /* From 17 on a timeout ends transactions; not those that have not begun. */

@@ -37,16 +37,12 @@ governor_doom_set(MemoryContext callers)
 	RESUME_INTERRUPTS();
 }
 
-/* Before a statement of the block does anything. */
+/* Before a statement of the block does anything: each one fails, also after an error that was caught. */
 void
 governor_doom_check(void)
 {
-	ErrorData  *error = doom;
-
-	if (error == NULL)
-		return;
-	doom = NULL;
-	ReThrowError(error);
+	if (doom != NULL)
+		ReThrowError(doom);
 }
 
 /* The transaction is over. */

@@ -62,10 +62,11 @@ why_open(void)
 {
 	if (!governor_enabled)
 		return "pg_governor.enabled is off";
-	if (governor_doze_monitor_is_silent())
-		return governor->monitor == GOVERNOR_NOBODY ?
-			"the monitor is not running; is there a free background worker (max_worker_processes)?" :
-			"the monitor has been silent for more than 5 seconds";
+	if (governor_doze_beat_is_late() && governor->monitor == GOVERNOR_NOBODY &&
+		pg_atomic_read_u32(&governor->strict) == 0)
+		return "the monitor is not running; is there a free background worker (max_worker_processes)?";
+	if (governor_doze_gates_are_open())
+		return "the monitor has been silent for more than 5 seconds";
 	if (pg_atomic_read_u32(&governor->observing) != 0)
 		return "pg_governor.mode is observe";
 	if (!any_limit())

@@ -125,7 +125,7 @@ take_office(void)
 	governor_pools_publish();
 	/* Who sees it knows that the limits are there. */
 	governor->monitor_pid = MyProcPid;
-	governor_problems_log();
+	governor_problems_publish();
 }
 
 /* The next one is there in a second: the gates stay as they are. */
@@ -144,7 +144,7 @@ reload(void)
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
 	governor_pools_publish();
-	governor_problems_log();
+	governor_problems_publish();
 	for (int i = 0; i < governor->session_count; i++)
 		if (governor_state_of(i) == GOVERNOR_QUEUED ||
 			pg_atomic_read_u64(&governor_session_at(i)->paused_since) != 0)

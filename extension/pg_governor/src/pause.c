@@ -11,6 +11,7 @@
 
 #include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
+#include "storage/ipc.h"
 #include "utils/builtins.h"
 #include "utils/syscache.h"
 
@@ -43,14 +44,24 @@ typedef struct Scope
 	Oid			database;		/* InvalidOid: not by database */
 } Scope;
 
+/* What a call has paused that was not paused before. */
+typedef struct PauseChange
+{
+	bool	   *pools;
+	bool		new_pools;
+	Oid			database;
+} PauseChange;
+
 static bool is_paused(void);
 static void need_effect(void);
 static void forget_dropped_databases(void);
 static Scope read_scope(FunctionCallInfo fcinfo);
 static bool is_in(const Scope *scope, int session);
 static void drain(const Scope *scope);
-static void set_pause(const Scope *scope, bool paused);
-static void set_database(Oid database, bool paused);
+static PauseChange set_pause(const Scope *scope, bool paused);
+static void undo_pause(int code, Datum change);
+static int	wake_held(const Scope *scope);
+static bool set_database(Oid database, bool paused);
 static void send_queue_away(const Scope *scope);
 static bool anyone_works(const Scope *scope);
 
@@ -88,7 +99,7 @@ governor_pause_wait(void)
 						(errcode(MAKE_SQLSTATE('5', '3', 'G', '0', '1')),
 						 errmsg("canceling statement due to queue timeout"),
 						 errdetail("The pool or the database is paused.")));
-			governor_wait_sleep(Min(left_ms, check_ms));
+			governor_wait_sleep(Min(left_ms, check_ms), GOVERNOR_WAITS_FOR_RESUME);
 			governor_session_attach();
 		}
 	}
@@ -120,13 +131,38 @@ Datum
 pg_governor_pause_0_3(PG_FUNCTION_ARGS)
 {
 	Scope		scope = read_scope(fcinfo);
+	PauseChange change;
 
 	need_effect();
-	set_pause(&scope, true);
-	send_queue_away(&scope);
-	if (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))
-		drain(&scope);
+	change = set_pause(&scope, true);
+	/* A pause whose caller is cancelled, or ends, before the work of others has ended is no pause. */
+	PG_ENSURE_ERROR_CLEANUP(undo_pause, PointerGetDatum(&change));
+	{
+		send_queue_away(&scope);
+		if (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))
+			drain(&scope);
+	}
+	PG_END_ENSURE_ERROR_CLEANUP(undo_pause, PointerGetDatum(&change));
 	PG_RETURN_VOID();
+}
+
+static void
+undo_pause(int code pg_attribute_unused(), Datum arg)
+{
+	PauseChange *change = (PauseChange *) DatumGetPointer(arg);
+	const Scope everybody = {GOVERNOR_NO_POOL, InvalidOid};
+
+	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
+	for (int i = 0; i < governor->pool_count; i++)
+		if (change->pools[i])
+			pg_atomic_write_u32(&governor->pools[i].paused, 0);
+	if (change->new_pools)
+		governor->pause_new_pools = false;
+	if (OidIsValid(change->database))
+		(void) set_database(change->database, false);
+	governor_pools_count_pauses();
+	LWLockRelease(governor->registry_lock);
+	(void) wake_held(&everybody);
 }
 
 /*
@@ -176,16 +212,24 @@ Datum
 pg_governor_resume_0_3(PG_FUNCTION_ARGS)
 {
 	Scope		scope = read_scope(fcinfo);
+
+	(void) set_pause(&scope, false);
+	PG_RETURN_INT32(wake_held(&scope));
+}
+
+/* Has those look again who are held by a pause; returns how many they are. */
+static int
+wake_held(const Scope *scope)
+{
 	int			held = 0;
 
-	set_pause(&scope, false);
 	for (int i = 0; i < governor->session_count; i++)
-		if (pg_atomic_read_u64(&governor_session_at(i)->paused_since) != 0 && is_in(&scope, i))
+		if (pg_atomic_read_u64(&governor_session_at(i)->paused_since) != 0 && is_in(scope, i))
 		{
 			SetLatch(&ProcGlobal->allProcs[i].procLatch);
 			held++;
 		}
-	PG_RETURN_INT32(held);
+	return held;
 }
 
 static Scope
@@ -217,20 +261,29 @@ is_in(const Scope *scope, int index)
 	return scope->pool == GOVERNOR_NO_POOL || session->pool == scope->pool;
 }
 
-static void
+/* With neither a pool nor a database it is about all pools, those included that a reload adds. */
+static PauseChange
 set_pause(const Scope *scope, bool paused)
 {
+	PauseChange change = {.pools = palloc0(governor->pool_max * sizeof(bool))};
+	bool		all = scope->pool == GOVERNOR_NO_POOL && !OidIsValid(scope->database);
+
 	forget_dropped_databases();
 	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
-	if (OidIsValid(scope->database))
-		set_database(scope->database, paused);
+	if (OidIsValid(scope->database) && set_database(scope->database, paused))
+		change.database = scope->database;
 	for (int i = 0; i < governor->pool_count; i++)
-		if (!OidIsValid(scope->database) && governor_pool_is_used(i) &&
-			(scope->pool == GOVERNOR_NO_POOL || scope->pool == i))
-			pg_atomic_write_u32(&governor->pools[i].paused, paused);
+		if (governor_pool_is_used(i) && (all || scope->pool == i))
+			change.pools[i] = pg_atomic_exchange_u32(&governor->pools[i].paused, paused) != (uint32) paused;
+	if (all && governor->pause_new_pools != paused)
+	{
+		governor->pause_new_pools = paused;
+		change.new_pools = true;
+	}
 	governor_pools_count_pauses();
 	LWLockRelease(governor->registry_lock);
 	pg_memory_barrier();
+	return change;
 }
 
 /* Nobody could name them any more. */
@@ -250,21 +303,25 @@ forget_dropped_databases(void)
 	}
 }
 
-/* Under the registry's lock. */
-static void
+/* Under the registry's lock.  True if it was otherwise before. */
+static bool
 set_database(Oid database, bool paused)
 {
 	int			place = -1;
+	bool		was_paused = false;
 
 	for (int i = 0; i < GOVERNOR_PAUSED_DATABASES; i++)
 	{
 		if (governor->paused_databases[i] == database)
+		{
 			governor->paused_databases[i] = InvalidOid;
+			was_paused = true;
+		}
 		if (!OidIsValid(governor->paused_databases[i]))
 			place = i;
 	}
 	if (!paused)
-		return;
+		return was_paused;
 	if (place < 0)
 	{
 		LWLockRelease(governor->registry_lock);
@@ -274,6 +331,7 @@ set_database(Oid database, bool paused)
 				 errhint("Pause pools instead, or resume a database first.")));
 	}
 	governor->paused_databases[place] = database;
+	return !was_paused;
 }
 
 static void
@@ -287,13 +345,17 @@ send_queue_away(const Scope *scope)
 		}
 }
 
-/* Whether somebody else is in a transaction, and neither is held by a pause nor waits for it. */
+/*
+ * Whether somebody else is in a transaction, or between two of one command, and neither is held by a
+ * pause nor waits for it.
+ */
 static bool
 anyone_works(const Scope *scope)
 {
 	for (int i = 0; i < governor->session_count; i++)
 		if (i != governor_my_proc_number() && is_in(scope, i) &&
-			governor_proc_in_transaction(&ProcGlobal->allProcs[i]) && !governor_session_at(i)->drains &&
+			(pg_atomic_read_u32(&governor_session_at(i)->busy) != 0 ||
+			 governor_proc_in_transaction(&ProcGlobal->allProcs[i])) && !governor_session_at(i)->drains &&
 			pg_atomic_read_u64(&governor_session_at(i)->paused_since) == 0)
 			return true;
 	return false;

@@ -16,6 +16,10 @@
 #include "compat.h"
 
 #include "access/xact.h"
+#include "catalog/dependency.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_proc.h"
+#include "commands/extension.h"
 #include "executor/executor.h"
 #include "nodes/plannodes.h"
 #include "optimizer/planner.h"
@@ -23,6 +27,7 @@
 #include "storage/ipc.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
+#include "utils/fmgroids.h"
 
 #include "doom.h"
 #include "hint.h"
@@ -30,6 +35,7 @@
 #include "session.h"
 #include "settings.h"
 #include "state.h"
+#include "wait.h"
 
 GOVERNOR_MODULE_MAGIC;
 
@@ -53,6 +59,8 @@ static shmem_startup_hook_type previous_shmem_startup = NULL;
 static planner_hook_type previous_planner = NULL;
 static ExecutorStart_hook_type previous_executor_start = NULL;
 static ProcessUtility_hook_type previous_process_utility = NULL;
+static object_access_hook_type previous_object_access = NULL;
+static emit_log_hook_type previous_emit_log = NULL;
 
 static void install_hooks(void);
 static void shmem_startup(void);
@@ -60,6 +68,9 @@ static PlannedStmt *planner_run(GOVERNOR_PLANNER_PARAMS);
 static void executor_start(QueryDesc *query, int eflags);
 static bool is_of_client(void);
 static bool is_catalog_query(QueryDesc *query);
+static bool is_control_query(QueryDesc *query);
+static void object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg);
+static void emit_log(ErrorData *error);
 static GovernorClass class_of(QueryDesc *query);
 static void process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 							ProcessUtilityContext context, ParamListInfo params,
@@ -103,6 +114,10 @@ install_hooks(void)
 	ExecutorStart_hook = executor_start;
 	previous_process_utility = ProcessUtility_hook;
 	ProcessUtility_hook = process_utility;
+	previous_object_access = object_access_hook;
+	object_access_hook = object_access;
+	previous_emit_log = emit_log_hook;
+	emit_log_hook = emit_log;
 }
 
 #if PG_VERSION_NUM >= 150000
@@ -149,6 +164,27 @@ planner_run(GOVERNOR_PLANNER_PARAMS)
 	return plan;
 }
 
+/*
+ * A function is about to be called.  A call by the fast-path interface passes no other hook, and what the
+ * function does may catch errors: so the block fails before it.
+ */
+static void
+object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
+{
+	if (access == OAT_FUNCTION_EXECUTE)
+		governor_doom_check();
+	if (previous_object_access)
+		previous_object_access(access, class, object, sub, arg);
+}
+
+static void
+emit_log(ErrorData *error)
+{
+	governor_wait_quieten(error);
+	if (previous_emit_log)
+		previous_emit_log(error);
+}
+
 static void
 executor_start(QueryDesc *query, int eflags)
 {
@@ -157,7 +193,10 @@ executor_start(QueryDesc *query, int eflags)
 	{
 		bool		gated = governor_gate_autocommit && !is_catalog_query(query);
 
-		governor_session_admit(gated ? class_of(query) : GOVERNOR_QUERY, GOVERNOR_AT_STATEMENT, gated);
+		if (is_control_query(query))
+			governor_session_pass_by();
+		else
+			governor_session_admit(gated ? class_of(query) : GOVERNOR_QUERY, GOVERNOR_AT_STATEMENT, gated);
 	}
 	governor_session_statement();
 	if (previous_executor_start)
@@ -190,6 +229,35 @@ is_catalog_query(QueryDesc *query)
 		if (lfirst_oid(cell) >= FirstNormalObjectId)
 			return false;
 	return true;
+}
+
+/*
+ * SELECT of one function with constant arguments that controls pg_governor, or pg_reload_conf(): who may
+ * end a queue or a pause must not be held by it.
+ */
+static bool
+is_control_query(QueryDesc *query)
+{
+	PlannedStmt *plan = query->plannedstmt;
+	Result	   *result = (Result *) plan->planTree;
+	FuncExpr   *call;
+	ListCell   *cell;
+	Oid			extension;
+
+	if (query->operation != CMD_SELECT || plan->hasModifyingCTE || plan->subplans != NIL || result == NULL ||
+		!IsA(result, Result) || result->plan.lefttree != NULL || result->resconstantqual != NULL ||
+		list_length(result->plan.targetlist) != 1)
+		return false;
+	call = (FuncExpr *) ((TargetEntry *) linitial(result->plan.targetlist))->expr;
+	if (!IsA(call, FuncExpr))
+		return false;
+	foreach(cell, call->args)
+		if (!IsA(lfirst(cell), Const))
+			return false;
+	if (call->funcid < FirstNormalObjectId)
+		return call->funcid == F_PG_RELOAD_CONF;
+	extension = get_extension_oid("pg_governor", true);
+	return OidIsValid(extension) && getExtensionOfObject(ProcedureRelationId, call->funcid) == extension;
 }
 
 static GovernorClass
@@ -240,7 +308,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 			governor_session_chains(((TransactionStmt *) statement->utilityStmt)->kind == TRANS_STMT_COMMIT);
 		return;
 	}
-	governor_utility_depth++;
+	governor_session_utility_begins();
 	PG_TRY();
 	{
 		run_utility(statement, text, read_only_tree, context, params, environment, dest,
@@ -248,7 +316,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 	}
 	PG_FINALLY();
 	{
-		governor_utility_depth--;
+		governor_session_utility_ends();
 	}
 	PG_END_TRY();
 }

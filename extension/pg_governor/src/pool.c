@@ -126,6 +126,7 @@ governor_pools_publish(void)
 	pg_atomic_write_u32(&governor->total_capacity, total);
 	if (changed)
 	{
+		governor_pools_count_pauses();
 		pg_atomic_write_u32(&governor->unknown_sessions, 0);
 		/* Every session looks for its pool again. */
 		pg_atomic_fetch_add_u32(&governor->pools_generation, 1);
@@ -209,6 +210,7 @@ add(const char *name)
 	if (place == GOVERNOR_NO_POOL)
 		return false;
 	strlcpy(governor->pools[place].name, name, NAMEDATALEN);
+	pg_atomic_write_u32(&governor->pools[place].paused, governor->pause_new_pools);
 	publish(&governor->pools[place]);
 	/* Others read the count without a lock. */
 	pg_write_barrier();

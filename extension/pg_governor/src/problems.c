@@ -3,25 +3,32 @@
  *		Settings that change nothing, and what else an administrator has to know.  They
  *		are in the log after a start and a reload, and in pg_governor_health.
  */
+#include "compat.h"
+
+#include "lib/stringinfo.h"
+
+#include "doze.h"
 #include "problems.h"
 
 #include "list.h"
 #include "settings.h"
 #include "state.h"
 
+static List *find_in_settings(void);
 static bool any_limit(GovernorClass first, GovernorClass last);
 static bool any_policy(GovernorPolicy policy);
 static bool any_error_timeout(void);
 static List *add(List *problems, bool there, char *text);
 
-/* Texts, in the current memory context. */
+/* Texts, in the current memory context; the same whoever asks. */
 List *
 governor_problems_find(void)
 {
 	List	   *found = NIL;
 	uint32		unknown = pg_atomic_read_u32(&governor->unknown_sessions);
-	bool		limited = any_limit(GOVERNOR_QUERY, GOVERNOR_AUTOCOMMIT);
-	bool		privileged = governor_reserved_roles != NULL && governor_reserved_roles->count > 0;
+	char		of_settings[GOVERNOR_PROBLEMS_SIZE];
+	char	   *rest = of_settings;
+	char	   *line;
 
 	if (governor->pools_without_room > 0)
 		found = lappend(found, psprintf("%u pools of pg_governor.pools have no room: increase pg_governor.max_pools",
@@ -29,6 +36,25 @@ governor_problems_find(void)
 	if (unknown > 0)
 		found = lappend(found, psprintf("pg_governor.pool named a pool that pg_governor.pools does not list %u times, the last one was \"%s\"",
 										unknown, governor->unknown_pool));
+	found = add(found, governor_doze_monitor_is_gone() && pg_atomic_read_u32(&governor->strict) != 0,
+				"the monitor has been silent for more than 5 seconds, and pg_governor.strict lets nobody in without it");
+	LWLockAcquire(governor->registry_lock, LW_SHARED);
+	strlcpy(of_settings, governor->setting_problems, sizeof(of_settings));
+	LWLockRelease(governor->registry_lock);
+	while ((line = strsep(&rest, "\n")) != NULL)
+		if (*line != '\0')
+			found = lappend(found, pstrdup(line));
+	return found;
+}
+
+/* Settings that change nothing, by the values of this process. */
+static List *
+find_in_settings(void)
+{
+	List	   *found = NIL;
+	bool		limited = any_limit(GOVERNOR_QUERY, GOVERNOR_AUTOCOMMIT);
+	bool		privileged = governor_reserved_roles != NULL && governor_reserved_roles->count > 0;
+
 	found = add(found, !governor_gate_autocommit &&
 				(any_limit(GOVERNOR_QUERY, GOVERNOR_BIG_QUERY) || any_limit(GOVERNOR_AUTOCOMMIT, GOVERNOR_AUTOCOMMIT)),
 				"limits of classes query, big_query and autocommit change nothing where pg_governor.gate_autocommit is off");
@@ -63,11 +89,21 @@ governor_problems_find(void)
 	return found;
 }
 
-/* By the monitor, at its start and after a reload. */
+/* By the monitor, at its start and after a reload: its settings are the server's own. */
 void
-governor_problems_log(void)
+governor_problems_publish(void)
 {
+	List	   *problems = find_in_settings();
+	StringInfoData text;
 	ListCell   *cell;
+
+	initStringInfo(&text);
+	foreach(cell, problems)
+		appendStringInfo(&text, "%s\n", (char *) lfirst(cell));
+	LWLockAcquire(governor->registry_lock, LW_EXCLUSIVE);
+	strlcpy(governor->setting_problems, text.data, GOVERNOR_PROBLEMS_SIZE);
+	LWLockRelease(governor->registry_lock);
+	pfree(text.data);
 
 	foreach(cell, governor_problems_find())
 		ereport(WARNING, (errmsg("pg_governor: %s", (char *) lfirst(cell))));

@@ -10,6 +10,6 @@
 #include "nodes/pg_list.h"
 
 extern List *governor_problems_find(void);
-extern void governor_problems_log(void);
+extern void governor_problems_publish(void);
 
 #endif							/* GOVERNOR_PROBLEMS_H */

@@ -38,6 +38,7 @@ static bool ended = false;
 static LocalTransactionId seen_lxid = InvalidLocalTransactionId;
 static LocalTransactionId chained_from = InvalidLocalTransactionId;
 static bool chained_by_commit = false;
+static bool in_chained = false;	/* this transaction began by AND CHAIN, and is not decided yet */
 static GovernorStanding standing = GOVERNOR_UNKNOWN;
 
 /* What standing and pool were found by. */
@@ -47,6 +48,8 @@ static uint32 moved_to = 0;
 static Oid	session_user = InvalidOid;
 
 static void pass(GovernorClass class, GovernorBeginning where, bool gated);
+static void pass_at_begin(GovernorClass class, bool gated);
+static void publish_busy(void);
 static void transaction_ended(XactEvent event, void *arg);
 static void locks_released(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg);
 static void transaction_is_over(void);
@@ -80,14 +83,46 @@ governor_session_undecided(void)
 		return false;
 	if (chained_from != InvalidLocalTransactionId)
 	{
-		/* It is inside of a block that began without BEGIN, and cannot wait any more. */
-		bool		chained = governor_my_lxid() == chained_from + 1;
-
+		in_chained = governor_my_lxid() == chained_from + 1;
 		chained_from = InvalidLocalTransactionId;
-		if (chained)
-			governor_session_book();
+		publish_busy();
 	}
 	return !decided;
+}
+
+/* This statement decides that the transaction takes no slot, and is held by no pause. */
+void
+governor_session_pass_by(void)
+{
+	decided = true;
+	in_chained = false;
+}
+
+/* A utility statement begins that may run several transactions. */
+void
+governor_session_utility_begins(void)
+{
+	governor_utility_depth++;
+	publish_busy();
+}
+
+void
+governor_session_utility_ends(void)
+{
+	governor_utility_depth--;
+	publish_busy();
+}
+
+/*
+ * Between two transactions of one command, and before a chained one, the session has no transaction
+ * for a moment, and works all the same.
+ */
+static void
+publish_busy(void)
+{
+	if (governor_my_session != NULL)
+		pg_atomic_write_u32(&governor_my_session->busy,
+							governor_utility_depth > 0 || chained_from != InvalidLocalTransactionId);
 }
 
 /*
@@ -99,10 +134,13 @@ governor_session_chains(bool by_commit)
 {
 	chained_from = seen_lxid;
 	chained_by_commit = by_commit;
+	publish_busy();
+	/* Whoever asks whether this session works reads this before its transaction is over. */
+	pg_memory_barrier();
 }
 
 /*
- * A transaction block that did not begin at a gate, by AND CHAIN or after another
+ * A transaction block that did not begin at a gate, after another
  * statement in the same message: it may hold locks and cannot queue, but it counts.
  */
 void
@@ -147,21 +185,37 @@ governor_session_statement(void)
 void
 governor_session_admit(GovernorClass class, GovernorBeginning where, bool gated)
 {
-	MemoryContext callers = CurrentMemoryContext;
-
 	if (!governor_session_undecided())
 		return;
 	decided = true;
 	if (governor == NULL || !may_wait())
-		return;
-	if (where == GOVERNOR_AT_STATEMENT)
 	{
-		pass(class, where, gated);
+		in_chained = false;
 		return;
 	}
+	/* Errors of catalogs are no errors of the wait. */
+	governor_session_attach();
+	if (in_chained)
+	{
+		/* Its first statement stands where others queue at BEGIN. */
+		in_chained = false;
+		pass(GOVERNOR_TRANSACTION, GOVERNOR_AT_STATEMENT, governor_gate_begin);
+	}
+	else if (where == GOVERNOR_AT_STATEMENT)
+		pass(class, where, gated);
+	else
+		pass_at_begin(class, gated);
+}
+
+/* BEGIN succeeds also where the wait ends in an error. */
+static void
+pass_at_begin(GovernorClass class, bool gated)
+{
+	MemoryContext callers = CurrentMemoryContext;
+
 	PG_TRY();
 	{
-		pass(class, where, gated);
+		pass(class, GOVERNOR_AT_BEGIN, gated);
 	}
 	PG_CATCH();
 	{
@@ -222,8 +276,12 @@ transaction_ended(XactEvent event, void *arg pg_attribute_unused())
 		return;
 	/* A COMMIT AND CHAIN that fails begins nothing. */
 	if (event == XACT_EVENT_ABORT && chained_by_commit)
+	{
 		chained_from = InvalidLocalTransactionId;
+		publish_busy();
+	}
 	governor_doom_forget();
+	in_chained = false;
 	decided = false;
 	ended = true;
 }
@@ -281,6 +339,7 @@ session_exit(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 	governor_slot_end(governor_my_index, GOVERNOR_LEAVE_CANCELLED);
 	hand_in_counts();
 	pg_atomic_write_u64(&governor_my_session->paused_since, 0);
+	pg_atomic_write_u32(&governor_my_session->busy, 0);
 	pg_atomic_write_u32(&governor_my_session->moved_to, 0);
 	governor_my_session->pool = GOVERNOR_NO_POOL;
 	governor_my_session->pid = 0;
@@ -317,6 +376,7 @@ governor_session_attach(void)
 		governor_my_session->is_long = false;
 		governor_my_session->blocks_others = false;
 		governor_my_session->pid = MyProcPid;
+		publish_busy();
 		on_shmem_exit(session_exit, (Datum) 0);
 		governor_wait_start();
 	}
@@ -468,6 +528,21 @@ take_reserved_slot(int gate)
 	governor_gate_at(gate)->stats.admits[GOVERNOR_BY_RESERVE]++;
 	LWLockRelease(governor_gate_lock(gate));
 	return true;
+}
+
+/* A superuser or a reserved role, while there are reserved slots at all. */
+bool
+governor_session_may_use_reserve(void)
+{
+	return standing == GOVERNOR_PRIVILEGED && governor_reserved_slots > 0;
+}
+
+/* One that has become free since this session began to queue: it comes back to take it. */
+bool
+governor_session_reserve_is_free(void)
+{
+	return governor_session_may_use_reserve() &&
+		pg_atomic_read_u32(&governor->reserved_taken) < (uint32) governor_reserved_slots;
 }
 
 /* Only this process raises it: a reset at the same moment may be lost. */

@@ -23,6 +23,12 @@ extern void governor_session_statement(void);
 extern void governor_session_chains(bool by_commit);
 extern void governor_session_start(void);
 
+extern void governor_session_pass_by(void);
+extern void governor_session_utility_begins(void);
+extern void governor_session_utility_ends(void);
+extern bool governor_session_may_use_reserve(void);
+extern bool governor_session_reserve_is_free(void);
+
 /* Depth of utility statements that run others, such as CALL and VACUUM. */
 extern int	governor_utility_depth;
 

@@ -20,7 +20,8 @@ governor_shared_request(void)
 {
 	RequestAddinShmemSpace(governor_shared_size(governor_max_pools, governor_max_backends()));
 	RequestNamedLWLockTranche(TRANCHE, 1 + governor_max_pools * GOVERNOR_CLASSES);
-	RequestNamedLWLockTranche(GOVERNOR_WAIT_TRANCHE, 1);
+	RequestNamedLWLockTranche(GOVERNOR_QUEUE_EVENT, 1);
+	RequestNamedLWLockTranche(GOVERNOR_PAUSE_EVENT, 1);
 }
 
 void

@@ -53,6 +53,7 @@ governor_shared_init(int pools, int sessions)
 	governor->monitor = GOVERNOR_NOBODY;
 	pg_atomic_init_u32(&governor->monitor_asleep, 0);
 	pg_atomic_init_u64(&governor->monitor_beat, 0);
+	pg_atomic_init_u64(&governor->silent_beat, 0);
 	pg_atomic_init_u32(&governor->enabled, 1);
 	pg_atomic_init_u32(&governor->observing, 0);
 	pg_atomic_init_u32(&governor->strict, 0);
@@ -129,6 +130,7 @@ session_init(GovernorSession *session)
 	pg_atomic_init_u32(&session->order, GOVERNOR_ORDER_NONE);
 	pg_atomic_init_u32(&session->moved_to, 0);
 	pg_atomic_init_u64(&session->paused_since, 0);
+	pg_atomic_init_u32(&session->busy, 0);
 	pg_atomic_init_u64(&session->waits, 0);
 	pg_atomic_init_u64(&session->wait_us_total, 0);
 	pg_atomic_init_u64(&session->wait_us_max, 0);

@@ -206,6 +206,8 @@ typedef struct GovernorSession
 			pg_atomic_uint32 order; /* a GovernorOrder */
 			pg_atomic_uint32 moved_to;	/* a pool + 1, by hand; 0 = none */
 			pg_atomic_uint64 paused_since;	/* 0 = not held by a pause */
+			/* within a command of several transactions, or before a chained one */
+			pg_atomic_uint32 busy;
 			Oid			database;
 			bool		drains; /* waits in pg_governor_pause() for the others */
 			struct PgBackendStatus *status; /* what pg_stat_activity shows of it */
@@ -248,12 +250,16 @@ typedef enum GovernorNews
 	GOVERNOR_NEWS_HARD_MAX,
 	GOVERNOR_NEWS_IDLE,
 	GOVERNOR_NEWS_SHED,
+	GOVERNOR_NEWS_REFUSED,
+	GOVERNOR_NEWS_GAVE_UP,
 } GovernorNews;
 
-#define GOVERNOR_NEWS_KINDS 6
+#define GOVERNOR_NEWS_KINDS 8
 
 /* Databases that pg_governor_pause() can hold at the same time. */
 #define GOVERNOR_PAUSED_DATABASES 16
+
+#define GOVERNOR_PROBLEMS_SIZE 4096
 
 typedef struct GovernorShared
 {
@@ -264,18 +270,22 @@ typedef struct GovernorShared
 	int			session_count;
 	pg_atomic_uint32 pools_generation;	/* grows when a pool comes or goes */
 	uint32		pools_without_room;
+	/* settings that change nothing, by the server's own values, a line each; under registry_lock */
+	char		setting_problems[GOVERNOR_PROBLEMS_SIZE];
 	pg_atomic_uint32 unknown_sessions;	/* whose pool was not listed */
 	char		unknown_pool[NAMEDATALEN];	/* the last such name */
 
 	/* held by pg_governor_pause(): how many pools and databases; which databases */
 	pg_atomic_uint32 pauses;
 	Oid			paused_databases[GOVERNOR_PAUSED_DATABASES];
+	bool		pause_new_pools;	/* all pools are paused: those that come, too */
 
 	/* the monitor, without which gates open after some seconds */
 	int			monitor;		/* its process number, or GOVERNOR_NOBODY */
 	int			monitor_pid;
 	pg_atomic_uint32 monitor_asleep;
 	pg_atomic_uint64 monitor_beat;
+	pg_atomic_uint64 silent_beat;	/* the beat after which the monitor was found to be gone */
 	pg_atomic_uint32 enabled;	/* 0: nobody waits, and nothing is counted */
 	pg_atomic_uint32 observing; /* nobody waits: queues are only kept */
 	pg_atomic_uint32 strict;	/* nothing is let in beyond a limit */

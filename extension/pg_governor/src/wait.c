@@ -4,6 +4,7 @@
  */
 #include "compat.h"
 
+#include "utils/timeout.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
@@ -19,15 +20,20 @@
 /* How often 14, which has no event for it, looks whether the client is there. */
 #define CLIENT_CHECK_MS 1000
 
+/* How often who may have a reserved slot looks whether one is free. */
+#define RESERVE_CHECK_MS 50
+
 #define ERRCODE_GOVERNOR_QUEUE_TIMEOUT MAKE_SQLSTATE('5', '3', 'G', '0', '1')
 #define ERRCODE_GOVERNOR_REFUSED MAKE_SQLSTATE('5', '3', 'G', '0', '2')
 #define ERRCODE_GOVERNOR_EVICTED MAKE_SQLSTATE('5', '3', 'G', '0', '3')
 
 #define NEVER PG_INT64_MAX
 
-static uint32 wait_event = 0;
+static uint32 wait_events[2];
 
 static bool wait_in_queue(int gate, int64 queued_at);
+static long longest_sleep_ms(void);
+static void tell_monitor_is_gone(void);
 static bool is_waiting(void);
 static GovernorOnTimeout end_of_timeout(int gate);
 static int64 error_deadline_ms(int gate);
@@ -37,12 +43,13 @@ governor_noreturn static void give_up(int gate, int64 after_ms);
 static void refuse_if_hopeless(int gate);
 governor_noreturn static void refuse(int gate, const char *why);
 static void tell_client(int gate);
-static void log_wait(int gate, int64 queued_at);
+static void log_wait(int gate, int64 queued_at, bool admitted);
 
 void
 governor_wait_start(void)
 {
-	wait_event = governor_wait_event_new("GovernorQueue");
+	wait_events[GOVERNOR_WAITS_IN_QUEUE] = governor_wait_event_new(GOVERNOR_QUEUE_EVENT);
+	wait_events[GOVERNOR_WAITS_FOR_RESUME] = governor_wait_event_new(GOVERNOR_PAUSE_EVENT);
 }
 
 /* Queues for a slot, unless there is a reason not to. */
@@ -56,7 +63,7 @@ governor_wait_for_slot(int gate, int role, bool at_begin)
 
 	if (!observed)
 	{
-		if (governor_doze_monitor_is_silent())
+		if (governor_doze_gates_are_open())
 			return GOVERNOR_WAIT_WITHOUT;
 		refuse_if_hopeless(gate);
 	}
@@ -88,6 +95,7 @@ governor_wait_for_slot(int gate, int role, bool at_begin)
 		/* Let in at the very moment of the error: the next one gets the slot. */
 		governor_slot_end(governor_my_index, GOVERNOR_LEAVE_CANCELLED);
 		governor_transaction_timeout_resume();
+		log_wait(gate, queued_at, false);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -97,7 +105,7 @@ governor_wait_for_slot(int gate, int role, bool at_begin)
 		governor_slot_end(governor_my_index, GOVERNOR_LEAVE_MOVED);
 		return GOVERNOR_WAIT_MOVED;
 	}
-	log_wait(gate, queued_at);
+	log_wait(gate, queued_at, true);
 	return GOVERNOR_WAIT_ADMITTED;
 }
 
@@ -111,6 +119,7 @@ wait_in_queue(int gate, int64 queued_at)
 	GovernorPool *pool = governor_pool_of_gate(gate);
 	int64		timer_start = queued_at;
 	bool		told = false;
+	GovernorBeatWatch watch = {0};
 
 	while (is_waiting())
 	{
@@ -139,17 +148,43 @@ wait_in_queue(int gate, int64 queued_at)
 			told = true;
 			continue;
 		}
-		if (governor_doze_monitor_is_silent())
+		if (governor_doze_gates_are_open())
 		{
 			governor_gate_run_anyway(governor_my_index, GOVERNOR_OPENED);
 			continue;
 		}
+		if (governor_session_reserve_is_free())
+			return true;
 		next = Min(Min(timeout_at, user_at), tell_at);
-		governor_wait_sleep(next == NEVER ? GOVERNOR_SILENCE_MS + 1 :
-							Min((next - now) / 1000 + 1, GOVERNOR_SILENCE_MS + 1));
+		governor_wait_sleep(Min(next == NEVER ? longest_sleep_ms() : (next - now) / 1000 + 1,
+								longest_sleep_ms()), GOVERNOR_WAITS_IN_QUEUE);
+		if (governor_doze_watch(&watch))
+			tell_monitor_is_gone();
 	}
 	pg_read_barrier();
 	return false;
+}
+
+/* Until something is looked at that wakes nobody: the monitor's beat, a reserved slot. */
+static long
+longest_sleep_ms(void)
+{
+	if (governor_session_may_use_reserve())
+		return RESERVE_CHECK_MS;
+	return governor_doze_beat_is_late() && !governor_doze_monitor_is_gone() ? GOVERNOR_PROBE_MS :
+		GOVERNOR_SILENCE_MS + 1;
+}
+
+static void
+tell_monitor_is_gone(void)
+{
+	ereport(LOG,
+			(errmsg("pg_governor: the monitor has not moved for %.0f s",
+					(governor_now_us() - (int64) pg_atomic_read_u64(&governor->monitor_beat)) / 1e6),
+			 pg_atomic_read_u32(&governor->strict) != 0 ?
+			 errdetail("Nobody is let in until it goes on, since pg_governor.strict is on; slots that are released go from hand to hand.") :
+			 errdetail("Every gate is open until it goes on."),
+			 errhidestmt(true)));
 }
 
 /*
@@ -183,8 +218,9 @@ is_waiting(void)
  * requests of clients that have gone.
  */
 void
-governor_wait_sleep(long timeout_ms)
+governor_wait_sleep(long timeout_ms, GovernorWaitEvent waits_for)
 {
+	uint32		wait_event = wait_events[waits_for];
 	WaitEvent	event;
 	int			events;
 
@@ -232,6 +268,13 @@ error_deadline_ms(int gate)
 	if (governor_user_queue_timeout_ms > 0 &&
 		(timeout_ms == 0 || governor_user_queue_timeout_ms < timeout_ms))
 		timeout_ms = governor_user_queue_timeout_ms;
+	if (get_timeout_active(STATEMENT_TIMEOUT))
+	{
+		int64		left_ms = (get_timeout_finish_time(STATEMENT_TIMEOUT) - GetCurrentTimestamp()) / 1000;
+
+		if (timeout_ms == 0 || left_ms < timeout_ms)
+			timeout_ms = Max(1, left_ms);
+	}
 	return timeout_ms;
 }
 
@@ -297,6 +340,14 @@ queue_timeout(int gate, int64 queued_at)
 static void
 give_up(int gate, int64 after_ms)
 {
+	uint64		held_back;
+
+	if (governor_news_due(GOVERNOR_NEWS_GAVE_UP, &held_back))
+		ereport(LOG,
+				(errmsg("pg_governor: a session of class \"%s\" in pool \"%s\" gave up after %lld ms in the queue",
+						governor_class_names[governor_class_of_gate(gate)],
+						governor_pool_of_gate(gate)->name, (long long) after_ms),
+				 governor_news_detail(held_back), errhidestmt(true)));
 	ereport(ERROR,
 			(errcode(ERRCODE_GOVERNOR_QUEUE_TIMEOUT),
 			 errmsg("canceling statement due to queue timeout"),
@@ -327,6 +378,14 @@ refuse_if_hopeless(int gate_index)
 static void
 refuse(int gate, const char *why)
 {
+	uint64		held_back;
+
+	if (governor_news_due(GOVERNOR_NEWS_REFUSED, &held_back))
+		ereport(LOG,
+				(errmsg("pg_governor: refused a session of class \"%s\" in pool \"%s\": %s",
+						governor_class_names[governor_class_of_gate(gate)],
+						governor_pool_of_gate(gate)->name, why),
+				 governor_news_detail(held_back), errhidestmt(true)));
 	ereport(ERROR,
 			(errcode(ERRCODE_GOVERNOR_REFUSED),
 			 errmsg("too many sessions are waiting for a slot"),
@@ -335,6 +394,17 @@ refuse(int gate, const char *why)
 					   governor_pool_of_gate(gate)->name,
 					   governor_gate_occupancy(governor_gate_at(gate)).queued, why),
 			 errhint("Nothing was done yet: the transaction can be tried again later.")));
+}
+
+/*
+ * Keeps refusals and timeouts of the queue out of the log but for their own lines: a server that is overloaded must not
+ * write the warning at BEGIN and the error of the first statement, with their details, for each.
+ */
+void
+governor_wait_quieten(ErrorData *error)
+{
+	if (error->sqlerrcode == ERRCODE_GOVERNOR_REFUSED || error->sqlerrcode == ERRCODE_GOVERNOR_QUEUE_TIMEOUT)
+		error->output_to_server = false;
 }
 
 static void
@@ -349,13 +419,14 @@ tell_client(int gate)
 }
 
 static void
-log_wait(int gate, int64 queued_at)
+log_wait(int gate, int64 queued_at, bool admitted)
 {
 	int64		waited_us = governor_now_us() - queued_at;
 
 	if (governor_log_queue_waits_ms >= 0 && waited_us >= governor_log_queue_waits_ms * US_PER_MS)
 		ereport(LOG,
-				(errmsg("pg_governor: waited %.3f ms for a slot of class \"%s\" in pool \"%s\"",
+				(errmsg(admitted ? "pg_governor: waited %.3f ms for a slot of class \"%s\" in pool \"%s\"" :
+						"pg_governor: waited %.3f ms in vain for a slot of class \"%s\" in pool \"%s\"",
 						waited_us / 1000.0,
 						governor_class_names[governor_class_of_gate(gate)],
 						governor_pool_of_gate(gate)->name)));

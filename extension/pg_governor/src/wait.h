@@ -18,7 +18,16 @@ typedef enum GovernorWaitEnd
 
 extern void governor_wait_start(void);
 extern GovernorWaitEnd governor_wait_for_slot(int gate, int role, bool at_begin);
-extern void governor_wait_sleep(long timeout_ms);
+
+/* What a session that waits is waiting for, as pg_stat_activity names it. */
+typedef enum GovernorWaitEvent
+{
+	GOVERNOR_WAITS_IN_QUEUE,
+	GOVERNOR_WAITS_FOR_RESUME,
+} GovernorWaitEvent;
+
+extern void governor_wait_sleep(long timeout_ms, GovernorWaitEvent event);
 extern bool governor_wait_holds_locks(void);
+extern void governor_wait_quieten(ErrorData *error);
 
 #endif							/* GOVERNOR_WAIT_H */

@@ -10,7 +10,7 @@ TABLE slots;
 
 BEGIN; SAVEPOINT a; SELECT 1 / 0; ROLLBACK TO a; TABLE slots; COMMIT;
 TABLE slots;
--- COMMIT AND CHAIN begins a transaction without BEGIN, which counts nevertheless
+-- COMMIT AND CHAIN begins a transaction without BEGIN, which takes a slot at its first statement
 BEGIN; TABLE slots; COMMIT AND CHAIN; TABLE slots; COMMIT;
 SELECT admits_booked FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction';
 -- and the statements in it take no slots of their own
