@@ -75,6 +75,29 @@ $client->ask("SET plan_cache_mode = force_generic_plan; SET pg_governor.user_que
 $client->ask("BEGIN;\nEXECUTE kept;\nCOMMIT");
 is(balances(), '0,0', 'so does a prepared statement');
 
+# a function that is called by the fast path, which passes no hook, catches the error, and tries again
+SKIP:
+{
+	skip 'the driver of the fast path is not built (it needs libpq)', 1 unless -x "$FindBin::RealBin/../load/fast";
+	$node->safe_psql('postgres', <<'EOS');
+CREATE FUNCTION catches() RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	BEGIN
+		UPDATE accounts SET balance = balance WHERE id = 1;
+		RETURN 1;
+	EXCEPTION WHEN OTHERS OR query_canceled THEN NULL;
+	END;
+	BEGIN
+		UPDATE accounts SET balance = balance WHERE id = 1;
+		RETURN 1;
+	EXCEPTION WHEN OTHERS OR query_canceled THEN RETURN 0;
+	END;
+END$$
+EOS
+	command_ok([ "$FindBin::RealBin/../load/fast", $node->connstr('postgres'), 40, 'catches()' ],
+		'40 blocks that catch the error by the fast path: none works without a slot');
+}
+
 # who closes its connection in the queue is gone, and an administrator's command too
 my $closed = session($node);
 $closed->tell('BEGIN');

@@ -126,6 +126,38 @@ $clients[0]->ask('BEGIN');
 is(pool_of($clients[0]), 'default', 'is not in the next pool that gets its place');
 $clients[0]->ask('COMMIT');
 
+# a pause waits for what runs one transaction after the other
+$node->safe_psql('postgres', <<'EOS');
+CREATE PROCEDURE steps() LANGUAGE plpgsql AS $$DECLARE ends timestamptz := clock_timestamp() + '3 s';
+BEGIN WHILE clock_timestamp() < ends LOOP FOR i IN 1 .. 100 LOOP COMMIT; END LOOP; END LOOP; END$$;
+CREATE PROCEDURE links() LANGUAGE plpgsql AS $$DECLARE ends timestamptz := clock_timestamp() + '3 s';
+BEGIN WHILE clock_timestamp() < ends LOOP FOR i IN 1 .. 100 LOOP COMMIT AND CHAIN; END LOOP; END LOOP; END$$
+EOS
+sub state_of
+{
+	my ($session) = @_;
+	return $node->safe_psql('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $session->{pid}");
+}
+my $chained = "BEGIN;\n" . ("COMMIT AND CHAIN;\n" x 50000) . 'COMMIT';
+for my $series ([ 'a procedure that commits', 'CALL steps()' ], [ 'one that chains', 'CALL links()' ],
+	[ 'a client that chains', $chained ])
+{
+	my ($name, $sql) = @$series;
+	my $worker = session($node, user => 'plain');
+	$worker->tell($sql);
+	$node->poll_query_until('postgres', "SELECT state <> 'idle' FROM pg_stat_activity WHERE pid = $worker->{pid}") or die;
+	# a client writes as long as it is read
+	my $pause = session($node);
+	$pause->tell("SELECT pg_governor_pause('default')");
+	until ($pause->has_ended)
+	{
+		$worker->pump;
+	}
+	is(state_of($worker), 'idle', "$name has ended when the pause returns");
+	$worker->settle;
+	$admin->ask("SELECT pg_governor_resume('default')");
+	$_->leave for ($worker, $pause);
+}
 # databases that are gone leave their places
 for my $i (1 .. 17)
 {

@@ -93,6 +93,32 @@ sub settle
 	return $out;
 }
 
+# Reads and writes what there is to, without waiting.
+sub pump
+{
+	my ($self) = @_;
+	$self->{run}->pump_nb;
+	usleep(1000);
+}
+
+# Whether everything that was sent is done; the first call asks for it.  It may be called until it is.
+sub has_ended
+{
+	my ($self) = @_;
+
+	if (!$self->{ends})
+	{
+		$self->{ends} = 'mark ' . ++$self->{mark} . ' end';
+		$self->{in} .= "\\echo $self->{ends}\n";
+		$self->{timeout}->start;
+	}
+	$self->{run}->pump_nb;
+	return 0 unless $self->{out} =~ /\Q$self->{ends}\E\n/;
+	$self->{out} = '';
+	$self->{ends} = undef;
+	return 1;
+}
+
 # Cancels what the session runs.  A cancel that comes between two statements does nothing, so there are
 # as many as it takes.
 sub cancel
