@@ -11,6 +11,8 @@ use crate::function::Function;
 use crate::plan::Batch;
 use crate::routines::{self, Serves};
 use crate::servers::{Defined, Wanted};
+use crate::state::Decision;
+use crate::upgrade::upgrade_proxy;
 
 /// Addresses of a data node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +51,8 @@ pub struct Cluster {
     pub(crate) buckets: i32,
     pub(crate) version: i64,
     pub(crate) template: String,
+    /// The name of the parameter that says where a call goes.
+    pub(crate) key: String,
     /// This tool's number: larger than that of every tool before it.
     pub(crate) tool: i64,
     pub(crate) nodes: Vec<NodeRow>,
@@ -56,24 +60,34 @@ pub struct Cluster {
     pub(crate) functions: Vec<Function>,
     connected: BTreeMap<i32, Client>,
     /// Longest time for an answer; none for statements that may take hours.
-    answer: Option<Duration>,
+    pub(crate) answer: Option<Duration>,
     /// The user's signals.
     pub(crate) control: Option<Control>,
 }
 
 impl Cluster {
-    /// Takes the cluster of a proxy, alone.
+    /// Takes the cluster of a proxy, alone. Nodes that do not answer are met later.
     ///
     /// # Errors
-    /// [`Error::Connect`]; [`Error::Refused`] where there is no cluster, or one that contradicts
-    /// itself; [`Error::Busy`].
+    /// [`Error::Connect`]; [`Error::Refused`] where there is no cluster, or one whose mapping contradicts
+    /// itself; [`Error::Undecided`] where servers contradict it and neither is certain to be right;
+    /// [`Error::Busy`].
     pub fn open(conninfo: &str) -> Result<Self, Error> {
+        let mut cluster = Self::take(conninfo)?;
+        let census = cluster.census()?;
+        match census.decide() {
+            Decision::Refuse { buckets } => Err(Error::Undecided { table: census.table(&buckets) }),
+            Decision::InStep | Decision::Wait { .. } | Decision::Repair(_) => Ok(cluster),
+        }
+    }
+
+    /// Takes the cluster of a proxy without a look at its nodes.
+    pub(crate) fn take(conninfo: &str) -> Result<Self, Error> {
         let mut proxy = connect(conninfo, PROXY)?;
         lock(&mut proxy)?;
+        upgrade_proxy(&mut proxy)?;
         let mut cluster = Self::read(conninfo, proxy)?;
-        let tool = "UPDATE pgrig_shard.cluster SET tool = tool + 1 RETURNING tool";
-        let row = cluster.proxy.query_one(tool, &[]);
-        cluster.tool = row.map_err(|source| on_proxy("taking the cluster", source))?.get(0);
+        cluster.take_number(0)?;
         Ok(cluster)
     }
 
@@ -90,6 +104,7 @@ impl Cluster {
             buckets: 0,
             version: 0,
             template: String::new(),
+            key: String::new(),
             tool: 0,
             nodes: Vec::new(),
             owners: Vec::new(),
@@ -184,6 +199,11 @@ impl Cluster {
         self.connected.clear();
     }
 
+    /// Forgets the connection to one node.
+    pub(crate) fn disconnect_from(&mut self, number: i32) {
+        self.connected.remove(&number);
+    }
+
     /// Connects to the proxy again and takes the cluster back.
     pub(crate) fn reconnect(&mut self) -> Result<(), Error> {
         self.disconnect();
@@ -212,12 +232,20 @@ impl Cluster {
         transaction.commit().map_err(failed)
     }
 
-    /// Changes a data node's buckets and, in the same transaction, what its functions serve.
+    /// The buckets that the mapping has on a node.
+    pub(crate) fn owned(&self, number: i32) -> Vec<i32> {
+        let owned = (0..).zip(&self.owners).filter(|(_, owner)| **owner == number);
+        owned.map(|(bucket, _)| bucket).collect()
+    }
+
+    /// Changes a data node's buckets and, in the same transaction, what its functions serve. The node's
+    /// version certifies its buckets, so it must serve exactly these afterwards.
     pub(crate) fn change_buckets(
         &mut self,
         number: i32,
         doing: &'static str,
         sql: &str,
+        expected: &[i32],
     ) -> Result<(), Error> {
         let (tool, functions) = (self.tool, self.functions.clone());
         let client = self.data_node(number)?;
@@ -227,6 +255,9 @@ impl Cluster {
         transaction.batch_execute(sql).map_err(failed)?;
         let row = transaction.query_one(SERVES, &[]).map_err(failed)?;
         let serves = Serves { owned: row.get(0), fenced: row.get(1), version: row.get(2) };
+        if serves.readable() != expected {
+            return Err(Error::Certificate { node: number, version: serves.version });
+        }
         let routines = routines::on_data_node(&functions, &serves);
         transaction.batch_execute(&routines).map_err(failed)?;
         transaction.commit().map_err(failed)
@@ -257,11 +288,11 @@ impl Cluster {
         if !self.proxy.query_one(there, &[]).map_err(failed)?.get::<_, bool>(0) {
             return Err(no_cluster(&self.conninfo));
         }
-        let cluster = "SELECT id, buckets, version, template FROM pgrig_shard.cluster";
+        let cluster = "SELECT id, buckets, version, template, key_name FROM pgrig_shard.cluster";
         let row = self.proxy.query_opt(cluster, &[]).map_err(failed)?;
         let row = row.ok_or_else(|| no_cluster(&self.conninfo))?;
         (self.id, self.buckets) = (row.get(0), row.get(1));
-        (self.version, self.template) = (row.get(2), row.get(3));
+        (self.version, self.template, self.key) = (row.get(2), row.get(3), row.get(4));
         let nodes = "SELECT number, conninfo, route, leaving FROM pgrig_shard.node ORDER BY 1";
         let rows = self.proxy.query(nodes, &[]).map_err(failed)?;
         let nodes = rows.iter().map(|row| NodeRow {
@@ -274,17 +305,18 @@ impl Cluster {
         let owners = "SELECT node FROM pgrig_shard.bucket ORDER BY bucket";
         let rows = self.proxy.query(owners, &[]).map_err(failed)?;
         self.owners = rows.iter().map(|row| row.get(0)).collect();
-        let functions = "SELECT name, parameters, names, result, is_read
+        let functions = "SELECT name, parameters, names, result, is_read, declared, outputs,
+                                is_set, is_strict
                          FROM pgrig_shard.function ORDER BY 1, 2";
         let rows = self.proxy.query(functions, &[]).map_err(failed)?;
-        self.functions = rows.iter().map(function).collect();
+        self.functions = rows.iter().map(|row| function(row, &self.key)).collect();
         Ok(())
     }
 
     /// Batches that have been begun and on which something is left to do, oldest first.
     pub(crate) fn unfinished(&mut self) -> Result<Vec<(i32, Batch)>, Error> {
         let batches = "SELECT number, source, target, buckets FROM pgrig_shard.batch
-                       WHERE done IS NULL AND step NOT IN ('held', 'reverse') ORDER BY number";
+                       WHERE done IS NULL ORDER BY number";
         let rows = self.proxy.query(batches, &[]);
         let rows = rows.map_err(|source| on_proxy("reading what is under way", source))?;
         Ok(rows.iter().map(batch).collect())
@@ -322,13 +354,19 @@ impl Cluster {
     }
 }
 
-pub(crate) fn function(row: &postgres::Row) -> Function {
+pub(crate) fn function(row: &postgres::Row, key: &str) -> Function {
+    let names: Vec<String> = row.get(2);
     Function {
         name: row.get(0),
         parameters: row.get(1),
-        names: row.get(2),
+        key: names.first().filter(|name| *name == key).cloned(),
+        names,
         result: row.get(3),
         is_read: row.get(4),
+        declared: row.get(5),
+        outputs: row.get(6),
+        is_set: row.get(7),
+        is_strict: row.get(8),
     }
 }
 

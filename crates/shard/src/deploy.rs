@@ -8,17 +8,18 @@ use crate::cluster::{self, Cluster, NodeConfig, connect, lock, node_name, on_nod
 use crate::error::Error;
 use crate::fitness::check_server;
 use crate::function::{FUNCTIONS, Function};
-use crate::movable::{data_node_sql, listed, try_template, with_mask};
+use crate::movable::{Template, data_node_sql, listed, try_template, with_mask};
 use crate::routines;
 use crate::secret;
 use crate::servers::Wanted;
-use crate::text::{bucket_schema, in_bucket, literal};
+use crate::text::{bucket_schema, literal, template_sql};
 
 impl Cluster {
     /// Makes a cluster: the proxy's schema, and on each node its share of the buckets, made from
     /// the template, in which `{bucket}` stands for the bucket's schema.
     ///
-    /// It can be run again after a failure and then goes on with the cluster that was begun.
+    /// It can be run again after a failure and then goes on with the cluster that was begun. `key` is the name
+    /// of the first parameter of those functions that run in one bucket.
     ///
     /// # Errors
     /// [`Error::Refused`] for what cannot be a cluster: no power of two of buckets, no nodes, no
@@ -28,6 +29,7 @@ impl Cluster {
         nodes: &[NodeConfig],
         buckets: i32,
         template: &str,
+        key: &str,
     ) -> Result<Self, Error> {
         if !(1..=BUCKETS_MAX).contains(&buckets) || buckets.count_ones() != 1 {
             return Err(Error::Refused {
@@ -50,7 +52,8 @@ impl Cluster {
             check_server(&mut client, number)?;
             clients.push(client);
         }
-        let functions = check_template(&mut clients[0], buckets, template)?;
+        let of_one = Template { sql: template, key, buckets };
+        let functions = check_template(&mut clients[0], &of_one)?;
         let names = routines::public_names(&functions);
         for (number, client) in (0..).zip(&mut clients) {
             let taken = taken(client, &names).map_err(|source| on_node(LOOKING, number, source))?;
@@ -61,13 +64,13 @@ impl Cluster {
         let taken = taken(&mut client, &names).map_err(|source| on_proxy(LOOKING, source))?;
         refuse_taken(taken, cluster::PROXY)?;
         lock(&mut client)?;
-        begin(&mut client, nodes, buckets, template)?;
+        begin(&mut client, nodes, &of_one)?;
         cluster::unlock(&mut client)?;
         drop(client);
-        let mut cluster = Self::open(proxy)?;
+        // Its nodes are no members yet.
+        let mut cluster = Self::take(proxy)?;
         for number in cluster.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
-            let own: Vec<i32> =
-                (0..).zip(&cluster.owners).filter(|(_, o)| **o == number).map(|(b, _)| b).collect();
+            let own = cluster.owned(number);
             cluster.deploy_node(number, &own)?;
         }
         cluster.offer()?;
@@ -80,15 +83,7 @@ impl Cluster {
     /// # Errors
     /// [`Error::Refused`] for a server that cannot be a node or is in another cluster.
     pub fn add(&mut self, node: &NodeConfig) -> Result<i32, Error> {
-        self.add_unless(node, &|| false)
-    }
-
-    /// As [`Cluster::add`], until it is stopped: a copy of reference tables takes a while.
-    pub fn add_unless(
-        &mut self,
-        node: &NodeConfig,
-        is_stopped: &dyn Fn() -> bool,
-    ) -> Result<i32, Error> {
+        self.check_in_step()?;
         // One whose removal was interrupted would be a partition again.
         for number in self.departing()? {
             self.depart(number)?;
@@ -112,8 +107,6 @@ impl Cluster {
         self.nodes.push(row);
         self.nodes.sort_by_key(|node| node.number);
         self.deploy_node(number, &[])?;
-        // Calls go to any node of the partitions.
-        self.copy_reference(number, is_stopped)?;
         let server = self.define_server(&self.routes())?;
         let sql = format!(
             "INSERT INTO pgrig_shard.node (number, conninfo, route) VALUES ({number}, {}, {});\n{server}",
@@ -129,6 +122,7 @@ impl Cluster {
     /// # Errors
     /// [`Error::Refused`] for the last one, and for one that is not there.
     pub fn remove(&mut self, number: i32) -> Result<(), Error> {
+        self.check_in_step()?;
         self.check_removable(number)?;
         self.set_leaving(number, true)
     }
@@ -172,9 +166,9 @@ impl Cluster {
         self.reload()
     }
 
-    /// Nodes that are leaving and hold nothing any more, unless a move may still return there.
+    /// Nodes that are leaving, hold nothing any more, and are no part of a batch.
     pub(crate) fn departing(&mut self) -> Result<Vec<i32>, Error> {
-        let sources = "SELECT source FROM pgrig_shard.batch WHERE done IS NULL AND reverts IS NULL";
+        let sources = "SELECT source FROM pgrig_shard.batch WHERE done IS NULL";
         let sources = self.proxy.query(sources, &[]);
         let sources = sources.map_err(|source| on_proxy("reading what is under way", source))?;
         let sources: Vec<i32> = sources.iter().map(|row| row.get(0)).collect();
@@ -196,16 +190,14 @@ impl Cluster {
         let is_there: bool = client.query_one(there, &[]).map_err(failed)?.get(0);
         let own = "SELECT FROM pgrig_shard.node WHERE cluster = $1";
         if is_there && client.query_opt(own, &[&id]).map_err(failed)?.is_some() {
-            let mut forget = self.forget_reference(number)?;
-            forget.push_str(&routines::forget(&self.functions));
+            let forget = routines::forget(&self.functions);
             self.change_node(number, "forgetting the cluster", &forget)?;
         }
         self.strike_off(number)
     }
 
-    /// Takes a node off the list, and drops its slot on the proxy; nothing is done on the node.
+    /// Takes a node off the list; nothing is done on the node.
     pub(crate) fn strike_off(&mut self, number: i32) -> Result<(), Error> {
-        self.drop_reference_slots(|known| known != number)?;
         let delete = format!("DELETE FROM pgrig_shard.node WHERE number = {number}");
         self.change_proxy("removing a node", &delete)?;
         self.nodes.retain(|node| node.number != number);
@@ -218,7 +210,7 @@ impl Cluster {
         for bucket in buckets {
             let schema = bucket_schema(*bucket);
             sql.push_str(&format!("CREATE SCHEMA {schema};\n"));
-            sql.push_str(&in_bucket(&self.template, &schema, *bucket));
+            sql.push_str(&template_sql(&self.template, &schema, *bucket));
             sql.push_str(";\n");
         }
         sql
@@ -257,12 +249,15 @@ impl Cluster {
         let missing: Vec<i32> = buckets.iter().copied().filter(|b| !there.contains(b)).collect();
         for bucket in missing {
             let mut sql = self.bucket_sql(&[bucket]);
-            sql.push_str(&format!("INSERT INTO pgrig_shard.bucket VALUES ({bucket}, 'owned');"));
+            sql.push_str(&format!(
+                "INSERT INTO pgrig_shard.bucket (bucket, state, version)
+                     VALUES ({bucket}, 'owned', {version});"
+            ));
             self.change_node(number, "deploying a bucket from the template", &sql)?;
         }
         self.check_names(number)?;
         // A node that comes later has no buckets yet, but answers calls that go to all.
-        self.change_buckets(number, "deploying the functions", "")
+        self.change_buckets(number, "deploying the functions", "", buckets)
     }
 
     /// Finds the functions of the template and lets nodes and proxy offer them.
@@ -272,7 +267,7 @@ impl Cluster {
         let client = self.data_node(first)?;
         let failed = |source| on_node("looking at the template's functions", first, source);
         let functions = client.query(FUNCTIONS, &[&schema]).map_err(failed)?;
-        self.functions = functions.iter().map(cluster::function).collect();
+        self.functions = functions.iter().map(|row| cluster::function(row, &self.key)).collect();
         for number in self.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
             self.check_names(number)?;
         }
@@ -280,20 +275,30 @@ impl Cluster {
         let taken = taken(&mut self.proxy, &names);
         refuse_taken(taken.map_err(|source| on_proxy(LOOKING, source))?, cluster::PROXY)?;
         for number in self.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
-            self.change_buckets(number, "deploying the functions", "")?;
+            let own = self.owned(number);
+            self.change_buckets(number, "deploying the functions", "", &own)?;
         }
         let mut sql = self.define_server(&self.routes())?;
         sql.push_str(&routines::mapping(&self.owners, self.version));
         sql.push_str(&routines::on_proxy(&self.functions));
         for function in &self.functions {
-            let names: Vec<String> = function.names.iter().map(|name| literal(name)).collect();
+            let array = |words: &[String]| {
+                let words: Vec<String> = words.iter().map(|word| literal(word)).collect();
+                format!("ARRAY[{}]::text[]", words.join(", "))
+            };
             sql.push_str(&format!(
-                "INSERT INTO pgrig_shard.function VALUES ({}, {}, ARRAY[{}]::text[], {}, {});\n",
+                "INSERT INTO pgrig_shard.function (name, parameters, names, result, is_read, declared,
+                                                   outputs, is_set, is_strict)
+                     VALUES ({}, {}, {}, {}, {}, {}, {}, {}, {});\n",
                 literal(&function.name),
                 literal(&function.parameters),
-                names.join(", "),
+                array(&function.names),
                 literal(&function.result),
                 function.is_read,
+                literal(&function.declared),
+                array(&function.outputs),
+                function.is_set,
+                function.is_strict,
             ));
         }
         self.change_proxy("deploying the functions", &sql)
@@ -359,16 +364,12 @@ pub(crate) fn refuse_taken(taken: Option<String>, server: &str) -> Result<(), Er
 }
 
 /// The proxy's schema, with the nodes and their shares, unless it is there already and is the same.
-fn begin(
-    proxy: &mut Client,
-    nodes: &[NodeConfig],
-    buckets: i32,
-    template: &str,
-) -> Result<(), Error> {
+fn begin(proxy: &mut Client, nodes: &[NodeConfig], template: &Template<'_>) -> Result<(), Error> {
+    let buckets = template.buckets;
     let failed = |source| on_proxy("deploying the proxy's schema", source);
     let found = proxy.query_one(UNFINISHED, &[]).map_err(failed)?;
     match found.get::<_, Option<bool>>(0) {
-        Some(true) => return check_same(proxy, nodes, buckets, template),
+        Some(true) => return check_same(proxy, nodes, template),
         Some(false) => {
             return Err(Error::Refused {
                 what: "the proxy has a cluster already".into(),
@@ -380,9 +381,10 @@ fn begin(
     proxy.batch_execute("CREATE EXTENSION IF NOT EXISTS plproxy").map_err(no_plproxy)?;
     let mut sql = with_mask(include_str!("sql/proxy.sql"), buckets);
     sql.push_str(&format!(
-        "INSERT INTO pgrig_shard.cluster (id, buckets, version, template)
-             VALUES (gen_random_uuid(), {buckets}, 1, {});\n",
-        literal(template)
+        "INSERT INTO pgrig_shard.cluster (id, buckets, version, template, key_name)
+             VALUES (gen_random_uuid(), {buckets}, 1, {}, {});\n",
+        literal(template.sql),
+        literal(template.key)
     ));
     sql.push_str(include_str!("sql/private.sql"));
     for (number, node) in nodes.iter().enumerate() {
@@ -407,19 +409,20 @@ fn begin(
 fn check_same(
     proxy: &mut Client,
     nodes: &[NodeConfig],
-    buckets: i32,
-    template: &str,
+    template: &Template<'_>,
 ) -> Result<(), Error> {
     let failed = |source| on_proxy("reading the cluster", source);
-    let begun = "SELECT buckets, template FROM pgrig_shard.cluster";
+    let begun = "SELECT buckets, template, key_name FROM pgrig_shard.cluster";
     let begun = proxy.query_one(begun, &[]).map_err(failed)?;
     let known = "SELECT conninfo, route FROM pgrig_shard.node ORDER BY number";
     let known = proxy.query(known, &[]).map_err(failed)?;
     let known = known.iter().map(|row| (row.get::<_, &str>(0), row.get::<_, &str>(1)));
-    let other = if begun.get::<_, i32>(0) != buckets {
+    let other = if begun.get::<_, i32>(0) != template.buckets {
         "another number of buckets"
-    } else if begun.get::<_, &str>(1) != template {
+    } else if begun.get::<_, &str>(1) != template.sql {
         "another template"
+    } else if begun.get::<_, &str>(2) != template.key {
+        "another key"
     } else if !known.eq(nodes.iter().map(|node| (node.conninfo.as_str(), node.route()))) {
         "other nodes or routes"
     } else {
@@ -436,16 +439,12 @@ fn check_same(
 
 /// Checks that a template can be sharded, and gives its functions. It is made on the first node and
 /// taken back.
-fn check_template(
-    client: &mut Client,
-    buckets: i32,
-    template: &str,
-) -> Result<Vec<Function>, Error> {
+fn check_template(client: &mut Client, template: &Template<'_>) -> Result<Vec<Function>, Error> {
     let refused = |what: String| Error::Refused {
         what: format!("the template cannot be sharded: {what}"),
         hint: "correct the template; nothing was made".into(),
     };
-    match try_template(client, buckets, template) {
+    match try_template(client, template, template.buckets) {
         Ok(trial) if trial.faults.is_empty() => Ok(trial.functions),
         Ok(trial) => Err(refused(listed(&trial.faults))),
         Err(source) if source.code().is_some() => Err(refused(server::message::chain(&source))),

@@ -30,6 +30,21 @@ pub enum Error {
     Refused { what: String, hint: String },
     #[error("{what}")]
     MissingPart { what: String },
+    #[error(
+        "the proxy and the nodes contradict each other, and neither is certain to be right:{}",
+        lines(.table)
+    )]
+    Undecided {
+        /// The words of each server, a line for buckets of which they are the same.
+        table: Vec<String>,
+    },
+    #[error("nodes are not where version {version} of the mapping has them{}", lines(.table))]
+    OutOfStep { table: Vec<String>, version: i64 },
+    #[error(
+        "node {node} was to get version {version} of the mapping, and serves other buckets than that has \
+         there"
+    )]
+    Certificate { node: i32, version: i64 },
     #[error("another pgrig shard is at work on this cluster (process {pid} of the proxy's server)")]
     Busy { pid: i32 },
     #[error(
@@ -68,6 +83,17 @@ impl Error {
             }),
             Self::Statement { .. } | Self::Stopped => {
                 Some("`pgrig shard rebalance` goes on where this stopped".into())
+            }
+            Self::Undecided { .. } => Some(
+                "find out which copy of these buckets has the rows that clients need, and say so: see \
+                 \"Neither is certain\" in docs/sharding.md; nothing was changed"
+                    .into(),
+            ),
+            Self::OutOfStep { .. } => {
+                Some("`pgrig shard rebalance` brings them into step; then run the same again".into())
+            }
+            Self::Certificate { .. } => {
+                Some("`pgrig shard rebalance` looks again at what all servers have".into())
             }
             Self::Busy { .. } => {
                 Some("wait for it; `pgrig shard status` shows how far it is".into())
@@ -130,6 +156,11 @@ impl Error {
         let Self::Statement { source, .. } = self else { return false };
         source.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
     }
+}
+
+/// Lines of a table, each on its own.
+fn lines(table: &[String]) -> String {
+    table.iter().map(|line| format!("\n  {line}")).collect()
 }
 
 /// admin_shutdown, crash_shutdown, cannot_connect_now.

@@ -11,10 +11,12 @@
 //! What has been done is recorded in the proxy's database before and after each step, and each
 //! step can be repeated: a tool, a node or the proxy that dies in between is no harm.
 //!
-//! Limits: one proxy; keys are integers; routed functions give one value; PostgreSQL 15 or later on the data nodes (a publication of whole schemas).
+//! Limits: one proxy; keys are integers; PostgreSQL 15 or later on the data nodes (a publication of whole schemas).
 
 mod audit;
+mod census;
 mod cluster;
+mod definition;
 mod deploy;
 mod error;
 mod fitness;
@@ -23,19 +25,22 @@ mod logical;
 mod movable;
 mod moves;
 pub mod plan;
-mod reference;
+mod removal;
 mod room;
 mod routines;
 mod secret;
 mod servers;
+mod state;
 mod status;
 mod text;
+mod upgrade;
 
 pub use audit::Audit;
 pub use cluster::{Cluster, NodeConfig, NodeRow};
 pub use error::Error;
-pub use function::Function;
-pub use moves::{Change, Event, Moves, Options, Step};
+pub use function::{Function, KEY};
+pub use moves::{Change, Event, Moves, Options};
 pub use plan::Batch;
+pub use state::Step;
 pub use status::{Answer, BatchStatus, NodeStatus, Status};
 pub use text::{bucket_schema, in_bucket};

@@ -5,12 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use server::Client;
 
-use crate::cluster::{self, Cluster, on_node, on_proxy};
+use crate::cluster::{self, Cluster, on_node};
+use crate::definition::DEFINITION;
 use crate::error::Error;
 use crate::function::{FUNCTIONS, Function, REFUSED, TABLE_FAULTS};
 use crate::moves::{Change, Options};
-use crate::plan::Batch;
-use crate::text::{bucket_schema, in_bucket};
+use crate::removal::DEPENDENTS;
+use crate::text::{bucket_schema, template_sql};
+
+/// The SQL of one bucket, the name of its functions' key, and the number of buckets.
+pub(crate) struct Template<'t> {
+    pub(crate) sql: &'t str,
+    pub(crate) key: &'t str,
+    pub(crate) buckets: i32,
+}
 
 /// Result of trying a template.
 #[derive(Debug, Default)]
@@ -18,37 +26,37 @@ pub(crate) struct Trial {
     /// Reasons why it cannot be sharded.
     pub(crate) faults: Vec<String>,
     pub(crate) functions: Vec<Function>,
-    /// The columns of its tables, as in "t.id integer".
-    shape: BTreeSet<String>,
+    /// Its whole definition, in lines.
+    definition: BTreeSet<String>,
 }
 
-/// Makes a bucket from the template and takes it back.
+/// Makes a bucket of this number from the template, and takes it back.
 pub(crate) fn try_template(
     client: &mut Client,
-    buckets: i32,
-    template: &str,
+    template: &Template<'_>,
+    number: i32,
 ) -> Result<Trial, postgres::Error> {
     let mut transaction = client.transaction()?;
     let there = "SELECT to_regnamespace('pgrig_shard') IS NOT NULL";
     if !transaction.query_one(there, &[])?.get::<_, bool>(0) {
-        transaction.batch_execute(&data_node_sql(buckets))?;
+        transaction.batch_execute(&data_node_sql(template.buckets))?;
     }
     transaction.batch_execute(&format!("CREATE SCHEMA {TRIAL}"))?;
-    // Its number is none of the cluster's.
-    transaction.batch_execute(&in_bucket(template, TRIAL, buckets))?;
+    transaction.batch_execute(&template_sql(template.sql, TRIAL, number))?;
     let schemas = [TRIAL.to_owned()];
     let mut faults = Vec::new();
-    for query in [REFUSED, TABLE_FAULTS] {
-        let rows = transaction.query(query, &[&schemas.as_slice()])?;
-        faults.extend(rows.iter().map(|row| as_in_template(row.get(0))));
-    }
+    let refused = transaction.query(REFUSED, &[&schemas.as_slice(), &template.key])?;
+    faults.extend(refused.iter().map(|row| as_in_template(row.get(0))));
+    let tables = transaction.query(TABLE_FAULTS, &[&schemas.as_slice()])?;
+    faults.extend(tables.iter().map(|row| as_in_template(row.get(0))));
     let functions = transaction.query(FUNCTIONS, &[&TRIAL])?;
-    let functions: Vec<Function> = functions.iter().map(cluster::function).collect();
-    faults.extend(functions.iter().filter_map(Function::fault));
-    let columns = transaction.query(SHAPE, &[&schemas.as_slice()])?;
-    let shape = columns.iter().map(|row| row.get(1)).collect();
+    let functions: Vec<Function> =
+        functions.iter().map(|row| cluster::function(row, template.key)).collect();
+    faults.extend(functions.iter().filter_map(|one| one.fault(template.key)));
+    let lines = transaction.query(DEFINITION, &[&schemas.as_slice()])?;
+    let definition = lines.iter().map(|row| row.get(1)).collect();
     transaction.rollback()?;
-    Ok(Trial { faults, functions, shape })
+    Ok(Trial { faults, functions, definition })
 }
 
 impl Cluster {
@@ -59,62 +67,84 @@ impl Cluster {
     /// [`Error::Refused`] that names the tables; a node's.
     pub fn check_movable(&mut self, options: &Options, change: Change) -> Result<(), Error> {
         let (_, batches) = self.planned(options, change)?;
-        self.check_not_held(&batches)?;
-        let mut leaving: BTreeMap<i32, Vec<String>> = BTreeMap::new();
+        let mut leaving: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
         for batch in &batches {
-            let schemas = batch.buckets.iter().map(|bucket| bucket_schema(*bucket));
-            leaving.entry(batch.from).or_default().extend(schemas);
+            leaving.entry(batch.from).or_default().extend(&batch.buckets);
         }
         let mut faults = Vec::new();
-        for (number, schemas) in leaving {
-            let (template, buckets) = (self.template.clone(), self.buckets);
+        for (number, buckets) in leaving {
+            let (sql, key) = (self.template.clone(), self.key.clone());
+            let template = Template { sql: &sql, key: &key, buckets: self.buckets };
             let failed = |source| on_node("looking whether buckets can move", number, source);
             let client = self.data_node(number)?;
-            let rows = client.query(TABLE_FAULTS, &[&schemas]).map_err(failed)?;
-            faults.extend(
-                rows.iter().map(|row| format!("{} on node {number}", row.get::<_, String>(0))),
-            );
-            let expected = try_template(client, buckets, &template).map_err(failed)?.shape;
-            let mut shapes: BTreeMap<String, BTreeSet<String>> =
-                schemas.iter().map(|schema| (schema.clone(), BTreeSet::new())).collect();
-            for row in client.query(SHAPE, &[&schemas]).map_err(failed)? {
-                shapes.entry(row.get(0)).or_default().insert(row.get(1));
-            }
-            for (schema, shape) in shapes {
-                let has = shape.difference(&expected).map(|one| format!("has {one}, which"));
-                let lacks = expected.difference(&shape).map(|one| format!("lacks {one}, which"));
-                faults.extend(has.map(|has| format!("{schema} {has} is not in the template")));
-                faults.extend(lacks.map(|lacks| format!("{schema} {lacks} is in the template")));
-            }
+            let found = differences(client, &template, &buckets).map_err(failed)?;
+            faults.extend(found.into_iter().map(|fault| format!("{fault} on node {number}")));
         }
         match faults.is_empty() {
             true => Ok(()),
             false => Err(Error::Refused {
                 what: format!("buckets cannot move: {}", listed(&faults)),
-                hint: "alter these tables, or the column template of pgrig_shard.cluster on the \
-                       proxy; nothing was moved"
+                hint: "alter what is named, on every node, or the column template of pgrig_shard.cluster \
+                       on the proxy: buckets are made from it where they arrive; nothing was moved"
                     .into(),
             }),
         }
     }
+}
 
-    /// Refuses new moves while older ones can still be rolled back.
-    fn check_not_held(&mut self, new: &[Batch]) -> Result<(), Error> {
-        let held = "SELECT coalesce(sum(cardinality(buckets)), 0) FROM pgrig_shard.batch
-                    WHERE step = 'held'";
-        let row = self.proxy.query_one(held, &[]);
-        let row = row.map_err(|source| on_proxy("reading what is under way", source))?;
-        match row.get::<_, i64>(0) {
-            held if held > 0 && !new.is_empty() => Err(Error::Refused {
-                what: format!(
-                    "buckets cannot move: {held} of an earlier move can still be rolled back"
-                ),
-                hint: "`pgrig shard confirm` makes it final, `pgrig shard rollback` undoes it; \
-                       nothing was moved"
-                    .into(),
-            }),
-            _ => Ok(()),
+/// The reasons why buckets of a node cannot move: rows that are not replicated, objects elsewhere that depend
+/// on theirs, and everything that the template would undo.
+fn differences(
+    client: &mut Client,
+    template: &Template<'_>,
+    buckets: &[i32],
+) -> Result<Vec<String>, postgres::Error> {
+    let schemas: Vec<String> = buckets.iter().map(|bucket| bucket_schema(*bucket)).collect();
+    let mut faults: Vec<String> = Vec::new();
+    for query in [TABLE_FAULTS, DEPENDENTS] {
+        let rows = client.query(query, &[&schemas])?;
+        faults.extend(rows.iter().map(|row| row.get::<_, String>(0)));
+    }
+    let mut found: BTreeMap<String, BTreeSet<String>> =
+        schemas.iter().map(|schema| (schema.clone(), BTreeSet::new())).collect();
+    for row in client.query(DEFINITION, &[&schemas])? {
+        found.entry(row.get(0)).or_default().insert(row.get(1));
+    }
+    // Only a template that uses the number differs from one bucket to the next.
+    let is_numbered = template.sql.contains("{number}");
+    let mut expected = BTreeSet::new();
+    for (index, (bucket, schema)) in buckets.iter().zip(&schemas).enumerate() {
+        if index == 0 || is_numbered {
+            expected = try_template(client, template, *bucket)?.definition;
         }
+        let has = &found[schema];
+        let more = has.difference(&expected).map(|one| ("has", one, "is not in the template"));
+        let less = expected.difference(has).map(|one| ("lacks", one, "is in the template"));
+        let mut lines: Vec<_> = more.chain(less).collect();
+        lines.sort_by_key(|(_, what, _)| weight(what));
+        faults.extend(lines.into_iter().map(|(verb, what, place)| {
+            let what = what.replace("{bucket}.", "").replace("{bucket}", schema);
+            let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("{schema} {verb} {}, which {place}", shortened(&what))
+        }));
+    }
+    Ok(faults)
+}
+
+/// The order in which lines of a definition are named: columns, other things, what goes with them.
+fn weight(what: &str) -> u8 {
+    let is_column = what.split(' ').next().is_some_and(|word| word.contains('.'));
+    match what.starts_with("grant of") || what.starts_with("comment on") {
+        true => 2,
+        false => u8::from(!is_column),
+    }
+}
+
+/// The beginning of a long text: a function's body may be long.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
     }
 }
 
@@ -145,13 +175,7 @@ const TRIAL: &str = "pgrig_trial";
 
 const SHOWN_MAX: usize = 5;
 
-const SHAPE: &str = "
-    SELECT n.nspname::text,
-           format('%s.%s %s', c.relname, a.attname,
-                  replace(format_type(a.atttypid, a.atttypmod), n.nspname || '.', ''))
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-    WHERE c.relkind = 'r' AND n.nspname = ANY ($1)";
+const SHOWN_CHARS_MAX: usize = 160;
 
 #[cfg(test)]
 mod tests {

@@ -5,32 +5,27 @@
 //! | planned | nothing, or a part of what follows |
 //! | copying | the target has the schemas; publication, slot and subscription exist |
 //! | fencing | the source may refuse writes to the buckets |
-//! | switching | source and target were equal while nothing wrote; there is no way back |
+//! | switching | source and target were equal while nothing wrote; buckets leave the source, then they come to the target |
 //! | switched | the target serves them, every node and the proxy have the new mapping |
 //! | done | the old rows are gone |
-//! | held | as switched; what clients write to the target is replicated back to the source |
-//! | reverse | the way back of another batch: its publication and slot exist |
-//! | returning | a way back that is to be taken; it goes on with `copying` |
-//! | closed | a way back that will not be taken |
-//! | undone | another batch, its way back, is returning the buckets |
 //! | abandoned | the buckets are on the source as before, and nothing of them on the target |
 //!
-//! Before `switching` a failure lifts the fence and the buckets stay where they are. From then on
-//! they go to the target, however often it takes. (A batch that is held can return: by a batch of its
-//! own in the other direction, whose rows are there already.) At no moment do two nodes accept a write to the
+//! Every step begins with a look at all servers ([`crate::state`]). A batch in the middle of its switch is
+//! completed if the target serves it; it returns to the source if the target never did. At no moment do two nodes accept a write to the
 //! same bucket: the source refuses before the target accepts.
 
 mod batch;
 mod compare;
 mod drain;
+mod repair;
 mod replication;
-mod undo;
 
 use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, LOCK_PATIENCE, on_proxy};
 use crate::error::Error;
 use crate::plan::{Batch, plan};
+use crate::state::Step;
 use crate::text::int_array;
 
 /// Options for moving buckets.
@@ -48,9 +43,6 @@ pub struct Options {
     pub patience: Duration,
     /// Bytes that must stay free on a node's disk.
     pub keep_free_bytes: i64,
-    /// True if sources are kept up to date after the switch, until the moves are confirmed or
-    /// rolled back.
-    pub hold: bool,
 }
 
 impl Default for Options {
@@ -63,7 +55,6 @@ impl Default for Options {
             fence_max: Duration::from_secs(10),
             patience: Duration::from_secs(60),
             keep_free_bytes: 256 << 20,
-            hold: false,
         }
     }
 }
@@ -77,21 +68,6 @@ pub enum Change {
     Add,
     /// All but this one.
     Remove(i32),
-}
-
-/// Progress of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Nothing has happened, or a part of the preparation.
-    Planned,
-    /// Rows are copied, and changes after them.
-    Copying,
-    /// Writes are refused, what is under way ends, both sides are compared.
-    Fencing,
-    /// The mapping changes.
-    Switching,
-    /// The target serves; the old rows are still there.
-    Switched,
 }
 
 /// Event of a move that is reported while it runs.
@@ -129,6 +105,11 @@ pub enum Event<'a> {
         /// The event that is awaited, and its progress.
         what: String,
     },
+    /// A server was not where the mapping believed it to be, and is brought into step.
+    Mended {
+        /// What was changed.
+        what: String,
+    },
     /// A copy cannot be continued; it begins anew.
     Anew {
         /// The batch.
@@ -145,16 +126,6 @@ pub enum Event<'a> {
     },
     /// A batch cannot be given up any more: its target may serve it already.
     Kept {
-        /// Its number.
-        number: i32,
-    },
-    /// A batch is held: its source is kept up to date until it is confirmed or rolled back.
-    Held {
-        /// Its number.
-        number: i32,
-    },
-    /// A batch that was held is confirmed.
-    Confirmed {
         /// Its number.
         number: i32,
     },
@@ -224,6 +195,8 @@ impl<'a> Moves<'a> {
     /// # Errors
     /// Whatever stops it. Running it again goes on from there.
     pub fn run(&mut self) -> Result<(), Error> {
+        self.patiently(|me| me.bring_into_step().map(drop))?;
+        self.patiently(Self::end_stray_replication)?;
         for (number, batch) in self.cluster.unfinished()? {
             self.complete(number, &batch)?;
         }
@@ -251,6 +224,7 @@ impl<'a> Moves<'a> {
     /// # Errors
     /// Whatever stops it. Running it again goes on from there.
     pub fn abandon(&mut self) -> Result<(), Error> {
+        self.patiently(|me| me.bring_into_step().map(drop))?;
         for (number, batch) in self.cluster.unfinished()? {
             if self.patiently(|me| me.give_up(number, &batch))? {
                 if self.cluster.node(batch.from)?.is_leaving {
@@ -263,13 +237,13 @@ impl<'a> Moves<'a> {
         }
         for number in self.patiently(|me| me.cluster.departing())? {
             match self.patiently(|me| me.cluster.depart(number)) {
-                // Whatever is left there, the proxy keeps no WAL for it.
+                // Whatever is left there stays there.
                 Err(error) if error.is_lost_connection() => self.cluster.strike_off(number)?,
                 other => other?,
             }
             (self.tell)(&Event::Left { number });
         }
-        self.patiently(|me| me.cluster.drop_reference_slots(|_| true))
+        self.patiently(Self::end_stray_replication)
     }
 
     /// Takes a batch through its steps until its target serves it.
@@ -280,6 +254,7 @@ impl<'a> Moves<'a> {
             match self.patiently(|me| me.advance(number, batch))? {
                 Next::Step(Step::Switched) => break,
                 Next::Step(_) => {}
+                Next::Over => return Ok(()),
                 Next::Anew(why) if begun_anew == ANEW_MAX => {
                     let (from, to) = (batch.from, batch.to);
                     return Err(Error::GivenUp { from, to, times: begun_anew, why });
@@ -291,14 +266,14 @@ impl<'a> Moves<'a> {
                 }
             }
         }
-        self.patiently(|me| me.end_replication(number, batch))?;
-        self.patiently(|me| me.hold(number))
+        self.patiently(|me| me.end_replication(number, batch))
     }
 
     /// Removes what batches that were switched have left, each when its grace is over.
     fn tidy(&mut self) -> Result<(), Error> {
-        for (number, batch) in self.patiently(|me| me.batches_at("switched"))? {
-            self.patiently(|me| me.drop_old_rows(number, &batch))?;
+        let census = self.patiently(Self::bring_into_step)?;
+        for one in census.batches.iter().filter(|one| one.step == Step::Switched) {
+            self.patiently(|me| me.drop_old_rows(one.number, &one.batch))?;
         }
         Ok(())
     }
@@ -406,12 +381,11 @@ impl<'a> Moves<'a> {
     /// Writes a new batch into the table.
     fn record(&mut self, batch: &Batch) -> Result<i32, Error> {
         let insert = format!(
-            "INSERT INTO pgrig_shard.batch (source, target, buckets, is_held)
-             VALUES ({}, {}, {}, {}) RETURNING number",
+            "INSERT INTO pgrig_shard.batch (source, target, buckets)
+             VALUES ({}, {}, {}) RETURNING number",
             batch.from,
             batch.to,
-            int_array(&batch.buckets),
-            self.options.hold
+            int_array(&batch.buckets)
         );
         let row = self.cluster.proxy.query_one(&insert, &[]);
         Ok(row.map_err(|source| on_proxy("recording a batch", source))?.get(0))
@@ -429,6 +403,8 @@ enum Next {
     Step(Step),
     /// The first one again, for this reason.
     Anew(String),
+    /// None: the batch is over, because something else has overtaken it.
+    Over,
 }
 
 /// More in one run would go on for ever.

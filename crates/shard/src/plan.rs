@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Buckets that move together from one node to another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Batch {
     /// The node that they leave.
     pub from: i32,

@@ -21,19 +21,29 @@ pub(crate) struct Serves {
     pub(crate) version: i64,
 }
 
+impl Serves {
+    /// All buckets that are read here, ascending.
+    pub(crate) fn readable(&self) -> Vec<i32> {
+        let mut readable: Vec<i32> = self.owned.iter().chain(&self.fenced).copied().collect();
+        readable.sort_unstable();
+        readable
+    }
+}
+
 /// A data node's functions.
 pub(crate) fn on_data_node(functions: &[Function], serves: &Serves) -> String {
-    let mut readable: Vec<i32> = serves.owned.iter().chain(&serves.fenced).copied().collect();
-    readable.sort_unstable();
+    let (readable, is_fenced) = (serves.readable(), !serves.fenced.is_empty());
     let mut sql = String::new();
     for function in functions {
-        match function.is_by_key() {
-            true if function.is_read => {
-                sql.push_str(&by_key(function, &readable));
-                sql.push_str(&everywhere(function, &readable, serves.version));
+        match &function.key {
+            Some(key) if function.is_read => {
+                sql.push_str(&by_key(function, key, &readable, is_fenced));
+                sql.push_str(&everywhere(function, key, &readable, serves.version, is_fenced));
             }
-            true => sql.push_str(&by_key(function, &serves.owned)),
-            false => sql.push_str(&in_every_bucket(function, &readable, serves.version)),
+            Some(key) => sql.push_str(&by_key(function, key, &serves.owned, false)),
+            None => {
+                sql.push_str(&in_every_bucket(function, &readable, serves.version, is_fenced));
+            }
         }
     }
     sql
@@ -43,36 +53,36 @@ pub(crate) fn on_data_node(functions: &[Function], serves: &Serves) -> String {
 pub(crate) fn on_proxy(functions: &[Function]) -> String {
     let mut sql = String::new();
     for function in functions {
-        let Function { parameters, result, .. } = function;
-        let name = &function.name;
-        if function.is_by_key() {
+        let Function { declared, name, .. } = function;
+        let (result, strict) = (&function.result, strict(function));
+        if let Some(key) = &function.key {
             push(
                 &mut sql,
                 format_args!(
-                    "CREATE OR REPLACE FUNCTION public.{name}({parameters}) RETURNS {result}\n\
-                 LANGUAGE plproxy AS $pgrig$\n    \
-                 CLUSTER '{SERVER}'; RUN ON pgrig_shard.partition(key); TARGET public.{name};\n\
-                 $pgrig$;\n"
+                    "CREATE OR REPLACE FUNCTION public.{name}({declared}) RETURNS {result}\n\
+                     LANGUAGE plproxy{strict} AS $pgrig$\n    \
+                     CLUSTER '{SERVER}'; RUN ON pgrig_shard.partition({key}); TARGET public.{name};\n\
+                     $pgrig$;\n"
                 ),
             );
         }
         if !function.is_read {
             continue;
         }
-        let name = on_all_name(function);
-        let (all, arguments) = (with_version(parameters), function.arguments());
+        let (name, result) = (on_all_name(function), rows_of(function));
+        let (all, arguments) = (with_version(declared), function.arguments());
         let arguments = if arguments.is_empty() { arguments } else { format!(", {arguments}") };
         push(
             &mut sql,
             format_args!(
-                "CREATE OR REPLACE FUNCTION pgrig_shard.{name}({all}) RETURNS SETOF {result}\n\
-             LANGUAGE plproxy AS $pgrig$\n    \
-             CLUSTER '{SERVER}'; RUN ON ALL; TARGET pgrig_shard.{name};\n\
-             $pgrig$;\n\
-             CREATE OR REPLACE FUNCTION public.{name}({parameters}) RETURNS SETOF {result}\n\
-             LANGUAGE sql AS $pgrig$\n    \
-             SELECT * FROM pgrig_shard.{name}(pgrig_shard.version(){arguments})\n\
-             $pgrig$;\n"
+                "CREATE OR REPLACE FUNCTION pgrig_shard.{name}({all}) RETURNS {result}\n\
+                 LANGUAGE plproxy{strict} AS $pgrig$\n    \
+                 CLUSTER '{SERVER}'; RUN ON ALL; TARGET pgrig_shard.{name};\n\
+                 $pgrig$;\n\
+                 CREATE OR REPLACE FUNCTION public.{name}({declared}) RETURNS {result}\n\
+                 LANGUAGE sql{strict} AS $pgrig$\n    \
+                 SELECT * FROM pgrig_shard.{name}(pgrig_shard.version(){arguments})\n\
+                 $pgrig$;\n"
             ),
         );
     }
@@ -100,7 +110,7 @@ pub(crate) fn mapping(owners: &[i32], version: i64) -> String {
 
 /// SQL that removes what a data node no longer needs after it has left the cluster.
 pub(crate) fn forget(functions: &[Function]) -> String {
-    let by_key = functions.iter().filter(|function| function.is_by_key());
+    let by_key = functions.iter().filter(|function| function.key.is_some());
     let mut sql: String = by_key
         .map(|f| format!("DROP FUNCTION IF EXISTS public.{}({});\n", f.name, f.parameters))
         .collect();
@@ -118,49 +128,87 @@ fn on_any() -> String {
     )
 }
 
-fn by_key(function: &Function, buckets: &[i32]) -> String {
-    let Function { parameters, result, .. } = function;
-    let (name, volatility) = (&function.name, volatility(function));
+fn by_key(function: &Function, key: &str, buckets: &[i32], is_fenced: bool) -> String {
+    let Function { declared, result, .. } = function;
+    let (name, volatility, strict) = (&function.name, volatility(function), strict(function));
+    let (read_only, begin, end) = fence(function, is_fenced);
     let is_void = result == "void";
-    let leaf = |bucket: i32| match is_void {
-        true => format!("PERFORM {}; RETURN;", call(function, bucket)),
-        false => format!("RETURN {};", call(function, bucket)),
+    let leaf = |bucket: i32| {
+        let call = call(function, bucket);
+        match function {
+            one if one.is_set => format!("RETURN QUERY SELECT * FROM {call}; RETURN;"),
+            one if one.is_queried() => {
+                format!("SELECT * INTO {} FROM {call}; RETURN;", one.outputs.join(", "))
+            }
+            _ if is_void => format!("PERFORM {call}; RETURN;"),
+            _ => format!("RETURN {call};"),
+        }
     };
     let search = search(buckets, &leaf);
-    let end = if is_void { "" } else { "    RETURN NULL;\n" };
+    let nothing = if is_void || function.is_queried() { "" } else { "    RETURN NULL;\n" };
     format!(
-        "CREATE OR REPLACE FUNCTION public.{name}({parameters}) RETURNS {result}\n\
-         LANGUAGE plpgsql {volatility} AS $pgrig$\n\
-         DECLARE\n    pgrig_bucket int := pgrig_shard.bucket_of(key);\n\
-         BEGIN\n{search}    PERFORM pgrig_shard.refuse(key);\n{end}\
+        "CREATE OR REPLACE FUNCTION public.{name}({declared}) RETURNS {result}\n\
+         LANGUAGE plpgsql {volatility}{strict}{read_only} AS $pgrig$\n\
+         DECLARE\n    pgrig_bucket int := pgrig_shard.bucket_of({key});\n\
+         BEGIN\n{begin}{search}    PERFORM pgrig_shard.refuse({key});\n{nothing}{end}\
          END\n$pgrig$;\n"
     )
 }
 
-/// The row where it is, nothing from every other node.
-fn everywhere(function: &Function, buckets: &[i32], version: i64) -> String {
-    let search =
-        search(buckets, &|bucket| format!("RETURN NEXT {}; RETURN;", call(function, bucket)));
+/// The rows where they are, nothing from every other node.
+fn everywhere(
+    function: &Function,
+    key: &str,
+    buckets: &[i32],
+    version: i64,
+    is_fenced: bool,
+) -> String {
+    let search = search(buckets, &|bucket| format!("{} RETURN;", next(function, bucket)));
     let body = format!("{}{search}", check_version(version));
-    let declare = "DECLARE\n    pgrig_bucket int := pgrig_shard.bucket_of(key);\n";
-    on_all(function, declare, &body)
+    let declare = format!("DECLARE\n    pgrig_bucket int := pgrig_shard.bucket_of({key});\n");
+    on_all(function, &declare, &body, is_fenced)
 }
 
-fn in_every_bucket(function: &Function, buckets: &[i32], version: i64) -> String {
+fn in_every_bucket(function: &Function, buckets: &[i32], version: i64, is_fenced: bool) -> String {
     let mut body = check_version(version);
     for bucket in buckets {
-        push(&mut body, format_args!("    RETURN NEXT {};\n", call(function, *bucket)));
+        push(&mut body, format_args!("    {}\n", next(function, *bucket)));
     }
-    on_all(function, "", &body)
+    on_all(function, "", &body, is_fenced)
 }
 
-fn on_all(function: &Function, declare: &str, body: &str) -> String {
-    let (name, all) = (on_all_name(function), with_version(&function.parameters));
-    let result = &function.result;
+/// The statement that adds a bucket's rows to the result.
+fn next(function: &Function, bucket: i32) -> String {
+    let call = call(function, bucket);
+    match function.is_queried() {
+        true => format!("RETURN QUERY SELECT * FROM {call};"),
+        false => format!("RETURN NEXT {call};"),
+    }
+}
+
+fn on_all(function: &Function, declare: &str, body: &str, is_fenced: bool) -> String {
+    let (name, all) = (on_all_name(function), with_version(&function.declared));
+    let (result, strict) = (rows_of(function), strict(function));
+    let (read_only, begin, end) = fence(function, is_fenced);
     format!(
-        "CREATE OR REPLACE FUNCTION pgrig_shard.{name}({all}) RETURNS SETOF {result}\n\
-         LANGUAGE plpgsql STABLE AS $pgrig$\n{declare}BEGIN\n{body}END\n$pgrig$;\n"
+        "CREATE OR REPLACE FUNCTION pgrig_shard.{name}({all}) RETURNS {result}\n\
+         LANGUAGE plpgsql STABLE{strict}{read_only} AS $pgrig$\n{declare}BEGIN\n{begin}{body}{end}\
+         END\n$pgrig$;\n"
     )
+}
+
+/// What keeps a function that is declared to change nothing from doing so while buckets are fenced: its
+/// label is its author's word, and it may call others.
+fn fence(function: &Function, is_fenced: bool) -> (&'static str, &'static str, String) {
+    if !is_fenced {
+        return ("", "", String::new());
+    }
+    let end = format!(
+        "    EXCEPTION WHEN read_only_sql_transaction THEN\n        \
+         PERFORM pgrig_shard.refuse_write('{}');\n    END;\n",
+        function.name
+    );
+    (" SET transaction_read_only = on", "    BEGIN\n", end)
 }
 
 /// Only nodes that believe in the same mapping may answer together.
@@ -190,10 +238,22 @@ fn call(function: &Function, bucket: i32) -> String {
 }
 
 fn on_all_name(function: &Function) -> String {
-    match function.is_by_key() {
-        true => format!("{}_everywhere", function.name),
-        false => function.name.clone(),
+    match function.key {
+        Some(_) => format!("{}_everywhere", function.name),
+        None => function.name.clone(),
     }
+}
+
+/// The type of the rows that all nodes give together.
+fn rows_of(function: &Function) -> String {
+    match function.is_set {
+        true => function.result.clone(),
+        false => format!("SETOF {}", function.result),
+    }
+}
+
+fn strict(function: &Function) -> &'static str {
+    if function.is_strict { " STRICT" } else { "" }
 }
 
 fn with_version(parameters: &str) -> String {
@@ -241,9 +301,14 @@ mod tests {
         let function = |is_read| Function {
             name: "f".into(),
             parameters: "key integer".into(),
+            declared: "key integer".into(),
             names: vec!["key".into()],
+            outputs: Vec::new(),
             result: "integer".into(),
+            is_set: false,
+            is_strict: false,
             is_read,
+            key: Some("key".into()),
         };
         let serves = Serves { owned: vec![1], fenced: vec![2], version: 7 };
         let check = |is_read, fenced: bool| {
@@ -251,6 +316,11 @@ mod tests {
             assert!(sql.contains("bucket_0001.f(\"key\")"));
             assert_eq!(sql.contains("bucket_0002.f(\"key\")"), fenced);
             assert_eq!(sql.contains("f_everywhere"), is_read);
+            // The fence holds whatever a function is declared to be.
+            assert_eq!(
+                sql.matches("SET transaction_read_only = on").count(),
+                usize::from(fenced) * 2
+            );
         };
         check(true, true);
         check(false, false);

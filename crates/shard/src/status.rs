@@ -1,9 +1,12 @@
 //! State of a cluster.
 
+use std::time::Duration;
+
 use server::Limits;
 
 use crate::cluster::{Cluster, on_node, on_proxy};
 use crate::error::Error;
+use crate::state::{ClusterState, Decision};
 
 /// A cluster at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +21,10 @@ pub struct Status {
     pub batches: Vec<BatchStatus>,
     /// True if a tool is at work.
     pub is_busy: bool,
+    /// Words of all servers about buckets that are not where the mapping or a step of a move has them.
+    pub out_of_step: Vec<String>,
+    /// True if it is not certain which server is right about them.
+    pub is_undecided: bool,
 }
 
 /// A batch under way.
@@ -35,15 +42,6 @@ pub struct BatchStatus {
     pub step: String,
 }
 
-impl BatchStatus {
-    /// True if its target serves it and its source is kept up to date, until it is confirmed or
-    /// rolled back.
-    #[must_use]
-    pub fn is_held(&self) -> bool {
-        self.step == "held"
-    }
-}
-
 /// A data node at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeStatus {
@@ -55,8 +53,6 @@ pub struct NodeStatus {
     pub is_leaving: bool,
     /// Buckets that the proxy sends to it.
     pub mapped: usize,
-    /// Bytes of WAL that its copy of the reference tables is behind the proxy, if there is one.
-    pub reference_lag_bytes: Option<i64>,
     /// Its answer, or the reason why there is none.
     pub says: Result<Answer, String>,
 }
@@ -97,7 +93,16 @@ impl Status {
             step: row.get(4),
         };
         let batches = rows.iter().map(batch).collect();
-        let is_busy = cluster.proxy.query_one(BUSY, &[]).map_err(failed)?.get(0);
+        let is_busy: bool = cluster.proxy.query_one(BUSY, &[]).map_err(failed)?.get(0);
+        let mut census = cluster.census()?;
+        // A tool that is at work changes one server after the other.
+        for _ in 0..LOOKS_MAX {
+            if !is_busy || !is_out_of_step(&census) {
+                break;
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+            census = cluster.census()?;
+        }
         let (version, buckets) = (cluster.version, cluster.buckets);
         let mut nodes = Vec::new();
         for node in cluster.nodes.clone() {
@@ -106,12 +111,20 @@ impl Status {
                 place: place(&node.conninfo),
                 is_leaving: node.is_leaving,
                 mapped: cluster.owners.iter().filter(|owner| **owner == node.number).count(),
-                reference_lag_bytes: cluster.reference_lag(node.number)?,
                 says: answer(&mut cluster, node.number).map_err(|error| error.to_string()),
             });
         }
-        Ok(Self { version, buckets, nodes, batches, is_busy })
+        let mut out_of_step = census.table(&census.out_of_step());
+        out_of_step.extend(census.lagging().into_iter().map(|(node, its)| {
+            format!("node {node} has version {its} of the mapping, the proxy {version}")
+        }));
+        let is_undecided = matches!(census.decide(), Decision::Refuse { .. });
+        Ok(Self { version, buckets, nodes, batches, is_busy, out_of_step, is_undecided })
     }
+}
+
+fn is_out_of_step(census: &ClusterState) -> bool {
+    !matches!(census.decide(), Decision::InStep | Decision::Wait { .. })
 }
 
 /// The server and the database that a connection string names.
@@ -139,9 +152,14 @@ fn answer(cluster: &mut Cluster, number: i32) -> Result<Answer, Error> {
     })
 }
 
+/// Longer than a tool takes from the first server to the last.
+const LOOKS_MAX: u32 = 5;
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(300);
+
 const BATCHES: &str = "
     SELECT number, source, target, cardinality(buckets), step FROM pgrig_shard.batch
-    WHERE done IS NULL AND step <> 'reverse' ORDER BY number";
+    WHERE done IS NULL ORDER BY number";
 
 const BUSY: &str = "
     SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)

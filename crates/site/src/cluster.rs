@@ -93,7 +93,8 @@ impl Site {
         let configs = self.partitions(proxy)?;
         let count = i32::try_from(proxy.buckets).unwrap_or(i32::MAX);
         let Some(conninfo) = self.address(name) else { return Ok(()) };
-        let cluster = Cluster::create(&conninfo, &configs, count, &buckets.template.text)?;
+        let cluster =
+            Cluster::create(&conninfo, &configs, count, &buckets.template.text, shard::KEY)?;
         for (number, config) in (0..).zip(&configs) {
             let owned = (0..).zip(cluster.owners()).filter(|(_, owner)| **owner == number);
             let owned: Vec<i32> = owned.map(|(bucket, _)| bucket).collect();

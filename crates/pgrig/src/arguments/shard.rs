@@ -28,17 +28,12 @@ pub(crate) enum ShardCommand {
         /// The SQL of one bucket: its tables and functions, with {bucket} for its schema
         #[arg(long, value_name = "FILE")]
         template: PathBuf,
+        /// Name of the first parameter of functions that run in one bucket: it says in which
+        #[arg(long, value_name = "NAME", default_value = shard::KEY)]
+        key: String,
         /// Number of virtual buckets, a power of two. Nodes hold buckets, and buckets move
         #[arg(long, value_name = "N", default_value_t = 128)]
         buckets: i32,
-    },
-    /// Create small tables that every node holds whole; rows are changed on the proxy and replicated
-    Reference {
-        /// The SQL of the tables and their functions, with {reference} for their schema
-        #[arg(value_name = "FILE")]
-        sql: PathBuf,
-        #[command(flatten)]
-        of: ClusterArguments,
     },
     /// Add a node, and move its share of the buckets to it
     Add {
@@ -64,22 +59,6 @@ pub(crate) enum ShardCommand {
         #[command(flatten)]
         moves: MoveArguments,
     },
-    /// Make moves with --hold final: the sources are no longer kept up to date
-    Confirm {
-        #[command(flatten)]
-        of: ClusterArguments,
-    },
-    /// Undo moves with --hold: their buckets return to the sources with everything written since
-    Rollback {
-        #[command(flatten)]
-        of: ClusterArguments,
-        /// Seconds for which the node that is left keeps the rows
-        #[arg(long, value_name = "S", default_value_t = 10)]
-        grace: u64,
-        /// Longest time to block writes to returning buckets; if exceeded, the rollback is cancelled
-        #[arg(long, value_name = "S", default_value_t = 10)]
-        fence_max: u64,
-    },
     /// Give up interrupted moves: their buckets stay on the nodes that have them
     Abandon {
         #[command(flatten)]
@@ -95,7 +74,7 @@ pub(crate) enum ShardCommand {
 /// The cluster, and the form of what is printed about it.
 #[derive(Debug, Args)]
 pub(crate) struct ClusterArguments {
-    /// Connection string of the proxy's database; the nodes of reference tables use it as well
+    /// Connection string of the proxy's database
     #[arg(long, value_name = "CONNINFO")]
     pub(crate) proxy: String,
     /// Print the result as JSON
@@ -120,9 +99,6 @@ pub(crate) struct MoveArguments {
     /// Longest time to block writes to moving buckets; if exceeded, the move is cancelled
     #[arg(long, value_name = "S", default_value_t = 10)]
     pub(crate) fence_max: u64,
-    /// Keep the sources up to date after the move, until `pgrig shard confirm` or `rollback`
-    #[arg(long)]
-    pub(crate) hold: bool,
     /// MiB that must stay free on the disk of a node that receives buckets
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     pub(crate) keep_free: u32,

@@ -21,15 +21,14 @@ use crate::terminal::{self, FAINT, styled};
 /// Does what was asked of a cluster.
 pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
     match &arguments.command {
-        ShardCommand::Create { of, nodes, routes, template, buckets } => {
+        ShardCommand::Create { of, nodes, routes, template, key, buckets } => {
             let template = read(
                 template,
                 "template",
                 "it is the SQL of one bucket, with {bucket} for its schema",
             )?;
-            create(of, nodes, routes, &template, *buckets)
+            create(of, nodes, routes, &template, key, *buckets)
         }
-        ShardCommand::Reference { sql, of } => reference(of, sql),
         ShardCommand::Add { node, route, moves } => {
             let node = NodeConfig { conninfo: node.clone(), route: route.clone() };
             if moves.dry_run {
@@ -43,9 +42,7 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
                 cluster.check_new(&node)?;
                 check_room(&mut cluster, moves, Change::Add, Some(&node))?;
             }
-            let control = signals::control();
-            let is_stopped = || control.urgency() != Urgency::None;
-            let number = cluster.add_unless(&node, &is_stopped)?;
+            let number = cluster.add(&node)?;
             terminal::narrate(format_args!("  node {number} is in the cluster"));
             run(&mut cluster, moves)
         }
@@ -70,11 +67,6 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
             check_room(&mut cluster, moves, Change::None, None)?;
             run(&mut cluster, moves)
         }
-        ShardCommand::Confirm { of } => confirm(of),
-        ShardCommand::Rollback { of, grace, fence_max } => {
-            let [grace, fence_max] = [grace, fence_max].map(|s| Duration::from_secs(*s));
-            rollback(of, &Options { grace, fence_max, ..Options::default() })
-        }
         ShardCommand::Abandon { of } => abandon(of),
         ShardCommand::Status { of } => status::status(of),
     }
@@ -91,6 +83,7 @@ fn create(
     nodes: &[String],
     routes: &[String],
     template: &str,
+    key: &str,
     buckets: i32,
 ) -> Result<Exit, Complaint> {
     if !routes.is_empty() && routes.len() != nodes.len() {
@@ -102,7 +95,7 @@ fn create(
         .iter()
         .map(|node| NodeConfig { conninfo: node.clone(), route: routes.next().cloned() })
         .collect();
-    let cluster = Cluster::create(&of.proxy, &nodes, buckets, template)?;
+    let cluster = Cluster::create(&of.proxy, &nodes, buckets, template, key)?;
     let names: Vec<&str> = cluster.functions().iter().map(|one| one.name.as_str()).collect();
     let (buckets, nodes) = (cluster.owners().len(), cluster.nodes().len());
     if of.json {
@@ -116,24 +109,6 @@ fn create(
         "  made: schema pgrig_shard on all of them, one schema for each bucket and the functions \
          in schema public; on the proxy extension plproxy, server pgrig_shard, a user mapping for \
          PUBLIC. Other roles need USAGE on that server and on schema pgrig_shard.",
-    ));
-    Ok(Exit::Done)
-}
-
-/// Gives every node the small tables that it holds whole.
-fn reference(of: &ClusterArguments, sql: &Path) -> Result<Exit, Complaint> {
-    let hint = "it is the SQL of the tables, with {reference} for their schema";
-    let sql = read(sql, "SQL of the reference tables", hint)?;
-    let control = signals::control();
-    let is_stopped = || control.urgency() != Urgency::None;
-    let names = Cluster::open(&of.proxy)?.refer(&sql, &is_stopped)?;
-    if of.json {
-        terminal::json(&json!({ "functions": names }));
-        return Ok(Exit::Done);
-    }
-    terminal::result(format_args!(
-        "every node has the tables; the proxy offers {}",
-        if names.is_empty() { "no function of them".to_owned() } else { names.join(", ") }
     ));
     Ok(Exit::Done)
 }
@@ -159,39 +134,6 @@ fn conclude(as_json: bool, moved: &Moved, version: i64, tell: impl FnOnce()) {
         true => terminal::json(&moved.json(version)),
         false => tell(),
     }
-}
-
-/// Closes the way back of the moves that are held.
-fn confirm(of: &ClusterArguments) -> Result<Exit, Complaint> {
-    let mut cluster = Cluster::open(&of.proxy)?;
-    let moved = moved(&mut cluster, &Options::default(), |moves| moves.confirm())?;
-    conclude(of.json, &moved, cluster.version(), || match moved.confirmed {
-        0 => terminal::result("no move was held"),
-        count => terminal::result(format_args!("{} confirmed", batches(count))),
-    });
-    Ok(Exit::Done)
-}
-
-/// Returns the buckets of the moves that are held.
-fn rollback(of: &ClusterArguments, options: &Options) -> Result<Exit, Complaint> {
-    let mut cluster = Cluster::open(&of.proxy)?;
-    let moved = moved(&mut cluster, options, |moves| moves.rollback())?;
-    let version = cluster.version();
-    conclude(of.json, &moved, version, || {
-        match (moved.batches, moved.abandoned) {
-            (0, 0) => terminal::result("no move was held"),
-            (returned, abandoned) => terminal::result(format_args!(
-                "{} returned, {abandoned} abandoned; longest fence {:.0} ms; mapping version {version}",
-                batches(returned),
-                moved.longest_fence_ms,
-            )),
-        }
-        if moved.kept > 0 {
-            let kept = batches(moved.kept);
-            terminal::result(format_args!("{kept} cannot return: confirmed before"));
-        }
-    });
-    Ok(if moved.kept > 0 { Exit::Incomplete } else { Exit::Done })
 }
 
 /// Leaves the buckets of interrupted moves where they are.
@@ -294,26 +236,18 @@ fn run(cluster: &mut Cluster, moves: &MoveArguments) -> Result<Exit, Complaint> 
     }
     let moved = moved(cluster, &options, |moves| moves.run())?;
     let version = cluster.version();
-    conclude(moves.of.json, &moved, version, || {
-        match moved.batches {
-            0 => {
-                terminal::result(format_args!("nothing had to move; mapping version {version}"));
-            }
-            batches => terminal::result(format_args!(
-                "{} buckets, {} rows, {} moved in {batches} batches; longest fence {:.0} ms; \
+    conclude(moves.of.json, &moved, version, || match moved.batches {
+        0 => {
+            terminal::result(format_args!("nothing had to move; mapping version {version}"));
+        }
+        batches => terminal::result(format_args!(
+            "{} buckets, {} rows, {} moved in {batches} batches; longest fence {:.0} ms; \
                  mapping version {version}",
-                moved.buckets,
-                moved.rows,
-                size(moved.bytes),
-                moved.longest_fence_ms,
-            )),
-        }
-        if moved.held > 0 {
-            terminal::result(format_args!(
-                "{} held: `pgrig shard confirm` makes the move final, `pgrig shard rollback` undoes it",
-                batches(moved.held)
-            ));
-        }
+            moved.buckets,
+            moved.rows,
+            size(moved.bytes),
+            moved.longest_fence_ms,
+        )),
     });
     Ok(Exit::Done)
 }
@@ -324,7 +258,6 @@ fn options(moves: &MoveArguments) -> Options {
         grace: Duration::from_secs(moves.grace),
         fence_max: Duration::from_secs(moves.fence_max),
         keep_free_bytes: i64::from(moves.keep_free) << 20,
-        hold: moves.hold,
         ..Options::default()
     }
 }

@@ -83,37 +83,28 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
     nodes[0].connect().unwrap().batch_execute(begun).unwrap();
     let said = shard(&["status"]).ended(0);
     assert!(said.err.contains("`pgrig shard abandon` gives it up"), "{}", said.err);
-    let given_up = totals(&["abandon"], 2);
-    assert_eq!((&given_up["abandoned"], &given_up["kept"]), (&json!(1), &json!(1)), "{given_up}");
-    let said = shard(&["abandon"]).ended(2);
-    let expected = "0 batches abandoned; 1 can only be completed: `pgrig shard rebalance`\n";
-    assert_eq!(said.out, expected);
-    nodes[0].connect().unwrap().batch_execute("DELETE FROM pgrig_shard.batch").unwrap();
+    let given_up = totals(&["abandon"], 0);
+    assert_eq!((&given_up["abandoned"], &given_up["kept"]), (&json!(2), &json!(0)), "{given_up}");
+    assert_eq!(shard(&["abandon"]).ended(0).out, "no move was under way\n");
 
-    let said = shard(&["remove", "0", "--hold"]).ended(0);
-    assert!(said.out.ends_with("`pgrig shard rollback` undoes it\n"), "{}", said.out);
-    let said = shard(&["status"]).ended(0);
-    assert!(said.out.contains(", held\n") && said.err.contains("what is held"), "{}", said.out);
-    let said = shard(&["rebalance", "--dry-run"]).ended(0);
-    assert!(said.out.starts_with("nothing has to move"), "{}", said.out);
-    let said = shard(&["rollback", "--grace", "0"]).ended(0);
-    assert!(said.out.contains(" returned, 0 abandoned; longest fence "), "{}", said.out);
-    assert_eq!(shard(&["confirm"]).ended(0).out, "no move was held\n");
-    assert_eq!(totals(&["confirm"], 0)["confirmed"], json!(0));
-
-    desk.write(
-        "reference.sql",
-        "CREATE TABLE {reference}.unit (code text PRIMARY KEY);
-         CREATE FUNCTION {reference}.units() RETURNS bigint LANGUAGE sql STABLE
-             AS 'SELECT count(*) FROM {reference}.unit';",
-    );
-    let said = shard(&["reference", "reference.sql"]).ended(0);
-    assert_eq!(said.out, "every node has the tables; the proxy offers units\n");
-    assert_eq!(totals(&["reference", "reference.sql"], 0)["functions"], json!(["units"]));
-    assert_eq!(nodes[0].value("SELECT units()").unwrap().as_deref(), Some("0"));
-    check_json(&shard(&["status", "--json"]).ended(0), |status| {
-        assert!(status["nodes"][0]["reference_lag_bytes"].is_u64(), "{status}");
+    // A node that was restored to before a switch.
+    let older = "UPDATE pgrig_shard.node SET version = 1;
+                 INSERT INTO pgrig_shard.bucket (bucket, state, version) VALUES (15, 'owned', 1)";
+    let mapped = "SELECT node FROM pgrig_shard.bucket WHERE bucket = 15";
+    assert_eq!(nodes[0].value(mapped).unwrap().as_deref(), Some("2"));
+    nodes[2].connect().unwrap().batch_execute(older).unwrap();
+    let said = shard(&["status"]).ended(2);
+    let expected = "out of step: bucket 15: node 2 by the mapping since version";
+    assert!(said.out.contains(expected), "{}", said.out);
+    assert!(said.err.contains("`pgrig shard rebalance` brings them into step"), "{}", said.err);
+    check_json(&shard(&["status", "--json"]).ended(2), |status| {
+        assert_eq!(status["is_undecided"], json!(false));
+        assert_eq!(status["out_of_step"].as_array().map(Vec::len), Some(2), "{status}");
     });
+    let said = shard(&["remove", "0"]).ended(1);
+    assert!(said.err.contains("nodes are not where version 3 of the mapping"), "{}", said.err);
+    assert!(totals(&["rebalance"], 0)["mended"].as_u64() > Some(2));
+    shard(&["status"]).ended(0);
 
     let moved = totals(&["remove", "0", "--grace", "0"], 0);
     assert!(moved["rows"].as_u64() > Some(0), "{moved}");

@@ -3,47 +3,74 @@
 use std::time::Instant;
 
 use super::compare::Moved;
-use super::replication::Rows;
-use super::{ANSWER_LEAST, Event, Moves, Next, Step};
+use super::{ANSWER_LEAST, Event, Moves, Next};
 use crate::cluster::{on_node, on_proxy};
 use crate::error::Error;
 use crate::plan::Batch;
+use crate::removal::drop_bucket;
 use crate::routines;
-use crate::text::{bucket_schema, int_array};
+use crate::state::{BucketState, Step};
+use crate::text::int_array;
+
+/// A switch of a batch: the mapping's version after it, and what it has moved.
+#[derive(Clone, Copy, Debug)]
+struct Switch {
+    version: i64,
+    rows: i64,
+    bytes: i64,
+    fence_ms: f64,
+}
 
 impl Moves<'_> {
-    /// Does the step that a batch is at, and gives the one after it.
+    /// Does the step that a batch is at, and gives the one after it. All servers are where a step leaves them
+    /// when it begins.
     pub(super) fn advance(&mut self, number: i32, batch: &Batch) -> Result<Next, Error> {
-        let step = match self.step(number)?.as_str() {
-            "planned" => self.prepare(number, batch)?,
-            "returning" => self.take_back(number, batch)?,
-            "copying" => return self.copy(number, batch),
-            "fencing" => {
-                let limit = Some(self.options.fence_max.max(ANSWER_LEAST));
-                self.within(limit, |me| me.fence(number, batch))?
-            }
-            "switching" => {
-                let limit = Some(self.options.patience);
-                self.within(limit, |me| me.switch(number, batch))?
-            }
-            _ => Step::Switched,
+        let census = self.bring_into_step()?;
+        let Some(one) = census.batches.iter().find(|one| one.number == number) else {
+            return Ok(Next::Over);
         };
-        Ok(Next::Step(step))
+        let is_copied = batch
+            .buckets
+            .iter()
+            .all(|bucket| census.state(batch.to, *bucket) == Some(BucketState::Arriving));
+        match one.step {
+            Step::Planned => self.prepare(number, batch).map(Next::Step),
+            Step::Copying | Step::Fencing if !is_copied => {
+                Ok(Next::Anew(format!("node {} has no copy any more", batch.to)))
+            }
+            Step::Copying => self.copy(number, batch),
+            Step::Fencing => {
+                let limit = Some(self.options.fence_max.max(ANSWER_LEAST));
+                let newest = census.newest();
+                let moved = self.within(limit, |me| me.fence(number, batch, newest))?;
+                let limit = Some(self.options.patience);
+                self.within(limit, |me| me.switch(number, batch, &moved)).map(Next::Step)
+            }
+            Step::Switching => {
+                let limit = Some(self.options.patience);
+                let moved = self.recorded(number)?;
+                self.within(limit, |me| me.complete_switch(number, batch, &moved)).map(Next::Step)
+            }
+            Step::Switched => Ok(Next::Step(Step::Switched)),
+        }
     }
 
-    pub(super) fn step(&mut self, number: i32) -> Result<String, Error> {
+    fn step(&mut self, number: i32) -> Result<Option<Step>, Error> {
         let step = "SELECT step FROM pgrig_shard.batch WHERE number = $1";
         let row = self.cluster.proxy.query_one(step, &[&number]);
-        Ok(row.map_err(|source| on_proxy("reading a batch", source))?.get(0))
+        let row = row.map_err(|source| on_proxy("reading a batch", source))?;
+        Ok(Step::of(row.get(0)))
     }
 
     /// Leaves the buckets where they are, unless the target may serve them already.
     pub(super) fn give_up(&mut self, number: i32, batch: &Batch) -> Result<bool, Error> {
-        match self.step(number)?.as_str() {
-            "planned" | "copying" => {}
-            "returning" => drop(self.take_back(number, batch)?),
-            "fencing" => self.lift(number, batch)?,
-            _ => return Ok(false),
+        self.bring_into_step()?;
+        match self.step(number)? {
+            Some(Step::Planned | Step::Copying) => {}
+            Some(Step::Fencing) => self.lift(number, batch)?,
+            Some(Step::Switching | Step::Switched) => return Ok(false),
+            // Somebody else has overtaken it.
+            None => return Ok(true),
         }
         self.remove_copy(number, batch)?;
         self.set_step(number, "abandoned", ", done = clock_timestamp()")?;
@@ -52,6 +79,9 @@ impl Moves<'_> {
 
     /// Back to the first step.
     pub(super) fn begin_anew(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
+        if self.step(number)? == Some(Step::Fencing) {
+            self.lift(number, batch)?;
+        }
         self.remove_copy(number, batch)?;
         self.set_step(number, "planned", "")
     }
@@ -59,18 +89,12 @@ impl Moves<'_> {
     /// Ends replication and removes what has arrived. No bucket is touched that the target serves.
     fn remove_copy(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
         self.end_replication(number, batch)?;
-        self.close_way_back(number)?;
         let arriving = "SELECT coalesce(array_agg(bucket), '{}') FROM pgrig_shard.bucket
                         WHERE bucket = ANY ($1) AND state = 'arriving'";
         let row = self.cluster.data_node(batch.to)?.query_one(arriving, &[&batch.buckets]);
         let row = row.map_err(|source| on_node("looking at its buckets", batch.to, source))?;
         for bucket in row.get::<_, Vec<i32>>(0) {
-            let drop = format!(
-                "DROP SCHEMA IF EXISTS {} CASCADE;
-                 DELETE FROM pgrig_shard.bucket WHERE bucket = {bucket} AND state = 'arriving'",
-                bucket_schema(bucket)
-            );
-            self.cluster.change_node(batch.to, "removing a copy", &drop)?;
+            self.cluster.change_node(batch.to, "removing a copy", &drop_bucket(bucket))?;
         }
         self.did(number, "removed the copy");
         Ok(())
@@ -87,13 +111,15 @@ impl Moves<'_> {
             batch.buckets.iter().copied().filter(|bucket| !there.contains(bucket)).collect();
         for bucket in missing {
             let mut sql = self.cluster.bucket_sql(&[bucket]);
-            sql.push_str(&format!("INSERT INTO pgrig_shard.bucket VALUES ({bucket}, 'arriving');"));
+            sql.push_str(&format!(
+                "INSERT INTO pgrig_shard.bucket (bucket, state) VALUES ({bucket}, 'arriving');"
+            ));
             self.cluster.change_node(batch.to, "making a bucket's schema", &sql)?;
         }
         self.did(number, "made the schemas");
         self.publish(number, batch)?;
         self.did(number, "published");
-        self.subscribe(number, batch, Rows::Copied)?;
+        self.subscribe(number, batch)?;
         self.did(number, "subscribed");
         self.set_step(number, "copying", "")?;
         Ok(Step::Copying)
@@ -101,18 +127,18 @@ impl Moves<'_> {
 
     /// Waits until the target has all rows and is close behind.
     fn copy(&mut self, number: i32, batch: &Batch) -> Result<Next, Error> {
+        self.follow(number, batch)?;
         if let Some(why) = self.wait_for_copy(number, batch)? {
             return Ok(Next::Anew(why));
         }
         self.did(number, "copied");
-        self.open_way_back(number, batch)?;
         self.set_step(number, "fencing", "")?;
         Ok(Next::Step(Step::Fencing))
     }
 
     /// No client writes, all that was written arrives, both sides are equal. Whatever goes wrong
     /// lifts the fence.
-    fn fence(&mut self, number: i32, batch: &Batch) -> Result<Step, Error> {
+    fn fence(&mut self, number: i32, batch: &Batch, newest: i64) -> Result<Switch, Error> {
         // A node that is down would leave the buckets fenced until it is back.
         for node in self.cluster.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
             let alive = self.cluster.data_node(node)?.simple_query("SELECT");
@@ -129,13 +155,14 @@ impl Moves<'_> {
                 return Err(self.too_late(batch, error));
             }
         };
+        // Greater than the number of every mapping that some server knows of.
+        let version = newest.max(self.cluster.version) + 1;
         let set = format!(
-            ", version = (SELECT version + 1 FROM pgrig_shard.cluster), rows = {}, bytes = {}, \
-             fence_ms = {fence_ms}",
+            ", version = {version}, rows = {}, bytes = {}, fence_ms = {fence_ms}",
             moved.rows, moved.bytes,
         );
         self.set_step(number, "switching", &set)?;
-        Ok(Step::Switching)
+        Ok(Switch { version, rows: moved.rows, bytes: moved.bytes, fence_ms })
     }
 
     /// A server that is silent while writes are refused is not waited for any longer.
@@ -150,7 +177,8 @@ impl Moves<'_> {
             "UPDATE pgrig_shard.bucket SET state = 'fenced', since = clock_timestamp()
              WHERE bucket = ANY ({buckets}) AND state = 'owned'"
         );
-        self.cluster.change_buckets(batch.from, "fencing", &fence)?;
+        let owned = self.cluster.owned(batch.from);
+        self.cluster.change_buckets(batch.from, "fencing", &fence, &owned)?;
         self.did(number, "fenced");
         self.drain(batch)?;
         self.did(number, "drained");
@@ -168,43 +196,60 @@ impl Moves<'_> {
              WHERE bucket = ANY ({}) AND state = 'fenced'",
             int_array(&batch.buckets)
         );
+        let owned = self.cluster.owned(batch.from);
         // The user's signals do not end it.
         let control = self.cluster.control.take();
         let lifted = self.within(Some(self.options.patience), |me| {
-            me.cluster.change_buckets(batch.from, "lifting the fence", &lift)?;
+            me.cluster.change_buckets(batch.from, "lifting the fence", &lift, &owned)?;
             me.set_step(number, "copying", "")
         });
         self.cluster.control = control;
         lifted
     }
 
-    /// The source refuses all, then the target serves, then everybody learns of it.
-    fn switch(&mut self, number: i32, batch: &Batch) -> Result<Step, Error> {
-        let version = "SELECT version, rows, bytes, fence_ms FROM pgrig_shard.batch
-                       WHERE number = $1";
-        let row = self.cluster.proxy.query_one(version, &[&number]);
-        let row = row.map_err(|source| on_proxy("reading a batch", source))?;
-        let (version, rows, bytes): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
-        let fence_ms: f64 = row.get(3);
-        let buckets = int_array(&batch.buckets);
+    /// The source refuses all, then the target serves, then everybody learns of it. What was compared is what
+    /// is given: nothing else comes between.
+    fn switch(&mut self, number: i32, batch: &Batch, switch: &Switch) -> Result<Step, Error> {
+        let (buckets, version) = (int_array(&batch.buckets), switch.version);
         let node = format!("UPDATE pgrig_shard.node SET version = {version};\n");
         let leave = format!(
-            "{node}UPDATE pgrig_shard.bucket SET state = 'gone', since = clock_timestamp()
-             WHERE bucket = ANY ({buckets}) AND state IN ('owned', 'fenced')"
+            "{node}UPDATE pgrig_shard.bucket SET state = 'gone', version = {version},
+                 since = clock_timestamp()
+             WHERE bucket = ANY ({buckets}) AND state = 'fenced'"
         );
-        self.cluster.change_buckets(batch.from, "taking buckets from the source", &leave)?;
+        let mut rest = self.cluster.owned(batch.from);
+        rest.retain(|bucket| !batch.buckets.contains(bucket));
+        let doing = "taking buckets from the source";
+        self.cluster.change_buckets(batch.from, doing, &leave, &rest)?;
         self.did(number, "left the source");
         self.stop_applying(number, batch)?;
-        self.skip_arrived(number, batch)?;
         let arrive = format!(
-            "{node}UPDATE pgrig_shard.bucket SET state = 'owned', since = clock_timestamp()
+            "{node}UPDATE pgrig_shard.bucket SET state = 'owned', version = {version},
+                 since = clock_timestamp()
              WHERE bucket = ANY ({buckets}) AND state = 'arriving'"
         );
-        self.cluster.change_buckets(batch.to, "giving buckets to the target", &arrive)?;
+        let mut all = self.cluster.owned(batch.to);
+        all.extend(&batch.buckets);
+        all.sort_unstable();
+        self.cluster.change_buckets(batch.to, "giving buckets to the target", &arrive, &all)?;
         self.did(number, "arrived at the target");
+        self.complete_switch(number, batch, switch)
+    }
+
+    /// Everybody learns of a switch after which the target serves.
+    fn complete_switch(
+        &mut self,
+        number: i32,
+        batch: &Batch,
+        switch: &Switch,
+    ) -> Result<Step, Error> {
+        let Switch { version, rows, bytes, fence_ms } = *switch;
+        let buckets = int_array(&batch.buckets);
+        let node = format!("UPDATE pgrig_shard.node SET version = {version};\n");
         let others = self.cluster.nodes.iter().map(|node| node.number);
         for other in others.filter(|n| *n != batch.from && *n != batch.to).collect::<Vec<_>>() {
-            self.cluster.change_buckets(other, "telling the new version", &node)?;
+            let own = self.cluster.owned(other);
+            self.cluster.change_buckets(other, "telling the new version", &node, &own)?;
         }
         self.did(number, "told the other nodes");
         let mut owners = self.cluster.owners.clone();
@@ -229,11 +274,19 @@ impl Moves<'_> {
         Ok(Step::Switched)
     }
 
+    /// The switch that a batch is in the middle of.
+    fn recorded(&mut self, number: i32) -> Result<Switch, Error> {
+        let switch = "SELECT version, rows, bytes, fence_ms FROM pgrig_shard.batch
+                      WHERE number = $1";
+        let row = self.cluster.proxy.query_one(switch, &[&number]);
+        let row = row.map_err(|source| on_proxy("reading a batch", source))?;
+        let (version, rows, bytes) = (row.get(0), row.get(1), row.get(2));
+        Ok(Switch { version, rows, bytes, fence_ms: row.get(3) })
+    }
+
     /// Ends replication, and drops the old rows of a switched batch when their grace is over.
     pub(super) fn drop_old_rows(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
         self.end_replication(number, batch)?;
-        // A batch that was to be held has one, if it was interrupted before it was.
-        self.close_way_back(number)?;
         self.did(number, "ended replication");
         let grace_ms = i64::try_from(self.options.grace.as_millis()).unwrap_or(i64::MAX);
         let over = "SELECT clock_timestamp() >= switched + $2 * interval '1 ms'
@@ -245,12 +298,13 @@ impl Moves<'_> {
             me.last(number, &mut said, || "the old rows are kept for --grace".to_owned());
             Ok(row.get::<_, bool>(0).then_some(()))
         })?;
+        // The target may have been restored in the meantime: then these rows are all that there is.
+        let census = self.bring_into_step()?;
+        if census.batches.iter().all(|one| one.number != number || one.step != Step::Switched) {
+            return Ok(());
+        }
         for bucket in &batch.buckets {
-            let drop = format!(
-                "DROP SCHEMA IF EXISTS {} CASCADE;
-                 DELETE FROM pgrig_shard.bucket WHERE bucket = {bucket} AND state = 'gone'",
-                bucket_schema(*bucket)
-            );
+            let drop = drop_bucket(*bucket);
             self.cluster.change_node(batch.from, "dropping the old rows", &drop)?;
         }
         self.did(number, "dropped the old rows");

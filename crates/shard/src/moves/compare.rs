@@ -26,15 +26,15 @@ pub(super) struct Moved {
 struct Sum {
     table: String,
     rows: i64,
-    checksum: i64,
+    checksum: String,
     bytes: i64,
 }
 
 impl Moves<'_> {
     /// Compares every table of the buckets by count and checksum, both sides at the same time.
     ///
-    /// The checksum is the exclusive or of a 64-bit hash of each row's text: it does not depend on
-    /// the rows' order. A difference goes unseen with a probability of 2⁻⁶⁴.
+    /// The checksum is the sum of a 64-bit hash of each row's text: it does not depend on the rows' order, and
+    /// equal rows do not cancel each other. A difference goes unseen with a probability of 2⁻⁶⁴.
     pub(super) fn compare(&mut self, batch: &Batch) -> Result<Moved, Error> {
         let (from, to, limit) = (batch.from, batch.to, self.options.fence_max);
         let sides = [from, to].map(|number| (number, Running::default()));
@@ -72,7 +72,7 @@ impl Moves<'_> {
         for (index, theirs) in source.iter().enumerate() {
             let ours = target.get(index).filter(|ours| ours.table == theirs.table);
             let same = ours
-                .is_some_and(|ours| (ours.rows, ours.checksum) == (theirs.rows, theirs.checksum));
+                .is_some_and(|ours| ours.rows == theirs.rows && ours.checksum == theirs.checksum);
             if !same {
                 return Err(Error::Differs {
                     from,
@@ -126,7 +126,7 @@ fn sums(
             return Err(Error::Stopped);
         }
         let sum = format!(
-            "SELECT count(*), coalesce(bit_xor(hashtextextended(t::text, 0)), 0),
+            "SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)), 0)::text,
                     pg_total_relation_size({}::regclass)
              FROM ONLY {table} AS t",
             literal(&table)

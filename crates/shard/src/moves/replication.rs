@@ -47,12 +47,7 @@ impl Moves<'_> {
     }
 
     /// The subscription, which follows the source once the rows are there.
-    pub(super) fn subscribe(
-        &mut self,
-        number: i32,
-        batch: &Batch,
-        rows: Rows,
-    ) -> Result<(), Error> {
+    pub(super) fn subscribe(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
         let name = self.name(number)?;
         let source = self.cluster.node(batch.from)?.conninfo.clone();
         let failed = |source| on_node("subscribing", batch.to, source);
@@ -62,9 +57,8 @@ impl Moves<'_> {
         }
         let subscribe = format!(
             "CREATE SUBSCRIPTION {name} CONNECTION {} PUBLICATION {name}
-             WITH (create_slot = false, slot_name = {name}, copy_data = {})",
-            literal(&source),
-            rows == Rows::Copied
+             WITH (create_slot = false, slot_name = {name}, copy_data = true)",
+            literal(&source)
         );
         let tool = self.cluster.tool;
         let mut transaction = self.cluster.data_node(batch.to)?.transaction().map_err(failed)?;
@@ -72,6 +66,23 @@ impl Moves<'_> {
         secret::hide(&mut transaction).map_err(failed)?;
         transaction.batch_execute(&subscribe).map_err(failed)?;
         transaction.commit().map_err(failed)
+    }
+
+    /// Lets a subscription go on that a switch has stopped before it returned.
+    pub(super) fn follow(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
+        let name = self.name(number)?;
+        let failed = |source| on_node("looking at the subscription", batch.to, source);
+        let is_stopped = "SELECT NOT subenabled FROM pg_subscription
+                          JOIN pg_database d ON d.oid = subdbid
+                          WHERE subname = $1 AND datname = current_database()";
+        let row = self.cluster.data_node(batch.to)?.query_opt(is_stopped, &[&name]);
+        match row.map_err(failed)?.is_some_and(|row| row.get(0)) {
+            false => Ok(()),
+            true => {
+                let enable = format!("ALTER SUBSCRIPTION {name} ENABLE");
+                self.cluster.change_node(batch.to, "going on with the subscription", &enable)
+            }
+        }
     }
 
     /// Returns when every table is copied and little is left to apply; or with the reason why
@@ -96,6 +107,12 @@ impl Moves<'_> {
                      than max_slot_wal_keep_size keeps, or the slot was dropped"
                 ))));
             };
+            if me.is_ahead(&name, batch)? {
+                return Ok(Some(Some(format!(
+                    "node {to} has received what node {from} has lost since: node {from} was \
+                     restored, or was a standby that had not received it"
+                ))));
+            }
             let failed = |source| on_node("waiting for the copy", to, source);
             let row = me.cluster.data_node(to)?.query_opt(PROGRESS, &[&name]).map_err(failed)?;
             let Some(row) = row else {
@@ -137,6 +154,19 @@ impl Moves<'_> {
         Ok(ended.flatten())
     }
 
+    /// True if the target has applied WAL that the source has not written any more.
+    fn is_ahead(&mut self, name: &str, batch: &Batch) -> Result<bool, Error> {
+        let failed = |source| on_node("looking at the subscription", batch.to, source);
+        let row = self.cluster.data_node(batch.to)?.query_opt(APPLIED, &[&name]).map_err(failed)?;
+        let Some(applied) = row.and_then(|row| row.get::<_, Option<String>>(0)) else {
+            return Ok(false);
+        };
+        let failed = |source| on_node("looking at its WAL", batch.from, source);
+        let is_ahead = "SELECT $1::text::pg_lsn > pg_current_wal_lsn()";
+        let row = self.cluster.data_node(batch.from)?.query_one(is_ahead, &[&applied]);
+        Ok(row.map_err(failed)?.get(0))
+    }
+
     /// Returns when the target has applied all that was committed on the source until now. The
     /// target's commits are asynchronous, and only what it has flushed is confirmed: a commit of
     /// our own flushes them.
@@ -171,33 +201,51 @@ impl Moves<'_> {
         Ok(())
     }
 
-    /// Removes subscription, slot and publication.
+    /// Removes subscription, slots and publication.
     pub(super) fn end_replication(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
         let name = self.name(number)?;
-        let failed = |source| on_node("dropping the subscription", batch.to, source);
-        let client = self.cluster.data_node(batch.to)?;
-        if client.query_opt(SUBSCRIPTION, &[&name]).map_err(failed)?.is_some() {
-            // Without its slot, which the next statements drop: so no node waits for another.
-            let drop = drop_subscription(&name);
-            self.cluster.change_node(batch.to, "dropping the subscription", &drop)?;
+        self.drop_subscription(batch.to, &name)?;
+        self.drop_slot(batch.from, &name)?;
+        // A target that cannot reach the source leaves those by which it copied single tables.
+        self.drop_table_slots(batch.from)?;
+        self.drop_publication(batch.from, &name)
+    }
+
+    /// Drops a subscription, if it is there, without its slot: so no node waits for another.
+    pub(super) fn drop_subscription(&mut self, number: i32, name: &str) -> Result<(), Error> {
+        let failed = |source| on_node("dropping the subscription", number, source);
+        let client = self.cluster.data_node(number)?;
+        match client.query_opt(SUBSCRIPTION, &[&name]).map_err(failed)?.is_some() {
+            false => Ok(()),
+            true => {
+                let drop = drop_subscription(name);
+                self.cluster.change_node(number, "dropping the subscription", &drop)
+            }
         }
-        let failed = |source| on_node("dropping the slot", batch.from, source);
+    }
+
+    /// Drops a slot, if it is there. Its subscription is gone, which its walsender may not have noticed.
+    pub(super) fn drop_slot(&mut self, number: i32, name: &str) -> Result<(), Error> {
+        let failed = |source| on_node("dropping the slot", number, source);
         let (began, limit) = (Instant::now(), self.options.patience);
         let dropped = self.poll(Some(limit), |me| {
-            let client = me.cluster.data_node(batch.from)?;
+            let client = me.cluster.data_node(number)?;
             let gone = client.execute(DROP_SLOT, &[&name]).map_err(failed)?;
             let left = client.query_opt(SLOT, &[&name]).map_err(failed)?;
             if left.is_some() && began.elapsed() >= ENDING {
-                // Its subscription is gone; the walsender may not have noticed.
                 client.execute(END_WALSENDER, &[&name]).map_err(failed)?;
             }
             Ok((gone > 0 || left.is_none()).then_some(()))
         })?;
-        if dropped.is_none() {
-            return Err(Error::SlotInUse { from: batch.from, slot: name, waited: limit });
+        match dropped {
+            Some(()) => Ok(()),
+            None => Err(Error::SlotInUse { from: number, slot: name.to_owned(), waited: limit }),
         }
+    }
+
+    pub(super) fn drop_publication(&mut self, number: i32, name: &str) -> Result<(), Error> {
         let drop = format!("DROP PUBLICATION IF EXISTS {name}");
-        self.cluster.change_node(batch.from, "dropping the publication", &drop)
+        self.cluster.change_node(number, "dropping the publication", &drop)
     }
 
     /// The name that publication, slot and subscription of a batch have. Slots and subscriptions
@@ -216,15 +264,6 @@ impl Moves<'_> {
     }
 }
 
-/// The rows that a subscription begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rows {
-    /// They are copied from the source.
-    Copied,
-    /// The target has them.
-    There,
-}
-
 /// A few may be a restart that interfered, or more tables at once than there are origins for
 /// (max_replication_slots); more without any progress do not go away by themselves.
 const FAILURES_MAX: i64 = 10;
@@ -232,6 +271,12 @@ const FAILURES_MAX: i64 = 10;
 const FAILURES: &str = "
     SELECT apply_error_count + sync_error_count FROM pg_stat_subscription_stats
     WHERE subname = $1";
+
+const APPLIED: &str = "
+    SELECT remote_lsn::text FROM pg_replication_origin_status o
+    JOIN pg_subscription s ON o.external_id = 'pg_' || s.oid
+    JOIN pg_database d ON d.oid = s.subdbid
+    WHERE subname = $1 AND datname = current_database()";
 
 const LAG: &str = "
     SELECT coalesce(pg_current_wal_lsn() - confirmed_flush_lsn, 0)::bigint,

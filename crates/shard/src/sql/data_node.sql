@@ -16,7 +16,9 @@ CREATE TABLE IF NOT EXISTS pgrig_shard.node (
 CREATE TABLE IF NOT EXISTS pgrig_shard.bucket (
     bucket int PRIMARY KEY,
     state text NOT NULL CHECK (state IN ('arriving', 'owned', 'fenced', 'gone')),
-    since timestamptz NOT NULL DEFAULT clock_timestamp()
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- The switch by which it came, or left; of one that arrives 0.
+    version bigint NOT NULL DEFAULT 0
 );
 
 -- A key's bucket, as PARTITION BY HASH (key) with this modulus would have it. Only the lowest bits
@@ -55,6 +57,17 @@ BEGIN
     RAISE EXCEPTION 'version % of the mapping was asked for, node % has version %',
             theirs, (SELECT number FROM pgrig_shard.node), mine
         USING ERRCODE = 'serialization_failure', HINT = 'Try again: the mapping is changing.';
+END
+$$;
+
+-- A function that is declared to change nothing has tried to, while a bucket of the node was fenced.
+CREATE OR REPLACE FUNCTION pgrig_shard.refuse_write(called text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '% writes, although it is STABLE or IMMUTABLE, and buckets are about to leave node %',
+            called, (SELECT number FROM pgrig_shard.node)
+        USING ERRCODE = 'serialization_failure',
+              HINT = 'Try again. Declare the function VOLATILE in the template.';
 END
 $$;
 

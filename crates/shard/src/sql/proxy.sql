@@ -9,6 +9,8 @@ CREATE TABLE pgrig_shard.cluster (
     version bigint NOT NULL,
     -- The SQL of one bucket.
     template text NOT NULL,
+    -- The first parameter of the functions that run in one bucket.
+    key_name text NOT NULL,
     -- Counts the tools that have worked on the cluster.
     tool bigint NOT NULL DEFAULT 0
 );
@@ -35,14 +37,12 @@ CREATE TABLE pgrig_shard.function (
     names text[] NOT NULL,
     result text NOT NULL,
     is_read boolean NOT NULL,
+    -- The parameters with modes and defaults, and the names of those that are results.
+    declared text NOT NULL,
+    outputs text[] NOT NULL,
+    is_set boolean NOT NULL,
+    is_strict boolean NOT NULL,
     PRIMARY KEY (name, parameters)
-);
-
--- Small tables that every node holds whole: their SQL, and how nodes reach the proxy.
-CREATE TABLE pgrig_shard.reference (
-    only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
-    sql text NOT NULL,
-    conninfo text NOT NULL
 );
 
 -- Buckets that move together, and how far they have come.
@@ -52,10 +52,6 @@ CREATE TABLE pgrig_shard.batch (
     target int NOT NULL,
     buckets int[] NOT NULL,
     step text NOT NULL DEFAULT 'planned',
-    -- After its switch the source is kept up to date, until it is confirmed or rolled back.
-    is_held boolean NOT NULL DEFAULT false,
-    -- The batch whose way back this is.
-    reverts int,
     -- Of the mapping that has them on the target.
     version bigint,
     rows bigint,

@@ -23,7 +23,8 @@ fn a_cluster_that_cannot_be_is_refused_with_a_reason() {
     let servers = Servers::start(2);
     let proxy = servers.conninfo();
     let check = |nodes: &[NodeConfig], buckets, template: &str, expected: &str| {
-        let error = Cluster::create(&proxy, nodes, buckets, template).err().expect(expected);
+        let error =
+            Cluster::create(&proxy, nodes, buckets, template, shard::KEY).err().expect(expected);
         let (text, hint) = (error.to_string(), error.hint());
         assert!(text.contains(expected), "{text}");
         assert!(hint.is_some(), "{text}");
@@ -73,13 +74,14 @@ fn a_template_that_cannot_be_moved_is_refused() {
     let servers = Servers::start(1);
     let nodes = [servers.node(0)];
     let template = "CREATE TABLE {bucket}.plain (id int);
-        CREATE FUNCTION {bucket}.all_of_it() RETURNS SETOF int LANGUAGE sql AS 'SELECT 1';
+        CREATE FUNCTION {bucket}.by_name(key text) RETURNS int LANGUAGE sql AS 'SELECT 1';
         CREATE FUNCTION {bucket}.change(id int) RETURNS int LANGUAGE sql AS 'SELECT 1'";
-    let error = Cluster::create(&servers.conninfo(), &nodes, 16, template).err().unwrap();
+    let error =
+        Cluster::create(&servers.conninfo(), &nodes, 16, template, shard::KEY).err().unwrap();
     let text = error.to_string();
     for part in [
+        "{bucket}.by_name(text) has a key of type text",
         "table {bucket}.plain has neither a primary key nor another replica identity",
-        "{bucket}.all_of_it() gives more than one value",
         "change changes something in no bucket in particular",
     ] {
         assert!(text.contains(part), "{text}");
@@ -95,13 +97,14 @@ fn a_function_that_the_cluster_has_not_made_is_not_replaced() {
         let mine = "CREATE FUNCTION public.add(key bigint) RETURNS bigint
             LANGUAGE sql AS 'SELECT 4711::bigint'";
         connect(place).batch_execute(mine).unwrap();
-        let error =
-            Cluster::create(&proxy, std::slice::from_ref(&node), 16, TEMPLATE).err().unwrap();
+        let error = Cluster::create(&proxy, std::slice::from_ref(&node), 16, TEMPLATE, shard::KEY)
+            .err()
+            .unwrap();
         assert!(error.to_string().contains("add(bigint) that is not the cluster's"), "{error}");
         let value: i64 = connect(place).query_one("SELECT public.add(1)", &[]).unwrap().get(0);
         assert_eq!(value, 4711);
         // As the hint says.
         let renamed = TEMPLATE.replace("{bucket}.add(", "{bucket}.count_up(");
-        Cluster::create(&proxy, &[node], 16, &renamed).unwrap();
+        Cluster::create(&proxy, &[node], 16, &renamed, shard::KEY).unwrap();
     }
 }

@@ -62,7 +62,7 @@ impl Servers {
     /// A cluster over the first `count` nodes.
     pub(crate) fn create(&self, count: usize) -> Cluster {
         let nodes: Vec<_> = (0..count).map(|number| self.node(number)).collect();
-        Cluster::create(&self.conninfo(), &nodes, BUCKETS, TEMPLATE).unwrap()
+        Cluster::create(&self.conninfo(), &nodes, BUCKETS, TEMPLATE, shard::KEY).unwrap()
     }
 
     /// Every key counted once.

@@ -3,7 +3,7 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
-use shard::{Cluster, Error, Event, Moves, Options};
+use shard::{Cluster, Event, Moves, Options};
 
 use crate::common::{KEYS, Servers, Writer, connect, open_again, options};
 
@@ -29,14 +29,8 @@ pub(crate) fn run_and_die_at(cluster: Cluster, part: &str) -> bool {
     )
 }
 
-fn run_and_die_when(cluster: Cluster, is_time: &mut dyn FnMut(&Event<'_>) -> bool) -> bool {
-    act_and_die_when(cluster, options(), &mut |moves| moves.run(), is_time)
-}
-
-pub(crate) fn act_and_die_when(
+pub(crate) fn run_and_die_when(
     mut cluster: Cluster,
-    options: Options,
-    act: &mut dyn FnMut(&mut Moves<'_>) -> Result<(), Error>,
     is_time: &mut dyn FnMut(&Event<'_>) -> bool,
 ) -> bool {
     let died = panic::catch_unwind(AssertUnwindSafe(|| {
@@ -45,7 +39,7 @@ pub(crate) fn act_and_die_when(
                 panic::resume_unwind(Box::new("killed"));
             }
         };
-        act(&mut Moves::new(&mut cluster, options, &mut tell, &never)).unwrap();
+        Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap();
     }));
     died.is_err()
 }

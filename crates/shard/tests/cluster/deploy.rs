@@ -75,14 +75,16 @@ fn a_creation_that_failed_can_be_run_again() {
     // The second node has a bucket's name already, so the first one alone is deployed.
     let mut second = connect(&nodes[1].conninfo);
     second.batch_execute("CREATE SCHEMA bucket_0003").unwrap();
-    let failed = shard::Cluster::create(&proxy, &nodes, 16, TEMPLATE);
+    let failed = shard::Cluster::create(&proxy, &nodes, 16, TEMPLATE, shard::KEY);
     assert!(failed.is_err());
     for (nodes, buckets, template, other) in [
         (&nodes[..1], 16, TEMPLATE.to_owned(), "other nodes or routes"),
         (&nodes, 32, TEMPLATE.to_owned(), "another number of buckets"),
         (&nodes, 16, TEMPLATE.replace("value bigint", "value numeric"), "another template"),
     ] {
-        let error = shard::Cluster::create(&proxy, nodes, buckets, &template).err().expect(other);
+        let error = shard::Cluster::create(&proxy, nodes, buckets, &template, shard::KEY)
+            .err()
+            .expect(other);
         assert!(error.to_string().contains(other), "{error}");
         assert!(error.hint().is_some());
     }

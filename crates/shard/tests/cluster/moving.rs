@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shard::{Change, Cluster, Error, Event, Moves, Options, Status};
 
-use crate::common::{KEYS, Servers, Writer, connect, options};
+use crate::common::{KEYS, Servers, TEMPLATE, Writer, connect, options};
 
 fn never() -> bool {
     false
@@ -135,6 +135,69 @@ fn rows_that_differ_are_not_given_away() {
     assert!(cluster.owners().iter().all(|owner| *owner == 0));
     let mut proxy = connect(&servers.conninfo());
     proxy.execute("SELECT add(key) FROM generate_series(1, 100::bigint) key", &[]).unwrap();
+}
+
+/// Equal rows cancel each other in an exclusive or.
+#[test]
+fn pairs_of_equal_rows_that_differ_are_not_given_away() {
+    let servers = Servers::start(2);
+    let template = "CREATE TABLE {bucket}.word (word text);
+        ALTER TABLE {bucket}.word REPLICA IDENTITY FULL;
+        CREATE FUNCTION {bucket}.words() RETURNS bigint LANGUAGE sql STABLE
+            AS 'SELECT count(*) FROM {bucket}.word'";
+    let nodes = [servers.node(0)];
+    let mut cluster =
+        Cluster::create(&servers.conninfo(), &nodes, 2, template, shard::KEY).unwrap();
+    let rows = "INSERT INTO bucket_0001.word VALUES ('same'), ('same')";
+    servers.nodes[0].value(rows).unwrap();
+    cluster.add(&servers.node(1)).unwrap();
+    let target = servers.node(1).conninfo;
+    let mut tell = |event: &Event<'_>| {
+        if let Event::Did { what: "copied", .. } = event {
+            let spoil = "UPDATE bucket_0001.word SET word = 'other'";
+            connect(&target).batch_execute(spoil).unwrap();
+        }
+    };
+    let error = Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap_err();
+    assert!(matches!(error, Error::Differs { source_rows: 2, target_rows: 2, .. }), "{error}");
+}
+
+/// The fence holds whatever a function is declared to be.
+#[test]
+fn a_function_that_writes_although_it_is_stable_does_not_write_through_the_fence() {
+    let servers = Servers::start(2);
+    let template = format!(
+        "{TEMPLATE};
+         CREATE FUNCTION {{bucket}}.peek(key bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+         BEGIN RETURN {{bucket}}.add(key); END $$"
+    );
+    let nodes = [servers.node(0)];
+    let mut cluster =
+        Cluster::create(&servers.conninfo(), &nodes, 16, &template, shard::KEY).unwrap();
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let mut proxy = connect(&servers.conninfo());
+    let (mut written, mut refused) = (0, 0);
+    let mut tell = |event: &Event<'_>| {
+        // Behind the comparison a row that is written is lost.
+        if let Event::Did { what: "fenced" | "compared", .. } = event {
+            for key in 1..=40_i64 {
+                match proxy.query_one("SELECT peek($1)", &[&key]) {
+                    Ok(_) => written += 1,
+                    Err(error) => {
+                        assert_eq!(error.code().unwrap().code(), "40001", "{error}");
+                        refused += 1;
+                    }
+                }
+                let read: i64 = proxy.query_one("SELECT value($1)", &[&key]).unwrap().get(0);
+                assert!(read > 0);
+            }
+        }
+    };
+    Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap();
+    assert!(refused > 0, "{written}");
+    assert_eq!(servers.check_rows(), KEYS + written);
+    proxy.query_one("SELECT peek(1)", &[]).unwrap();
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn an_unprivileged_role_serves_calls_and_nobody_else_sees_its_password() {
          GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {{bucket}} TO app"
     );
     let nodes = [guarded(&servers, 0)];
-    let mut cluster = Cluster::create(&proxy, &nodes, BUCKETS, &template).unwrap();
+    let mut cluster = Cluster::create(&proxy, &nodes, BUCKETS, &template, shard::KEY).unwrap();
     cluster.add(&guarded(&servers, 1)).unwrap();
     let mut tell = |_: &shard::Event<'_>| {};
     shard::Moves::new(&mut cluster, crate::common::options(), &mut tell, &|| false).run().unwrap();
@@ -101,7 +101,8 @@ fn what_is_no_connection_string_is_not_repeated() {
     let servers = Servers::start(1);
     let check = |conninfo: &str, route: Option<&str>| {
         let node = NodeConfig { conninfo: conninfo.into(), route: route.map(str::to_owned) };
-        let error = Cluster::create(&servers.conninfo(), &[node], 16, TEMPLATE).err().unwrap();
+        let error =
+            Cluster::create(&servers.conninfo(), &[node], 16, TEMPLATE, shard::KEY).err().unwrap();
         let text = format!("{error} {:?}", error.hint());
         assert!(text.contains("is no connection string"), "{text}");
         assert!(!text.contains("hushhush"), "{text}");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use shard::{Change, Cluster, Error, Event, Moves, Options, Status};
 
 use crate::common::{KEYS, Servers, TEMPLATE, connect, options};
-use crate::crashes::{never, run_and_die_at};
+use crate::crashes::{never, run_and_die_at, run_and_die_when};
 
 fn abandon(cluster: &mut Cluster) -> (usize, usize) {
     let (mut abandoned, mut kept) = (0, 0);
@@ -65,7 +65,7 @@ fn buckets_that_cannot_move_are_refused_before_anything_moves() {
     check(
         &format!("{table} RENAME COLUMN value TO worth"),
         &format!("{table} RENAME COLUMN worth TO value"),
-        "bucket_0015 lacks counter.value bigint, which is in the template",
+        "bucket_0015 lacks counter.value bigint NOT NULL, which is in the template",
     );
     check(
         "CREATE TABLE bucket_0015.more (id int PRIMARY KEY)",
@@ -81,8 +81,138 @@ fn buckets_that_cannot_move_are_refused_before_anything_moves() {
         "DROP TRIGGER always ON bucket_0015.counter",
         "trigger always of table bucket_0015.counter is enabled ALWAYS",
     );
+    // A deferrable primary key is no replica identity: updates would be refused.
+    check(
+        &format!(
+            "{table} DROP CONSTRAINT counter_pkey;
+             {table} ADD CONSTRAINT counter_pkey PRIMARY KEY (id) DEFERRABLE"
+        ),
+        &format!("{table} DROP CONSTRAINT counter_pkey; {table} ADD PRIMARY KEY (id)"),
+        "its primary key is deferrable",
+    );
+    // What hangs on a bucket would go with its schema.
+    check(
+        "CREATE VIEW public.seen AS SELECT * FROM bucket_0015.counter",
+        "DROP VIEW public.seen",
+        "rule _RETURN on view seen depends on bucket_0015",
+    );
+    check(
+        "CREATE MATERIALIZED VIEW public.seen AS SELECT * FROM bucket_0015.counter",
+        "DROP MATERIALIZED VIEW public.seen",
+        "rule _RETURN on materialized view seen depends on bucket_0015",
+    );
+    check(
+        "CREATE TABLE public.noted (id bigint REFERENCES bucket_0015.counter)",
+        "DROP TABLE public.noted",
+        "constraint noted_id_fkey on table noted depends on bucket_0015",
+    );
+    check(
+        "CREATE PUBLICATION mine FOR TABLE bucket_0015.counter",
+        "DROP PUBLICATION mine",
+        "publication of table bucket_0015.counter in publication mine depends on bucket_0015",
+    );
+    // What the template does not have would be undone.
+    let has = |what: &str| format!("bucket_0015 has {what}, which is not in the template");
+    check(
+        &format!("{table} ADD CONSTRAINT small CHECK (value < 1000)"),
+        &format!("{table} DROP CONSTRAINT small"),
+        &has("constraint small of counter: CHECK ((value < 1000))"),
+    );
+    check(
+        "CREATE UNIQUE INDEX once ON bucket_0015.counter (value, id)",
+        "DROP INDEX bucket_0015.once",
+        &has("CREATE UNIQUE INDEX once ON counter USING btree (value, id)"),
+    );
+    check(
+        "GRANT SELECT ON bucket_0015.counter TO pg_monitor",
+        "REVOKE SELECT ON bucket_0015.counter FROM pg_monitor",
+        &has("grant of SELECT on table counter to pg_monitor"),
+    );
+    check(
+        &format!("{table} ALTER COLUMN value SET DEFAULT 7"),
+        &format!("{table} ALTER COLUMN value DROP DEFAULT"),
+        &has("counter.value bigint NOT NULL DEFAULT 7"),
+    );
+    check(
+        "ALTER FUNCTION bucket_0015.value(bigint) COST 7",
+        "ALTER FUNCTION bucket_0015.value(bigint) COST 100",
+        "bucket_0015 has CREATE OR REPLACE FUNCTION value(key bigint)",
+    );
     let mut tell = |_: &Event<'_>| {};
     Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap();
+    assert_eq!(servers.check_rows(), KEYS);
+}
+
+/// Objects that are made while a bucket is on its way stay, and so do the old rows.
+#[test]
+fn what_depends_on_a_bucket_that_has_left_is_not_dropped_with_it() {
+    let servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let source = servers.node(0).conninfo;
+    let mut made = false;
+    let mut tell = |event: &Event<'_>| {
+        if matches!(event, Event::Switched { .. }) && !made {
+            let mut client = connect(&source);
+            let gone = "SELECT bucket FROM pgrig_shard.bucket WHERE state = 'gone' LIMIT 1";
+            let schema = shard::bucket_schema(client.query_one(gone, &[]).unwrap().get(0));
+            client
+                .batch_execute(&format!("CREATE VIEW seen AS SELECT id FROM {schema}.counter"))
+                .unwrap();
+            made = true;
+        }
+    };
+    let error = Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap_err();
+    assert!(error.to_string().contains("rule _RETURN on view seen depends on"), "{error}");
+    assert_eq!(servers.nodes[0].value("SELECT count(*) > 0 FROM seen").unwrap().unwrap(), "t");
+    servers.nodes[0].value("DROP VIEW seen").unwrap();
+    Moves::new(&mut cluster, options(), &mut |_| {}, &never).run().unwrap();
+    assert_eq!(servers.check_rows(), KEYS);
+}
+
+/// A target that cannot reach its source leaves slots there by which it copied single tables.
+#[test]
+fn a_copy_that_is_given_up_leaves_no_slot() {
+    let servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let mut target = connect(&servers.node(1).conninfo);
+    let mut source = connect(&servers.node(0).conninfo);
+    let slots = "SELECT count(*) FROM pg_replication_slots WHERE slot_name ~ '_sync_'";
+    let mut is_cut = false;
+    let died = run_and_die_when(cluster, &mut |event| {
+        match event {
+            Event::Did { what: "made the schemas", .. } => {
+                let one = "SELECT bucket FROM pgrig_shard.bucket WHERE state = 'arriving' LIMIT 1";
+                let bucket: i32 = target.query_one(one, &[]).unwrap().get(0);
+                let schema = shard::bucket_schema(bucket);
+                let lock = format!("BEGIN; LOCK TABLE {schema}.counter IN EXCLUSIVE MODE");
+                target.batch_execute(&lock).unwrap();
+            }
+            Event::Did { what: "subscribed", .. } => {
+                let made = lab::wait_until(Duration::from_secs(30), || {
+                    let slots: i64 = source.query_one(slots, &[])?.get(0);
+                    Ok::<_, postgres::Error>((slots > 0).then_some(()))
+                });
+                made.unwrap().expect("a table is being copied");
+                is_cut = true;
+                let away = "SELECT format('ALTER SUBSCRIPTION %I CONNECTION %L', subname,
+                                          'host=127.0.0.1 port=1 dbname=postgres')
+                            FROM pg_subscription";
+                let mut other = connect(&servers.node(1).conninfo);
+                let away: String = other.query_one(away, &[]).unwrap().get(0);
+                other.batch_execute(&away).unwrap();
+            }
+            _ => {}
+        }
+        is_cut
+    });
+    assert!(died);
+    target.batch_execute("ROLLBACK").unwrap();
+    abandon(&mut open(&servers));
+    assert_eq!(source.query_one(slots, &[]).unwrap().get::<_, i64>(0), 0);
     assert_eq!(servers.check_rows(), KEYS);
 }
 
@@ -91,7 +221,8 @@ fn a_template_that_cannot_be_sharded_leaves_nothing_behind() {
     let servers = Servers::start(1);
     let check = |more: &str, expected: &str| {
         let template = format!("{TEMPLATE};{more}");
-        let error = Cluster::create(&servers.conninfo(), &[servers.node(0)], 16, &template);
+        let error =
+            Cluster::create(&servers.conninfo(), &[servers.node(0)], 16, &template, shard::KEY);
         let error = error.err().expect(expected);
         assert!(matches!(error, Error::Refused { .. }), "{error}");
         assert!(error.to_string().contains(expected), "{error}");

@@ -16,8 +16,7 @@ pub(super) struct Moved {
     pub(super) longest_fence_ms: f64,
     pub(super) abandoned: usize,
     pub(super) kept: usize,
-    pub(super) held: usize,
-    pub(super) confirmed: usize,
+    pub(super) mended: usize,
     /// Of the batch that moves now.
     batch: String,
     batch_buckets: usize,
@@ -35,10 +34,9 @@ impl Moved {
             "rows": rows,
             "bytes": bytes,
             "longest_fence_ms": longest_fence_ms,
-            "held": self.held,
-            "confirmed": self.confirmed,
             "abandoned": self.abandoned,
             "kept": self.kept,
+            "mended": self.mended,
         })
     }
 
@@ -56,10 +54,12 @@ impl Moved {
                 terminal::narrate(format_args!("  ▸ {}", self.batch));
             }
             Event::Did { .. } => self.is_waiting = false,
-            Event::Held { .. } => self.held += 1,
-            Event::Confirmed { .. } => self.confirmed += 1,
             Event::Lasting { what, .. } => {
                 self.is_waiting = false;
+                terminal::narrate(format_args!("  … {what}"));
+            }
+            Event::Mended { what } => {
+                self.mended += 1;
                 terminal::narrate(format_args!("  … {what}"));
             }
             Event::Anew { number, why } => {

@@ -1,7 +1,7 @@
 //! `pgrig shard status`: the nodes of a cluster, their buckets, and moves under way.
 
 use serde_json::{Value, json};
-use shard::{BatchStatus, NodeStatus, Status};
+use shard::{NodeStatus, Status};
 
 use super::size;
 use crate::arguments::ClusterArguments;
@@ -9,7 +9,7 @@ use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::terminal::{self, BAD, FAINT, STRONG, styled};
 
-/// Shows a cluster; the exit code says if all of its nodes answer.
+/// Shows a cluster; the exit code says if all of its nodes answer and are where the mapping has them.
 pub(super) fn status(of: &ClusterArguments) -> Result<Exit, Complaint> {
     // It is the proxy that refused: a node that does is a part of the status.
     let refused = |error| Complaint::from(error).exit(Exit::CouldNotStart);
@@ -18,7 +18,8 @@ pub(super) fn status(of: &ClusterArguments) -> Result<Exit, Complaint> {
         true => terminal::json(&json(&status)),
         false => print(&status),
     }
-    match status.nodes.iter().all(|node| node.says.is_ok()) {
+    let is_in_step = status.out_of_step.is_empty() && !status.is_undecided;
+    match is_in_step && status.nodes.iter().all(|node| node.says.is_ok()) {
         true => Ok(Exit::Done),
         false => Ok(Exit::Incomplete),
     }
@@ -39,7 +40,6 @@ fn json(status: &Status) -> Value {
             "gone": says.map(|says| says.gone),
             "bytes": says.map(|says| says.bytes),
             "version": says.map(|says| says.version),
-            "reference_lag_bytes": node.reference_lag_bytes,
             "error": node.says.as_ref().err(),
         })
     });
@@ -58,6 +58,8 @@ fn json(status: &Status) -> Value {
         "nodes": nodes.collect::<Vec<_>>(),
         "batches": batches.collect::<Vec<_>>(),
         "is_busy": status.is_busy,
+        "out_of_step": status.out_of_step,
+        "is_undecided": status.is_undecided,
     })
 }
 
@@ -79,13 +81,18 @@ fn print(status: &Status) {
             batch.number, batch.buckets, batch.from, batch.to, batch.step
         ));
     }
-    terminal::narrate(styled(FAINT, COLUMNS));
-    if status.batches.iter().any(BatchStatus::is_held) {
-        terminal::narrate(
-            "what is held: `pgrig shard confirm` makes the move final, `pgrig shard rollback` undoes it",
-        );
+    for line in &status.out_of_step {
+        terminal::result(format_args!("  {} {line}", styled(BAD, "out of step:")));
     }
-    if !status.batches.iter().all(BatchStatus::is_held) && !status.is_busy {
+    terminal::narrate(styled(FAINT, COLUMNS));
+    match (status.is_undecided, status.out_of_step.is_empty()) {
+        (true, _) => terminal::narrate(
+            "it is not certain which server is right: see \"Neither is certain\" in docs/sharding.md",
+        ),
+        (false, false) => terminal::narrate("`pgrig shard rebalance` brings them into step"),
+        (false, true) => {}
+    }
+    if !status.batches.is_empty() && !status.is_busy {
         terminal::narrate(
             "no process works on it; `pgrig shard rebalance` continues it, `pgrig shard abandon` \
              gives it up",
