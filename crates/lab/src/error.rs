@@ -19,7 +19,7 @@ mod host;
 mod setting;
 mod streaming;
 
-pub use guest::GuestError;
+pub use guest::{BoundaryFault, GuestError};
 pub use host::{HostError, HostErrorKind};
 pub use setting::{RefusedSetting, SettingFault};
 pub use streaming::{Behind, NotStreaming};

@@ -77,7 +77,8 @@ pub use effective::effective;
 pub use ending::{end_labs, kill_servers};
 pub use endpoint::{Encryption, Endpoint, Host};
 pub use error::{
-    Behind, Error, GuestError, HostError, HostErrorKind, NotStreaming, RefusedSetting, SettingFault,
+    Behind, BoundaryFault, Error, GuestError, HostError, HostErrorKind, NotStreaming,
+    RefusedSetting, SettingFault,
 };
 pub use fault::link::{Counters, RoundTrips, Shape};
 pub use find::Installation;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use server::{Client, Conninfo, Limits};
+use server::{Client, Conninfo, Limits, Password, PasswordSource};
 
 use crate::endpoint::first_value;
 use crate::error::Error;
@@ -24,6 +24,8 @@ pub struct Target {
     config: TargetConfig,
     /// The connection string in keyword form.
     text: String,
+    /// The same with the user's login, where `text` has that of a run.
+    login_text: String,
     version_number: u32,
     version: String,
 }
@@ -32,7 +34,9 @@ impl Target {
     /// Connects once, to see that the server is there and which version it has.
     pub fn open(config: TargetConfig) -> Result<Self, Error> {
         let text = config.conninfo.to_keyword_string();
-        let mut target = Self { config, text, version_number: 0, version: String::new() };
+        let login_text = text.clone();
+        let mut target =
+            Self { config, text, login_text, version_number: 0, version: String::new() };
         let mut client = target.connect()?;
         // A server that answers at all answers these at once.
         client.set_limits(|limits| limits.answer = Limits::of_questions().answer);
@@ -46,6 +50,29 @@ impl Target {
     /// Connection string for clients; it may hold a password.
     pub fn conninfo(&self) -> &str {
         &self.text
+    }
+
+    /// The same for sessions of the rig's that only look: as the user's login, which may see more.
+    pub fn login_conninfo(&self) -> &str {
+        &self.login_text
+    }
+
+    /// The same server for the role that a run has made there. Samples are taken by the user's login where that sees the
+    /// statistics of all roles.
+    pub(crate) fn as_role(&self, role: &str, password: &Password, login_sees_all: bool) -> Target {
+        let mut target = self.clone();
+        let conninfo = &mut target.config.conninfo;
+        role.clone_into(&mut conninfo.user);
+        conninfo.passfile = None;
+        for host in &mut conninfo.hosts {
+            host.password = Some(password.clone());
+            host.password_source = PasswordSource::Given;
+        }
+        target.text = conninfo.to_keyword_string();
+        if !login_sees_all {
+            target.login_text.clone_from(&target.text);
+        }
+        target
     }
 
     /// The same in libpq's keywords, for programs that connect by libpq.

@@ -220,6 +220,10 @@ pub(crate) struct RunArguments {
     /// end, and changes no setting
     #[arg(long, value_name = "URI", conflicts_with = "pg_bin")]
     pub(crate) target: Option<String>,
+    /// With --target: run the study's SQL with the rights of your login, so that it can change all that you can.
+    /// Without it, that SQL runs as a role that has the run's schema and nothing else
+    #[arg(long, requires = "target")]
+    pub(crate) may_change_database: bool,
     /// With --target: print every statement that would be sent, and change nothing
     #[arg(long, requires = "target")]
     pub(crate) dry_run: bool,
@@ -368,6 +372,9 @@ pub(crate) struct CleanArguments {
     /// Remove the data that --keep-data has kept, and nothing else
     #[arg(long, conflicts_with = "directory")]
     pub(crate) data: bool,
+    /// Remove the schema and the roles that killed runs have left in this database of yours, and nothing else
+    #[arg(long, value_name = "CONNINFO", conflicts_with_all = ["directory", "data"])]
+    pub(crate) target: Option<String>,
 }
 
 /// `pgrig completions`

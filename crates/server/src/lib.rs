@@ -29,4 +29,6 @@ pub use stream::Stream;
 pub use sync_standbys::{Demand, Method, NotASetting, Setting};
 pub use tls::TlsError;
 pub use wire::Password;
-pub use wire::conninfo::{Conninfo, ConninfoError, Split, hide_passwords, shown_word};
+pub use wire::conninfo::{
+    Conninfo, ConninfoError, PasswordSource, Split, hide_passwords, shown_word,
+};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use import::{Source, Values};
 use lab::Server;
-use lab::guest::{self, Outlet};
+use lab::guest;
 use load::{Control, Urgency};
 use pgbench::Console;
 use pgbench::options::Invocation;
@@ -15,7 +15,7 @@ use server::quote::identifier;
 use spec::{Data, PgbenchTables, ScriptText, Settings};
 
 use crate::node::SiteNode;
-use crate::sql::{self, ScriptError, SendError};
+use crate::sql::{self, ScriptError};
 
 /// The reason why data could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -29,8 +29,6 @@ pub enum DataError {
     Sql { doing: String, source: postgres::Error },
     #[error(transparent)]
     Script(#[from] ScriptError),
-    #[error(transparent)]
-    Send(#[from] SendError),
     #[error("{}", .0.message())]
     Pgbench(pgbench::Complaint),
     #[error(transparent)]
@@ -65,11 +63,8 @@ impl DataError {
             DataError::HostInUse { .. } => Some(
                 "give each run databases of its own, or wait until the other is over".to_owned(),
             ),
-            DataError::Sql { .. }
-            | DataError::Script(_)
-            | DataError::Send(_)
-            | DataError::Pgbench(_)
-            | DataError::Interrupted => None,
+            DataError::Script(error) => error.hint().map(str::to_owned),
+            DataError::Sql { .. } | DataError::Pgbench(_) | DataError::Interrupted => None,
         }
     }
 
@@ -138,8 +133,15 @@ pub fn load_file(
 ) -> Result<(), DataError> {
     let loaded = load(path, seed, node, control).and_then(|()| match analyzes {
         true => {
-            let vacuum = "VACUUM (ANALYZE)";
-            Ok(sql::run_step(&node.server, &mut node.connect()?, vacuum, control)?)
+            let mut client = node.connect()?;
+            // On a server of the user's there are other tables.
+            let tables = match node.schema {
+                Some(schema) => guest::tables(&mut client, schema)
+                    .map_err(DataError::sql("looking for the tables to vacuum"))?,
+                None => None,
+            };
+            let vacuum = format!("VACUUM (ANALYZE) {}", tables.unwrap_or_default());
+            Ok(sql::run_step(&node.server, &mut client, &vacuum, control)?)
         }
         false => Ok(()),
     });
@@ -222,7 +224,7 @@ pub fn list(
     }
     if let Some(script) = &data.script {
         for command in sql::commands(script, &data.variables)? {
-            guest::send(&command.sql, &mut Outlet::List(statements))?;
+            statements.push(command.sql);
         }
     }
     Ok(())

@@ -62,7 +62,7 @@ impl SiteNode {
                 server::keyword_form(&near).unwrap_or(near)
             }
             Server::Managed(_) => self.conninfo.clone(),
-            Server::Target(target) => target.conninfo().to_owned(),
+            Server::Target(target) => target.login_conninfo().to_owned(),
         }
     }
 

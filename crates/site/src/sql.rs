@@ -1,11 +1,12 @@
 //! SQL that the rig itself runs: the data's script, and the steps before a trial.
 
 use lab::Server;
-pub use lab::guest::SendError;
 use lab::guest::{self, Outlet};
 use load::Control;
+use postgres::error::SqlState;
 use script::{CommandKind, Names, Script, Syntax, Variables};
 use server::Client;
+use server::message::with_detail;
 use spec::{ScriptText, Settings};
 
 /// Reason why a script of SQL could not be run.
@@ -16,8 +17,25 @@ pub enum ScriptError {
     Parse(#[from] script::ParseError),
     #[error("{place}: \\{word} has no place in a script of data")]
     NotSql { place: String, word: &'static str },
-    #[error("{place}: {source}")]
-    Failed { place: String, source: SendError },
+    #[error("{place}: {}", with_detail(.source))]
+    Failed { place: String, source: postgres::Error },
+}
+
+impl ScriptError {
+    /// Says what to do next, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ScriptError::Failed { source, .. }
+                if source.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) =>
+            {
+                Some(
+                    "on a server of yours a study reaches its own schema only, unless you give \
+                     --may-change-database",
+                )
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Runs a script command by command, each in a transaction of its own unless the script says
@@ -35,7 +53,7 @@ pub fn run_script(
         for Command { line, sql } in commands {
             let sent = match is_outside {
                 true => guest::send(&sql, &mut Outlet::Server(client)).map(drop),
-                false => client.batch_execute(&sql).map_err(SendError::Server),
+                false => client.batch_execute(&sql),
             };
             let place = || format!("{}:{line}", text.name);
             sent.map_err(|source| ScriptError::Failed { place: place(), source })?;

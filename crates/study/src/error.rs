@@ -166,8 +166,6 @@ pub enum ListingError {
     #[error(transparent)]
     Script(#[from] site::sql::ScriptError),
     #[error(transparent)]
-    Send(#[from] site::sql::SendError),
-    #[error(transparent)]
     Warm(#[from] site::warm::WarmError),
 }
 
@@ -175,7 +173,8 @@ impl ListingError {
     fn hint(&self) -> Option<String> {
         match self {
             ListingError::Data(error) => error.hint(),
-            _ => None,
+            ListingError::Script(error) => error.hint().map(str::to_owned),
+            ListingError::Warm(_) => None,
         }
     }
 }

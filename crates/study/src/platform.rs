@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use import::Cache;
-use lab::guest::OwnSchema;
+use lab::guest::{OwnSchema, StudyRights};
 use lab::{Installation, Lab, LabConfig, Target};
 use load::Control;
 use record::Fact;
@@ -20,7 +20,7 @@ use crate::request::{OnHosts, Request, Servers};
 pub(crate) enum Found {
     Installation(Installation, Hosts, Option<Cache>),
     OnHosts(Fleet, Labs),
-    Target(Box<Target>),
+    Target(Box<Target>, StudyRights),
 }
 
 impl Found {
@@ -36,8 +36,8 @@ impl Found {
                 let labs = fleet.open_labs(asked)?;
                 Found::OnHosts(fleet, labs)
             }
-            Servers::Outside { conninfo } => {
-                Found::Target(Box::new(outside::open(conninfo, control)?))
+            Servers::Outside { conninfo, rights } => {
+                Found::Target(Box::new(outside::open(conninfo, control)?), *rights)
             }
         })
     }
@@ -48,7 +48,7 @@ impl Found {
                 Has::here(installation.clone(), labs)?.with_hosts(hosts)?
             }
             Found::OnHosts(_, built) => Has::on_hosts(built, labs)?,
-            Found::Target(target) => Has::outside(target, labs)?,
+            Found::Target(target, _) => Has::outside(target, labs)?,
         })
     }
 }
@@ -63,8 +63,17 @@ pub fn has_on_hosts(asked: &OnHosts, study: &Study, control: &Control) -> Result
 
 /// The platform on which sites are made: a lab of the rig's, or a server of the user's.
 pub(crate) enum Platform {
-    Labs { labs: Labs, targets: Hosts, fleet: Option<Box<Fleet>> },
-    Target { target: Box<Target>, schema: Box<OwnSchema> },
+    Labs {
+        labs: Labs,
+        targets: Hosts,
+        fleet: Option<Box<Fleet>>,
+    },
+    /// The server with the login of the study's SQL.
+    Target {
+        target: Box<Target>,
+        rights: StudyRights,
+        schema: Box<OwnSchema>,
+    },
 }
 
 /// The lab of this machine; with kept data it has their password.
@@ -91,9 +100,10 @@ impl Platform {
                 let labs = labs.heeding(control);
                 Platform::Labs { labs, targets: Hosts::new(), fleet: Some(Box::new(fleet)) }
             }
-            Found::Target(target) => {
-                let schema = Box::new(OwnSchema::make(&target, run_id)?);
-                Platform::Target { target, schema }
+            Found::Target(target, rights) => {
+                let schema = Box::new(OwnSchema::make(&target, run_id, rights)?);
+                let target = Box::new(schema.guest().clone());
+                Platform::Target { target, rights, schema }
             }
         })
     }
@@ -102,7 +112,7 @@ impl Platform {
     pub(crate) fn leave(&mut self) -> Option<String> {
         let Platform::Target { schema, .. } = self else { return None };
         let schema_name = lab::TARGET_SCHEMA;
-        schema.leave().err().map(|why| format!("schema {schema_name} stays on the target: {why}"))
+        schema.leave().err().map(|why| format!("schema {schema_name} stays on the target until the next run or pgrig clean --target: {why}"))
     }
 
     pub(crate) fn labs(&self) -> Option<&Labs> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use host::{Inventory, Program};
 use import::Cache;
+use lab::guest::StudyRights;
 use load::OnHostLoss;
 use spec::{Folder, Planned, Study};
 
@@ -60,6 +61,8 @@ pub enum Servers {
     Outside {
         /// URI or keywords, as libpq understands them.
         conninfo: String,
+        /// The rights of the study's SQL there.
+        rights: StudyRights,
     },
 }
 

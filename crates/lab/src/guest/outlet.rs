@@ -22,15 +22,4 @@ impl Outlet<'_> {
             }
         }
     }
-
-    /// The tables of a schema as a list of a statement has them, none where it has no table.
-    pub fn tables(&mut self, schema: &str) -> Result<Option<String>, postgres::Error> {
-        match self {
-            Outlet::Server(client) => Ok(client.query_one(TABLES, &[&schema])?.get(0)),
-            Outlet::List(_) => Ok(Some(format!("/* each table of schema {schema}, by name */"))),
-        }
-    }
 }
-
-const TABLES: &str = "SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') \
-    FROM pg_catalog.pg_tables WHERE schemaname = $1";

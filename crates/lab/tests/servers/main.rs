@@ -2,6 +2,7 @@
 
 mod common;
 mod disk;
+mod guest;
 mod isolation;
 mod links;
 mod node;

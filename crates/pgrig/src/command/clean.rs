@@ -1,8 +1,10 @@
-//! `pgrig clean`: what a crash of the machine has left.
+//! `pgrig clean`: what a crash of the machine, or the end of a killed run, has left.
 
 use std::path::Path;
 
 use import::Cache;
+use lab::{Target, TargetConfig};
+use server::Limits;
 
 use crate::arguments::CleanArguments;
 use crate::complaint::Complaint;
@@ -11,10 +13,26 @@ use crate::terminal;
 
 /// Removes the directories of labs that are no longer in use, or the data that were kept.
 pub(crate) fn clean(arguments: &CleanArguments) -> Result<Exit, Complaint> {
-    match arguments.data {
-        true => clean_data(),
-        false => clean_labs(arguments.directory.as_deref()),
+    match &arguments.target {
+        Some(conninfo) => clean_target(conninfo),
+        None if arguments.data => clean_data(),
+        None => clean_labs(arguments.directory.as_deref()),
     }
+}
+
+/// Removes what killed runs have left in a database of the user's.
+fn clean_target(conninfo: &str) -> Result<Exit, Complaint> {
+    let conninfo = server::resolve_conninfo(conninfo).map_err(Complaint::new)?;
+    let limits = Limits::of_administration();
+    let target = Target::open(TargetConfig { conninfo, limits })?;
+    let removed = lab::guest::remove_left(&target)?;
+    for what in &removed {
+        terminal::result(format_args!("removed {what} from {}", target.place()));
+    }
+    if removed.is_empty() {
+        terminal::narrate(format_args!("nothing left in that database of {}", target.place()));
+    }
+    Ok(Exit::Done)
 }
 
 /// Removes the data that were kept for later runs.

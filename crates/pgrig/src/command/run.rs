@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use import::Cache;
+use lab::guest::StudyRights;
 use load::OnHostLoss;
 use record::{Ending, RunState, Trial};
 use spec::{About, ClaimKind, Folder, Planned, Profile, Study};
@@ -165,7 +166,13 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
         return Err(Complaint::new(what).hinted(Some("leave out --keep-data".to_owned())));
     }
     let servers = match &arguments.target {
-        Some(conninfo) => Servers::Outside { conninfo: conninfo.clone() },
+        Some(conninfo) => Servers::Outside {
+            conninfo: conninfo.clone(),
+            rights: match arguments.may_change_database {
+                true => StudyRights::OfLogin,
+                false => StudyRights::OwnSchema,
+            },
+        },
         None if arguments.hosts.is_some() => {
             let file = arguments.hosts.as_deref().unwrap_or(Path::new(""));
             let on_loss = match arguments.on_host_loss {
@@ -318,6 +325,9 @@ fn again(found: &NamedStudy, arguments: &RunArguments, profile: Profile, seed: u
     }
     if arguments.target.is_some() {
         again.push_str(" --target URI");
+    }
+    if arguments.may_change_database {
+        again.push_str(" --may-change-database");
     }
     if let Some(folder) = &arguments.pg_bin {
         again.push_str(&format!(" --pg-bin {}", folder.display()));

@@ -194,8 +194,8 @@ fn number(target: &Target, sql: &str) -> Result<u32, lab::Error> {
     Ok(target.value(sql)?.and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
-// Sessions of other roles are in pg_stat_database for everybody. The limits of roles and databases do not
-// apply to superusers; least() passes over NULL.
+// Sessions of other roles are in pg_stat_database for everybody. The limits of roles do not apply to superusers, those
+// of databases apply to the role of a run; least() passes over NULL.
 const FREE_CONNECTIONS: &str = "SELECT least( \
     current_setting('max_connections')::int \
         - current_setting('superuser_reserved_connections')::int \
@@ -203,7 +203,7 @@ const FREE_CONNECTIONS: &str = "SELECT least( \
         - (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database), \
     CASE WHEN NOT r.rolsuper AND r.rolconnlimit >= 0 THEN r.rolconnlimit \
         - (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE usename = r.rolname) END, \
-    CASE WHEN NOT r.rolsuper AND d.datconnlimit >= 0 THEN d.datconnlimit \
+    CASE WHEN d.datconnlimit >= 0 THEN d.datconnlimit \
         - (SELECT numbackends FROM pg_catalog.pg_stat_database WHERE datid = d.oid) END)::int \
     FROM pg_catalog.pg_roles r, pg_catalog.pg_database d \
     WHERE r.rolname = session_user AND d.datname = current_database()";

@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lab::guest::{Permit, permit};
 use script::Syntax;
 use site::{SPARE_CONNECTIONS, SitePlan, sql};
-use spec::{Action, Check, Node, NodeKind, Point, ScriptText, Settings, Study};
+use spec::{Node, NodeKind, Point, ScriptText, Settings, Study};
 use terms::grouped;
 
 use crate::fit::has::{Current, MORE_CONNECTIONS, Outside};
@@ -40,22 +39,6 @@ pub(crate) fn of(point: &Point, outside: &Outside) -> Vec<Misfit> {
     }
     for program in point.checks.iter().filter_map(spec::Check::program) {
         add("checks", 1, program.to_owned(), "a target that is not ours to look through", without);
-    }
-    let workloads = point.workloads.iter().map(|one| ("workload", &one.name, &one.session));
-    let explained = point.checks.iter().filter_map(|check| match check {
-        Check::Explain(explain) => Some(("check", &explain.name, &explain.session)),
-        _ => None,
-    });
-    for (kind, name, session) in workloads.chain(explained) {
-        if has_path(session) {
-            let needs = format!("its own search_path for {kind} {name}");
-            let hint = format!("leave search_path out of the session of {kind} {name}");
-            add("search_path", 1, needs, "the one schema that is the rig's", &hint);
-        }
-    }
-    for objection in objections(point) {
-        let hint = "leave it out, or run the study without --target";
-        add("commands", 1, objection, "a target on which only the rig's schema changes", hint);
     }
     let needed = point.clients() + SPARE_CONNECTIONS;
     if needed > outside.connections {
@@ -111,88 +94,6 @@ fn checksums(option: &str) -> Option<&'static str> {
         "--data-checksums" => Some("on"),
         "--no-data-checksums" => Some("off"),
         _ => None,
-    }
-}
-
-/// True if a session would look for names in schemas of its own choice.
-fn has_path(session: &Settings) -> bool {
-    session.iter().any(|(name, value)| {
-        let is = |word: &str| name.eq_ignore_ascii_case(word);
-        is("search_path") || (is("options") && value.to_ascii_lowercase().contains("search_path"))
-    })
-}
-
-/// Commands of a point that would reach beyond the rig's schema, with their places.
-fn objections(point: &Point) -> Vec<String> {
-    let mut objections = Objections::default();
-    let data = &point.data;
-    if let Some(script) = &data.script {
-        objections.script(script, Syntax::Current, &data.variables, TakesAll::Ours);
-    }
-    for step in &point.before {
-        let text = ScriptText { name: "before".to_owned(), text: step.sql.clone() };
-        objections.script(&text, Syntax::Current, &Settings::new(), TakesAll::Ours);
-    }
-    for workload in &point.workloads {
-        let mut variables = data.variables.clone();
-        variables.extend(workload.variables.clone());
-        for script in &workload.scripts {
-            objections.script(&script.text(), script.syntax, &variables, TakesAll::Refused);
-        }
-    }
-    for timed in &point.timeline {
-        if let Action::Sql { sql, .. } = &timed.action {
-            objections.command("timeline", sql, TakesAll::Ours);
-        }
-    }
-    for check in &point.checks {
-        let (name, sql) = match check {
-            Check::Sql(check) => (&check.name, &check.sql),
-            Check::Explain(explain) => (&explain.name, &explain.sql),
-            _ => continue,
-        };
-        objections.command(&format!("check {name}"), sql, TakesAll::Refused);
-    }
-    objections.0
-}
-
-/// What becomes of a VACUUM or an ANALYZE that names no table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TakesAll {
-    /// It is given the rig's tables.
-    Ours,
-    /// It is sent by what sends commands as they are.
-    Refused,
-}
-
-#[derive(Default)]
-struct Objections(Vec<String>);
-
-impl Objections {
-    /// Judges a script as it is sent: one that cannot be read is not sent.
-    fn script(
-        &mut self,
-        text: &ScriptText,
-        syntax: Syntax,
-        variables: &Settings,
-        takes_all: TakesAll,
-    ) {
-        match sql::statements(text, syntax, variables) {
-            Ok(commands) => commands.iter().for_each(|(line, command)| {
-                self.command(&format!("{}:{line}", text.name), command, takes_all);
-            }),
-            Err(error) => self.0.push(error.to_string()),
-        }
-    }
-
-    fn command(&mut self, place: &str, sql: &str, takes_all: TakesAll) {
-        match permit(sql) {
-            Err(why) => self.0.push(format!("{place}: {why}")),
-            Ok(Permit::OurTables(words)) if takes_all == TakesAll::Refused => {
-                self.0.push(format!("{place}: \"{words}\" reaches every table of the database"));
-            }
-            Ok(_) => {}
-        }
     }
 }
 

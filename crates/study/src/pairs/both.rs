@@ -5,7 +5,7 @@ use std::slice;
 use compare::SIDES;
 use import::Cache;
 use lab::estimate::CLUSTER_BYTES;
-use lab::guest::OwnSchema;
+use lab::guest::{OwnSchema, StudyRights};
 use lab::machine::Disk;
 use lab::{Installation, Lab, LabConfig, NodeConfig, Server, Settings, TARGET_SCHEMA, Target};
 use load::Control;
@@ -78,8 +78,10 @@ impl<'a> Grounds<'a> {
             if let Ground::Target(target, schema) = ground
                 && !request.no_init()
             {
+                // Data, scripts and queries of a comparison with a server of the user's are the user's own.
                 let run = format!("compare-{}", std::process::id());
-                let made = OwnSchema::make(target, &run).map_err(of_server(name))?;
+                let made =
+                    OwnSchema::make(target, &run, StudyRights::OfLogin).map_err(of_server(name))?;
                 *schema = Some(Box::new(made));
             }
         }

@@ -1,6 +1,6 @@
 //! The statements that a run would send to a server of the user's, made by the code that sends them.
 
-use lab::guest::{self, Outlet};
+use lab::guest::{self, Boundary};
 use lab::{TARGET_SCHEMA, Target};
 use load::{Control, Plan};
 use site::{SitePlan, outside, sql, warm};
@@ -16,7 +16,7 @@ use crate::trial::load_plan;
 /// The statements that a run on a target would send, in order, as text with comments in SQL. The
 /// server is asked what it has and is not changed.
 pub fn dry_run(request: &Request, control: &Control) -> Result<String, Error> {
-    let Servers::Outside { conninfo } = &request.servers else {
+    let Servers::Outside { conninfo, rights } = &request.servers else {
         return Ok("-- nothing: the servers are pgrig's own\n".to_owned());
     };
     let target = outside::open(conninfo, control)?;
@@ -35,8 +35,13 @@ pub fn dry_run(request: &Request, control: &Control) -> Result<String, Error> {
     listing.all(has::OUTSIDE);
     listing.title("whether a run may begin here");
     listing.all(&guest::LOOKS);
-    listing.title("the schema of the run; RUN is its id");
-    guest::make_schema(&guest::mark("RUN"), &mut listing.outlet())?;
+    listing.title("the schema of the run, and its role where it makes one; RUN is its id");
+    let boundary = guest::list_beginning(&target, *rights, &mut listing.statements)?;
+    if let Some(Boundary::MadeRole { .. }) = boundary {
+        listing.title(
+            "from here on as the role of the run; samples as you where you see all statistics",
+        );
+    }
     for plan in SitePlan::on_target(&request.study, &points) {
         listing.title(&format!("data of {}", plan.name(&request.study)));
         listing.path();
@@ -60,7 +65,7 @@ pub fn dry_run(request: &Request, control: &Control) -> Result<String, Error> {
         trial(point, plan.as_ref(), &target, &mut listing)?;
     }
     listing.title("the end");
-    guest::drop_schema(&mut listing.outlet())?;
+    guest::list_end(boundary.as_ref(), &mut listing.statements)?;
     listing.flush();
     Ok(listing.text)
 }
@@ -85,8 +90,7 @@ fn trial(
         let text = spec::ScriptText { name: "before".to_owned(), text: step.sql.clone() };
         let commands = sql::commands(&text, &spec::Settings::new());
         for command in commands.map_err(|error| refused(point, error))? {
-            let sent = guest::send(&command.sql, &mut listing.outlet());
-            sent.map_err(|error| refused(point, error))?;
+            listing.statements.push(command.sql);
         }
         listing.flush();
     }
@@ -122,7 +126,7 @@ fn trial(
             _ => continue,
         };
         listing.path();
-        guest::send(sql, &mut listing.outlet()).map_err(|error| refused(point, error))?;
+        listing.statements.push(sql.to_owned());
     }
     listing.flush();
     for check in &point.checks {
@@ -153,10 +157,6 @@ struct Listing {
 }
 
 impl Listing {
-    fn outlet(&mut self) -> Outlet<'_> {
-        Outlet::List(&mut self.statements)
-    }
-
     fn title(&mut self, title: &str) {
         self.flush();
         if !self.text.is_empty() {

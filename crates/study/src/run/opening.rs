@@ -1,5 +1,6 @@
 //! The record that a run begins with, or goes on with.
 
+use lab::guest::StudyRights;
 use record::{Fact, Header, Paired, PlannedTrial, Reader, RunState, Trial, Writer};
 use spec::Planned;
 
@@ -50,7 +51,7 @@ pub(crate) fn open_record(
         let run = run.filter(|point| preflight.reason(*point).is_none());
         notes.extend(hosts::note(hosts, run.map(|point| &request.study.points[point])));
     }
-    if let Platform::Target { target, .. } = platform {
+    if let Platform::Target { target, rights, .. } = platform {
         let settings = request.study.points.iter().flat_map(|point| &point.topology.nodes);
         let asked = settings.flat_map(|node| node.settings.keys().cloned());
         let mut asked: Vec<String> = asked.collect();
@@ -58,9 +59,13 @@ pub(crate) fn open_record(
         asked.dedup();
         notes.push(format!(
             "ran on {}, which is not ours: no setting was changed, so that those which the study \
-             asks for ({}) are as the target has them; everything was written into schema {}",
+             asks for ({}) are as the target has them; {} schema {}",
             target.place(),
             if asked.is_empty() { "none".to_owned() } else { asked.join(", ") },
+            match rights {
+                StudyRights::OwnSchema => "the study's SQL had no rights but in",
+                StudyRights::OfLogin => "--may-change-database let the study change more than",
+            },
             lab::TARGET_SCHEMA
         ));
         notes.extend(missing_extensions(request, has));

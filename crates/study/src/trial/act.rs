@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab::guest::{self, Outlet, SendError, Sent};
+use lab::guest::{self, Outlet, Sent};
 use lab::{Node, Part, ProcessAct, Server, wait_until};
 use record::Fault;
 use server::message::with_detail as server_words;
@@ -51,8 +51,6 @@ pub(crate) enum ActError {
     Console(#[from] ConnectError),
     #[error("{}", server_words(.0))]
     Sql(#[from] postgres::Error),
-    #[error("{0}")]
-    Refused(String),
     #[error("the server is not ours")]
     NotOurs,
     #[error("{0} is no server that pgrig started")]
@@ -89,8 +87,7 @@ impl ActError {
         );
         match self {
             // The study asks for what cannot be done.
-            ActError::Refused(_)
-            | ActError::NotOurs
+            ActError::NotOurs
             | ActError::NoServer(_)
             | ActError::NotLimited
             | ActError::NoLink(_)
@@ -273,15 +270,11 @@ fn sql(site: &Site, name: &str, sql: &str) -> Result<String, ActError> {
     let mut client = node.connect()?;
     let sent = match &node.server {
         Server::Target(_) => guest::send(sql, &mut Outlet::Server(&mut client)),
-        Server::Node(_) | Server::Managed(_) => {
-            client.batch_execute(sql).map(|()| Sent::Done).map_err(SendError::Server)
-        }
+        Server::Node(_) | Server::Managed(_) => client.batch_execute(sql).map(|()| Sent::Done),
     };
-    match sent {
-        Ok(Sent::Done) => Ok("done".to_owned()),
-        Ok(Sent::LeftOut) => Ok("left out: the role has no privilege for it".to_owned()),
-        Err(SendError::Refused(why)) => Err(ActError::Refused(why)),
-        Err(SendError::Server(error)) => Err(ActError::Sql(error)),
+    match sent? {
+        Sent::Done => Ok("done".to_owned()),
+        Sent::LeftOut => Ok("left out: the role has no privilege for it".to_owned()),
     }
 }
 

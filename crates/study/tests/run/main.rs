@@ -402,7 +402,10 @@ fn an_outside_server_is_used_and_left_as_it_was() {
         .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"");
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
     let mut request = request(folder(&files), Place::Below(place.path().to_owned()));
-    request.servers = Servers::Outside { conninfo: node.endpoint().to_string() };
+    request.servers = Servers::Outside {
+        conninfo: node.endpoint().to_string(),
+        rights: lab::guest::StudyRights::OwnSchema,
+    };
     request.only = Some("fast".to_owned());
     let ended = run(&request).unwrap();
 
