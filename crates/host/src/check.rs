@@ -139,25 +139,34 @@ fn failures(hosts: &[Host], goals: &[Goal]) -> Vec<Failure> {
             .into_iter()
             .map(|(goal, reach)| (goal.told.as_str(), reach.join().unwrap_or_else(|_| panicked())));
         let (told, results): (Vec<&str>, Vec<_>) = here.unzip();
-        let mut all = of(THIS_MACHINE, &told, results);
-        all.extend(there.into_iter().flat_map(|thread| thread.join().unwrap_or_default()));
-        all
+        let there = there.into_iter().flat_map(|thread| thread.join().unwrap_or_default());
+        there.chain(of(THIS_MACHINE, &told, results)).collect()
     })
 }
 
 /// Name of the machine of the rig in findings.
 const THIS_MACHINE: &str = "this machine";
 
-/// One trouble for each cause: a host that nobody reaches, or one that reaches nobody.
+/// One trouble for each cause: an address that several do not reach, or a host alone that does not reach several.
 fn unreachable(failures: Vec<Failure>) -> Vec<(String, Trouble)> {
-    let mut goals: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
-    for Failure { who, goal, why } in failures {
-        goals.entry((who, why)).or_default().push(goal);
+    let same = |one: &Failure, other: &Failure| (&one.goal, &one.why) == (&other.goal, &other.why);
+    let is_alone = |one: &Failure| failures.iter().filter(|other| same(one, other)).count() == 1;
+    let (mut troubles, mut alone) = (Vec::new(), BTreeMap::<(&str, &str), Vec<&str>>::new());
+    for one @ Failure { who, goal, why } in &failures {
+        match is_alone(one) {
+            true => alone.entry((who, why)).or_default().push(goal),
+            false => {
+                let (address, why) = (goal.clone(), why.clone());
+                troubles.push((who.clone(), Trouble::Unreachable { address, why }));
+            }
+        }
     }
-    let one = |((who, why), goals): ((String, String), Vec<String>)| {
-        (who, Trouble::Unreachable { address: goals.join(", "), why })
+    let of_one = |((who, why), goals): ((&str, &str), Vec<&str>)| {
+        let (address, why) = (goals.join(", "), why.to_owned());
+        (who.to_owned(), Trouble::Unreachable { address, why })
     };
-    goals.into_iter().map(one).collect()
+    troubles.extend(alone.into_iter().map(of_one));
+    troubles
 }
 
 /// An address and a port; one of IP version 6 in brackets.
@@ -218,6 +227,11 @@ mod tests {
         );
         check(&[("ab", "cd"), ("ab", "ef")], &[(&["ab"], "cd at 10.0.0.1, ef at 10.0.0.1")]);
         check(&[("this machine", "cd")], &[(&["this machine"], "cd at 10.0.0.1")]);
+        // Two addresses that the same two do not reach are two causes.
+        check(
+            &[("ab", "yy"), ("ab", "zz"), ("cd", "yy"), ("cd", "zz"), ("ef", "zz")],
+            &[(&["ab", "cd"], "yy at 10.0.0.1"), (&["ab", "cd", "ef"], "zz at 10.0.0.1")],
+        );
     }
 
     #[test]
