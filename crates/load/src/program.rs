@@ -276,3 +276,39 @@ fn initial(
     }
     Ok(variables)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ScriptText;
+
+    /// What logging in costs is what it costs pgbench, where connections are part of the load.
+    #[test]
+    fn keys_are_derived_for_each_connection_where_each_is_measured() {
+        let check = |connect_each, caches_keys, expected| {
+            let script = ScriptText {
+                name: "s".to_owned(),
+                text: "SELECT 1;\n".to_owned(),
+                weight: 1,
+                syntax: script::Syntax::Current,
+            };
+            let mut workload = Workload::new("w", String::new(), vec![script], 1, Protocol::Simple);
+            (workload.connect_each, workload.caches_keys) = (connect_each, caches_keys);
+            let common = CommonSettings {
+                random_seed: 1,
+                default_seed: 2,
+                statements: false,
+                verbose_errors: false,
+                debug: false,
+                transactions: None,
+                keeps_history: false,
+                message_bytes_max: 1,
+            };
+            let program = Program::new(&workload, &common).expect("a workload");
+            assert_eq!(program.derives_keys, expected, "{connect_each} {caches_keys}");
+        };
+        check(false, false, false);
+        check(true, false, true);
+        check(true, true, false);
+    }
+}

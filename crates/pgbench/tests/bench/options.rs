@@ -94,6 +94,7 @@ fn what_pgbench_does_not_have() {
     assert_eq!(options.pace, Pace::Constant(10.0));
     assert_eq!(options.ours.interval_ms, 100);
     assert!(!options.ours.describe);
+    assert!(!run("-C").ours.caches_keys && run("-C --cache-keys").ours.caches_keys);
     assert_eq!(run("-T 1 --warmup 2.5").ours.warm_up, Some(WarmUp::Fixed(2500)));
 }
 
