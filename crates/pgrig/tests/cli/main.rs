@@ -18,6 +18,7 @@ mod machines;
 mod majors;
 mod mutants;
 mod namesake;
+mod passwords;
 mod peers;
 mod power;
 mod prompt;
