@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, lchown};
 use std::path::{Path, PathBuf};
 
-use lab::Node;
+use lab::{Node, Password};
 use os::user::User;
 
 use crate::error::Error;
@@ -75,12 +75,12 @@ impl Cache {
     }
 
     /// The superuser's password in all data that are kept: labs that take or keep some need it.
-    pub fn password(&self) -> Result<String, Error> {
+    pub fn password(&self) -> Result<Password, Error> {
         self.make()?;
         let path = self.directory.join(PASSWORD);
         let failed = |source| self.failed("reading the password in", source);
         match servers_user().access(|| fs::read_to_string(&path)) {
-            Ok(text) if !text.is_empty() => return Ok(text),
+            Ok(text) if !text.is_empty() => return Ok(text.into()),
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
@@ -95,7 +95,7 @@ impl Cache {
                 .create_new(true)
                 .mode(0o600)
                 .open(&new)?
-                .write_all(password.as_bytes())?;
+                .write_all(password.reveal().as_bytes())?;
             let linked = fs::hard_link(&new, &path);
             fs::remove_file(&new)?;
             match linked {
@@ -103,7 +103,8 @@ impl Cache {
                 _ => fs::read_to_string(&path),
             }
         };
-        servers_user().access(write).map_err(|source| self.failed("writing a password in", source))
+        let written = servers_user().access(write);
+        written.map(Password::from).map_err(|source| self.failed("writing a password in", source))
     }
 
     /// Gives a node without data those of this key; false where there are none. The server is stopped

@@ -212,7 +212,7 @@ impl Source {
             .args(["--host", &host, "--port", &endpoint.port.to_string()])
             .args(["--username", &endpoint.user, "--dbname", &endpoint.database, "--no-password"]);
         if let Some(password) = &endpoint.password {
-            command = command.env("PGPASSWORD", password);
+            command = command.env("PGPASSWORD", password.reveal());
         }
         let fed = self.fed()?;
         let stdin = Path::new("-");

@@ -41,7 +41,7 @@ impl ClientRun {
         // Its files of passwords, services and certificates are the user's, too.
         command.env("HOME", NO_FILE);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.envs(endpoint.password.iter().map(|password| ("PGPASSWORD", password)));
+        command.envs(endpoint.password.iter().map(|password| ("PGPASSWORD", password.reveal())));
         let output = command.output().map_err(|source| {
             let node = node.to_owned();
             Error::Process { doing: "running a client program on", node, source }
@@ -74,7 +74,7 @@ mod tests {
             port: 5433,
             user: "u".to_owned(),
             database: "d".to_owned(),
-            password: Some("secret".to_owned()),
+            password: Some("secret".into()),
             encryption: Encryption::None,
         };
         let run = ClientRun::new("asked", &["--all"], &[("PGOPTIONS", "-c jit=off")]);

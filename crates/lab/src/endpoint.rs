@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use postgres::SimpleQueryMessage;
 use serde::{Deserialize, Serialize};
 
-use server::{Client, ConnectError, Limits};
+use server::{Client, ConnectError, Limits, Password};
 
 use crate::error::Error;
 
@@ -23,7 +23,8 @@ pub struct Endpoint {
     /// The database.
     pub database: String,
     /// The password, where the way there asks for one.
-    pub password: Option<String>,
+    #[serde(default, with = "crate::carried_password")]
+    pub password: Option<Password>,
     /// The encryption of the way there.
     pub encryption: Encryption,
 }
@@ -127,7 +128,7 @@ impl fmt::Display for Endpoint {
         write!(f, "host={} port={} user={}", quoted(&host), self.port, quoted(&self.user))?;
         write!(f, " dbname={}", quoted(&self.database))?;
         if let Some(password) = &self.password {
-            write!(f, " password={}", quoted(password))?;
+            write!(f, " password={}", quoted(password.reveal()))?;
         }
         match self.encryption {
             Encryption::None => Ok(()),
@@ -165,7 +166,7 @@ mod tests {
                 port: 5432,
                 user: "postgres".into(),
                 database: "a b".into(),
-                password: password.map(str::to_owned),
+                password: password.map(Password::from),
                 encryption: Encryption::None,
             };
             assert_eq!(endpoint.to_string(), expected);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use host::Host;
 use os::command::Command;
 use os::user::User;
+use server::Password;
 
 use crate::answer::{MadeLink, MadeNode, MadePooler, MadeStation, Packages};
 use crate::endpoint::Endpoint;
@@ -54,10 +55,10 @@ impl Lab {
     pub fn on_host(
         host: &Host,
         address: IpAddr,
-        password: &str,
+        password: &Password,
         pg_bin: Option<&Path>,
     ) -> Result<Self, Error> {
-        let (password, pg_bin) = (password.to_owned(), pg_bin.map(Path::to_owned));
+        let (password, pg_bin) = (Some(password.clone()), pg_bin.map(Path::to_owned));
         let (remote, opened) = Remote::open(host, Opening { pg_bin, password })?;
         let host = Some((host.entry().name.clone(), address));
         Ok(Lab(Arc::new(OpenLab::new(Box::new(remote), opened, host))))

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use server::Password;
 
 use crate::find::Installation;
 
@@ -16,7 +17,7 @@ pub struct LabConfig {
     /// temporary directory where none is given.
     pub directory: Option<PathBuf>,
     /// The superuser's password for connections over TCP; a random one where none is given.
-    pub password: Option<String>,
+    pub password: Option<Password>,
     /// A folder for what initdb makes, which later labs with this folder copy; `PGRIG_TEMPLATES`.
     pub templates: Option<PathBuf>,
     /// Treatment of the directory at the end.

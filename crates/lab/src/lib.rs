@@ -17,6 +17,7 @@
 mod admin;
 mod advice;
 mod answer;
+mod carried_password;
 mod carrier;
 mod checksums;
 mod clean;
@@ -70,6 +71,7 @@ mod verb;
 mod version;
 mod wait;
 
+pub use ::server::Password;
 pub use checksums::Checksums;
 pub use clean::{Cleaned, clean};
 pub use console::ConsoleRow;

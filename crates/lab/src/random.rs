@@ -4,12 +4,14 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use server::Password;
+
 use crate::error::Error;
 use crate::files::failed;
 
 /// A password that cannot be guessed, for labs that share one.
-pub fn new_password() -> Result<String, Error> {
-    random_hex(16)
+pub fn new_password() -> Result<Password, Error> {
+    random_hex(16).map(Password::from)
 }
 
 /// So many random bytes, as hexadecimal digits.

@@ -135,7 +135,7 @@ fn a_relay_is_as_public_as_its_server() {
         config.connect(postgres::NoTls)
     };
     assert!(log_in("wrong").is_err(), "the server's own password is asked for");
-    let mut client = log_in(endpoint.password.as_ref().unwrap()).unwrap();
+    let mut client = log_in(endpoint.password.as_ref().unwrap().reveal()).unwrap();
     let began = Instant::now();
     client.simple_query("SELECT 1").unwrap();
     assert!(began.elapsed() >= 10 * MS);

@@ -58,7 +58,7 @@ impl Stations {
         let mut names = Names::default();
         let password = lab::new_password().map_err(Error::Lab)?;
         let lab = labs.of(first)?;
-        names.set("servers", "password", &password);
+        names.set("servers", "password", password.reveal());
         for (node, to) in nodes.iter().filter_map(|node| Some((node, node.route()?))) {
             names.set(&node.name, "name", &node.name);
             let address = match to.host {
@@ -69,7 +69,9 @@ impl Stations {
             names.set(&node.name, "port", to.port.to_string());
             names.set(&node.name, "user", to.user);
             names.set(&node.name, "database", to.database);
-            names.set(&node.name, "password", to.password.unwrap_or_default());
+            // A server that asks for none has none.
+            let password = to.password.as_ref().map_or("", |password| password.reveal());
+            names.set(&node.name, "password", password);
         }
         names.set("postgres", "bin", lab.installation().bin().display().to_string());
         let mut packages: Vec<String> =

@@ -61,7 +61,7 @@ fn template(shared: &Shared, node: &str, options: &[String]) -> Result<PathBuf, 
 fn run(shared: &Shared, node: &str, options: &[String], directory: &Path) -> Result<(), Error> {
     let parent = directory.parent().unwrap_or(directory);
     let (password, output) = (parent.join("password"), parent.join("initdb.log"));
-    write_file(&password, &format!("{}\n", shared.password), shared.user)?;
+    write_file(&password, &format!("{}\n", shared.password.reveal()), shared.user)?;
     write_file(&output, "", shared.user)?;
     let command = shared
         .command("initdb", parent)

@@ -114,7 +114,7 @@ impl Pooler {
         let (ini, users) = (self.program.file("pgbouncer.ini"), self.program.file("users.txt"));
         let quoted = |text: &str| text.replace('"', "\"\"");
         let (name, password) = (&self.config.to.user, &self.program.shared.password);
-        let user_list = format!("\"{}\" \"{}\"\n", quoted(name), quoted(password));
+        let user_list = format!("\"{}\" \"{}\"\n", quoted(name), quoted(password.reveal()));
         write_file(&users, &user_list, user)?;
         let hba = match &self.config.remote {
             None => None,
@@ -256,7 +256,7 @@ fn connection_string(to: &Endpoint, connect_query: Option<&str>) -> String {
     };
     let mut pairs =
         vec![("host", host.into_owned()), ("port", to.port.to_string()), ("user", to.user.clone())];
-    pairs.extend(to.password.clone().map(|password| ("password", password)));
+    pairs.extend(to.password.as_ref().map(|password| ("password", password.reveal().to_owned())));
     pairs.extend(connect_query.map(|query| ("connect_query", query.to_owned())));
     // In single quotes, which are doubled inside.
     let quoted = |(key, value): (&str, String)| format!("{key}='{}'", value.replace('\'', "''"));

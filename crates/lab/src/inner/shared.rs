@@ -11,6 +11,7 @@ use std::time::Duration;
 use os::command::Command;
 use os::init::{Exit, Init, Network};
 use os::user::User;
+use server::Password;
 
 use crate::directory::{DISKS, Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
 use crate::ending::Ends;
@@ -30,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) installation: Installation,
     pub(crate) user: User,
     /// The superuser's, for connections over TCP.
-    pub(crate) password: String,
+    pub(crate) password: Password,
     /// Directories that initdb made, by its options. The lock is held while initdb runs, so that
     /// each is made once.
     templates: Mutex<HashMap<Vec<String>, PathBuf>>,
@@ -59,11 +60,11 @@ impl Shared {
         let kept = kept.transpose()?;
         let password = match (config.password, &kept) {
             (Some(password), _) => password,
-            (None, Some(kept)) => kept.password().to_owned(),
-            (None, None) => random_hex(16)?,
+            (None, Some(kept)) => kept.password().clone(),
+            (None, None) => random_hex(16)?.into(),
         };
         // Templates have their own password, and a lab that was given another one makes its own.
-        let kept = kept.filter(|kept| kept.password() == password);
+        let kept = kept.filter(|kept| *kept.password() == password);
         Ok(Shared {
             init: Some(init),
             isolation,

@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use os::user::User;
+use server::Password;
 
 use crate::copy::copy_tree;
 use crate::error::Error;
@@ -24,7 +25,7 @@ use crate::random::random_hex;
 pub(crate) struct Templates {
     folder: PathBuf,
     user: User,
-    password: String,
+    password: Password,
 }
 
 impl Templates {
@@ -50,11 +51,11 @@ impl Templates {
             }
         };
         let password = user.access(read).map_err(failed("opening the templates in", &folder))?;
-        Ok(Templates { folder, user, password })
+        Ok(Templates { folder, user, password: password.into() })
     }
 
     /// The superuser's password in every template.
-    pub(crate) fn password(&self) -> &str {
+    pub(crate) fn password(&self) -> &Password {
         &self.password
     }
 

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use server::Password;
 
 use crate::answer::Answer;
 use crate::remote::failure::Failure;
@@ -17,7 +18,9 @@ use crate::verb::Verb;
 pub(crate) struct Opening {
     /// The folder of PostgreSQL's programs; the first one found without it.
     pub(crate) pg_bin: Option<PathBuf>,
-    pub(crate) password: String,
+    /// The superuser's; one of the lab's own without it.
+    #[serde(with = "crate::carried_password")]
+    pub(crate) password: Option<Password>,
 }
 
 /// A question to an object of the lab, or to the lab itself (0).

@@ -67,7 +67,7 @@ pub fn serve(
 
 fn open(opening: Opening) -> Result<Lab, Error> {
     let installation = find::find(opening.pg_bin.as_deref())?;
-    Lab::open(LabConfig { password: Some(opening.password), ..LabConfig::new(installation) })
+    Lab::open(LabConfig { password: opening.password, ..LabConfig::new(installation) })
 }
 
 /// True if it changes which objects there are, so that the next line has to wait.
@@ -153,7 +153,7 @@ mod tests {
         let serving = thread::spawn(move || serve(Path::new("/bin/sh"), input, far));
         let line = Mutex::new(BufReader::new(near));
         let piped = Piped { line, questions: AtomicU64::new(0) };
-        let opening = Opening { pg_bin: None, password: "secret".to_owned() };
+        let opening = Opening { pg_bin: None, password: Some("secret".into()) };
         let Ok(Answer::Opened(opened)) = piped.question(|_| json(&opening)) else {
             panic!("the tests need an installed PostgreSQL")
         };

@@ -37,7 +37,7 @@ fn labs_with_a_common_folder_copy_what_initdb_has_made() {
     };
     let check = |password: Option<&str>, options: &[&str], expected: usize| {
         let templates_at = Some(folder.path().to_owned());
-        let password = password.map(str::to_owned);
+        let password = password.map(lab::Password::from);
         let config =
             LabConfig { templates: templates_at, password, ..LabConfig::new(installation()) };
         let lab = Lab::open(config).unwrap();

@@ -63,7 +63,7 @@ impl Server {
             ("PGDATABASE".to_owned(), database.to_owned()),
         ];
         if let Some(password) = &endpoint.password {
-            environment.push(("PGPASSWORD".to_owned(), password.clone()));
+            environment.push(("PGPASSWORD".to_owned(), password.reveal().to_owned()));
         }
         environment
     }

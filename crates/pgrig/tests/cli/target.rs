@@ -48,7 +48,7 @@ fn everything_that_goes_to_a_target_is_encrypted_as_its_address_asks() {
     let desk = Desk::new();
     desk.write_study("mine", "");
     let run = |options: &str, out: &str| {
-        let password = endpoint.password.as_deref().expect("a password");
+        let password = endpoint.password.as_ref().expect("a password").reveal();
         let (port, user) = (endpoint.port, &endpoint.user);
         let target = format!("host=localhost port={port} user={user} dbname=postgres {options}");
         let arguments = ["run", "mine", "--rounds", "1", "--target", &target, "--out", out];
@@ -381,9 +381,9 @@ fn variants_that_a_target_cannot_tell_apart_are_left_out() {
 fn an_owner_without_privileges_gets_what_can_be_measured() {
     let (node, _lab) = server(&[]);
     let mut client = node.connect().expect("a connection");
-    let password = node.endpoint().password.clone().unwrap_or_default();
+    let password = node.endpoint().password.expect("a password");
     client
-        .batch_execute(&format!("CREATE ROLE plain LOGIN PASSWORD '{password}'"))
+        .batch_execute(&format!("CREATE ROLE plain LOGIN PASSWORD '{}'", password.reveal()))
         .expect("a role");
     client.batch_execute("CREATE DATABASE theirs OWNER plain").expect("a database");
     let target = |database: &str| {

@@ -146,7 +146,8 @@ pub(crate) fn servers_of_labs_can_be_killed_while_a_statement_runs() {
     let is_interrupted: host::Interrupted = std::sync::Arc::new(|| false);
     let hosts = host::reach(&inventory.hosts, &program, &is_interrupted).expect("a host");
     let address = "127.0.0.1".parse().expect("an address");
-    let there = lab::Lab::on_host(&hosts[0], address, "secret", None).expect("a lab opens there");
+    let there =
+        lab::Lab::on_host(&hosts[0], address, &"secret".into(), None).expect("a lab opens there");
     let nodes = [(&here, "here"), (&there, "there")].map(|(lab, name)| {
         let mut config = lab::NodeConfig::new(lab::Settings::default());
         if name == "there" {

@@ -7,7 +7,9 @@ use import::Cache;
 use lab::estimate::CLUSTER_BYTES;
 use lab::guest::{OwnSchema, StudyRights};
 use lab::machine::Disk;
-use lab::{Installation, Lab, LabConfig, NodeConfig, Server, Settings, TARGET_SCHEMA, Target};
+use lab::{
+    Installation, Lab, LabConfig, NodeConfig, Password, Server, Settings, TARGET_SCHEMA, Target,
+};
 use load::Control;
 use record::comparison::DataOrigin;
 use site::{Alone, BuildContext, Hosts, Labs, Site, SitePlan, outside};
@@ -198,8 +200,12 @@ impl<'a> Grounds<'a> {
     }
 }
 
-fn labs(installation: &Installation, password: &str, cache: Option<&Cache>) -> Result<Labs, Error> {
-    let password = Some(password.to_owned());
+fn labs(
+    installation: &Installation,
+    password: &Password,
+    cache: Option<&Cache>,
+) -> Result<Labs, Error> {
+    let password = Some(password.clone());
     let config = LabConfig { password, ..LabConfig::new(installation.clone()) };
     Ok(Labs::here(Lab::open(config)?).with_cache(cache.cloned()))
 }

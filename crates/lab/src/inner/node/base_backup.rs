@@ -30,7 +30,7 @@ impl Node {
             .arg(directory)
             .args(["--dbname", &from.at.without_password().to_string()])
             // Arguments show in process lists.
-            .env("PGPASSWORD", from.at.password.as_deref().unwrap_or_default())
+            .env("PGPASSWORD", from.at.password.as_ref().map_or("", |password| password.reveal()))
             .args(slot)
             .args(["--wal-method=stream", "--checkpoint=fast"])
             // As with initdb: Lab::sync writes everything.

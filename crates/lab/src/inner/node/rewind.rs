@@ -25,7 +25,7 @@ impl Node {
             .arg(self.data())
             .args(["--source-server", &from.at.without_password().to_string()])
             // Arguments show in process lists.
-            .env("PGPASSWORD", from.at.password.as_deref().unwrap_or_default())
+            .env("PGPASSWORD", from.at.password.as_ref().map_or("", |password| password.reveal()))
             // As with initdb: Lab::sync writes everything.
             .arg("--no-sync")
             .stdout(Output::File(output.clone()))
