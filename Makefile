@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test setup-bench test test-fast check bench extension site dist test-dist fresh soak soak-promote soak-guard soak-shard soak-shard-restores soak-power soak-states soak-isolation soak-failover soak-kills soak-hosts tail attack clean
+.PHONY: demo build setup setup-test setup-bench test test-fast check bench extension site dist test-dist fresh soak soak-promote soak-guard soak-shard soak-shard-restores soak-power soak-states soak-planted soak-isolation soak-failover soak-kills soak-hosts tail attack clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -127,6 +127,11 @@ soak-states: setup build
 	else \
 		$(PGRIG) run --resume $(SOAKED) --gate; \
 	fi
+
+# Faults that are planted in a server's flushes: which of them does an exploration find? PLANTED_STATES=1000 for more. As root.
+PLANTED_STATES = 150
+soak-planted: setup build
+	@PGRIG=$(PGRIG) scripts/planted $(PLANTED_STATES)
 
 # The worst faults of a manager of high availability, again and again; each repetition has a seed of its own.
 # What was interrupted goes on where it stopped; one that is finished is shown. As root.

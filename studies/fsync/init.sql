@@ -18,6 +18,27 @@ CREATE TABLE writes_state (
     chain bigint NOT NULL
 );
 -- Replication slots that were made.
-CREATE TABLE slots (name name PRIMARY KEY);
+CREATE TABLE slots (
+    client int NOT NULL,
+    seq bigint NOT NULL,
+    chain bigint NOT NULL,
+    name name PRIMARY KEY
+);
 CREATE SEQUENCE slot_numbers;
+-- A row bears the number of the last transaction that changed it, by the log that the same transaction wrote. Each row
+-- of this view is damage.
+CREATE VIEW damaged_rows AS
+    SELECT format('row %s is %s, and the log has %s', id, quote_nullable(name), coalesce(seq::text, 'no change of it'))
+        FROM test_sync LEFT JOIN (SELECT id, max(seq) AS seq FROM writes_log GROUP BY id) AS log USING (id)
+        WHERE name IS DISTINCT FROM coalesce('off ' || seq, id || '_name')
+    UNION ALL
+    SELECT format('%s rows, and the last one is %s', count(*), max(id)) FROM test_sync
+        HAVING count(*) IS DISTINCT FROM max(id);
+-- A table that is made again and again, and by whom it was made last.
+CREATE TABLE churn (id int, seq bigint, filler text);
+CREATE TABLE churn_state (
+    client int PRIMARY KEY,
+    seq bigint NOT NULL,
+    chain bigint NOT NULL
+);
 VACUUM (ANALYZE) test_sync;

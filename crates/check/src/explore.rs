@@ -35,10 +35,12 @@ use spec::{Check, Disk, Explore, NodeKind, Point, QuorumWay};
 
 use crate::error::Error;
 use crate::outcome::{Before, Outcome};
+use crate::written;
 
 #[cfg(fuzzing)]
 pub use again::read_list;
 pub use again::{Again, again};
+use damage::Asked;
 use fate::Fate;
 use place::Untouched;
 use replica::Replica;
@@ -117,8 +119,8 @@ struct Explored<'e> {
     bases: &'e [PathBuf],
     /// Files that are as they were before the log.
     untouched: Untouched,
-    /// The study's own query for complaints.
-    complaints: Option<&'e str>,
+    /// The study's own queries.
+    asked: Asked<'e>,
     role: Role,
     ledger: &'e Ledger,
     origin_ns: u64,
@@ -156,6 +158,7 @@ fn one(
     }
     // Who is where is asked of the server while it runs.
     let relations = place::relations(node);
+    let mut unfollowed = unfollowed(site, before, explore)?;
     let server = site.server_mut(&name).ok_or_else(no_server)?;
     // Of two disks the log of one ends first: nothing is to write to the other one in between.
     server.kill9()?;
@@ -168,7 +171,7 @@ fn one(
     if plan.states.is_empty() {
         // Nothing was written: the disk is as it was before the load, whatever was acknowledged.
         let state = State { cut: log.entries.len(), lost: Vec::new() };
-        plan.states.push(Planned { state, kind: Kind::Other, way: Way::All });
+        plan.states.push(Planned { state, kind: Kind::Other, way: Way::All, write: None });
     }
     let ledger = Ledger::read(before.ledger)?;
     let bases: Vec<PathBuf> = recorded.iter().filter_map(|one| one.base.clone()).collect();
@@ -185,7 +188,7 @@ fn one(
         contents: &contents,
         bases: &bases,
         untouched: place::untouched(first, &log, base).map_err(file_error("looking at", base))?,
-        complaints: explore.complaints.as_deref(),
+        asked: Asked::of(explore),
         role: Role::of(before.point, &name),
         ledger: &ledger,
         origin_ns,
@@ -193,9 +196,14 @@ fn one(
     let began = Instant::now();
     let (seen, spent) = explored.all(&name, &plan, explore.second_cuts as usize)?;
     let took = began.elapsed();
+    if !explored.is_over() && !seen.iter().any(|one| one.fate.has_failed()) {
+        unfollowed.blind = explored.blind(&name)?;
+    }
     let mut outcome = Outcome::default();
     report::figures(&explored, &name, &recorded, &seen, took, &mut outcome);
-    report::coverage(&kinds, &plan, &seen, &mut outcome);
+    report::verdict(explore, &name, &seen, &mut outcome);
+    report::followed(&unfollowed, &mut outcome);
+    report::coverage(&explored, &name, &kinds, &plan, &seen, &mut outcome);
     report::second_cuts(&seen, &mut outcome);
     report::time(spent, &seen, &mut outcome);
     if seen.iter().any(|one| one.fate.has_failed()) && !explored.is_over() {
@@ -207,6 +215,21 @@ fn one(
         let _ = std::fs::remove_file(file);
     }
     Ok(outcome)
+}
+
+/// The tables that the load wrote and nothing follows, as far as a server can tell. The rows of a cluster are on
+/// all its servers, and no ledger is compared.
+fn unfollowed(
+    site: &Site,
+    before: &Before<'_>,
+    explore: &Explore,
+) -> Result<report::Unfollowed, Error> {
+    let followed = written::followed(before.point, explore);
+    let tables = match site.is_sharded() || site.data_node().connect().is_err() {
+        true => None,
+        false => Some(before.values.written.unfollowed(site.data_node(), &followed)?),
+    };
+    Ok(report::Unfollowed { tables, blind: Vec::new() })
 }
 
 /// Reads the logs of a server's disks as one, and writes their contents beside the first.
@@ -344,8 +367,24 @@ impl Explored<'_> {
         let state = State { cut: self.log.first_cut, lost: Vec::new() };
         let (patch, ledger) = self.state(&mut Cursor::new(self.log, self.flushes), &state);
         let fate = replica.look(self, &patch, &ledger, &Untouched::default())?;
-        let planned = Planned { state, kind: Kind::Other, way: Way::All };
+        let planned = Planned { state, kind: Kind::Other, way: Way::All, write: None };
         Ok(Seen { number: 0, planned, fate, second: Vec::new() })
+    }
+
+    /// The followed tables whose query follows nothing, found out in the state that has everything.
+    fn blind(&self, node: &str) -> Result<Vec<String>, Error> {
+        if self.asked.followed().next().is_none() {
+            return Ok(Vec::new());
+        }
+        let mut replica = self.replica(node, BLIND_WORKER)?;
+        let state = State { cut: self.log.entries.len(), lost: Vec::new() };
+        let (patch, _) = self.state(&mut Cursor::new(self.log, self.flushes), &state);
+        replica.load(&patch, false)?;
+        match replica.start()? {
+            Ok(()) => damage::blind(&replica.node, self.asked),
+            // It is among the states, or had the content of one.
+            Err(_) => Ok(Vec::new()),
+        }
     }
 
     /// True if the user has asked for the end.
@@ -359,11 +398,11 @@ impl Explored<'_> {
         let mut patch = Patch::default();
         patch.add(&cursor.overlay(state), self.contents);
         // The disk had answered every request before the cut, and had not got the next one.
-        let at = match self.log.entries.get(state.cut) {
-            Some(next) => Moment(next.at_ns.saturating_sub(self.origin_ns)),
-            None => Moment(u64::MAX),
+        let moment = |at_ns: Option<u64>| {
+            at_ns.map_or(Moment(u64::MAX), |at_ns| Moment(at_ns.saturating_sub(self.origin_ns)))
         };
-        (patch, self.ledger.as_of(at))
+        let (answered_by, taken_by) = self.log.moments(state.cut);
+        (patch, self.ledger.as_of_between(moment(answered_by), moment(taken_by)))
     }
 
     fn replica(&self, node: &str, worker: usize) -> Result<Replica, Error> {
@@ -380,3 +419,6 @@ impl Explored<'_> {
         }
     }
 }
+
+/// It has a replica of its own.
+const BLIND_WORKER: usize = 998;

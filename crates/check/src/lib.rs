@@ -23,6 +23,7 @@ mod repair;
 mod restore;
 mod rows;
 pub mod statements;
+mod written;
 
 use site::Site;
 

@@ -9,14 +9,27 @@ use spec::{Check, Point, SqlCheck, metrics};
 
 use crate::error::Error;
 use crate::outcome::{Before, Outcome};
+use crate::written::Written;
 
-/// The values of queries before the load, by the name of the check.
-pub type Values = BTreeMap<String, Option<String>>;
+/// What was read before the load, to be compared with what is read after it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Values {
+    /// The values of queries, by the name of the check.
+    queries: BTreeMap<String, Option<String>>,
+    /// The rows that were written to each table so far, where an exploration asks for it.
+    pub(crate) written: Written,
+}
 
 /// Before the load: the values of the queries that are compared with what they give then.
 pub fn values(point: &Point, site: &Site) -> Result<Values, Error> {
+    let explores = point.checks.iter().any(|check| matches!(check, Check::Explore(_)));
+    let written = match explores {
+        true => Written::of(site.data_node())?,
+        false => Written::default(),
+    };
     let compared = queries(point).filter(|check| check.expect.needs_before());
-    compared.map(|check| Ok((check.name.clone(), value(check, site)?.1))).collect()
+    let queries = compared.map(|check| Ok((check.name.clone(), value(check, site)?.1)));
+    Ok(Values { queries: queries.collect::<Result<_, Error>>()?, written })
 }
 
 /// After the load: asks every query of the point. The scope of a figure is the query's name, and
@@ -26,7 +39,7 @@ pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Err
     let mut failures = None;
     for check in queries(before.point) {
         let (node, value) = value(check, site)?;
-        let was = before.values.get(&check.name).cloned().flatten();
+        let was = before.values.queries.get(&check.name).cloned().flatten();
         let holds = check.expect.holds(value.as_deref(), was.as_deref());
         let failed = if holds { 0.0 } else { 1.0 };
         outcome.set(&metrics::SQL_CHECK_FAILURES, &check.name, failed);

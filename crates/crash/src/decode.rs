@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use twox_hash::XxHash3_64;
 
-use crate::encode::{FLUSH, HEADER, KNOWN, NEW, WRITE, ZEROS};
+use crate::encode::{FLUSH, FLUSH_BEGINS, FLUSH_ENDS, HEADER, HEADER_1, KNOWN, NEW, WRITE, ZEROS};
 use crate::log::{BLOCK_BYTES, Content, Entry, Log, Piece, SECTOR_BYTES, SECTORS, What, split};
 
 /// The reason why a log cannot be read.
@@ -40,7 +40,7 @@ impl Log {
     ) -> Result<Log, Damaged> {
         let mut header = vec![0; HEADER.len()];
         match source.read_exact(&mut header) {
-            Ok(()) if header == HEADER => {}
+            Ok(()) if header == HEADER || header == HEADER_1 => {}
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error.into()),
             _ => return Err(Damaged::NoLog),
         }
@@ -89,6 +89,8 @@ impl Reader<'_> {
         let at_ns = u64::from_le_bytes(self.bytes()?);
         let what = match tag[0] {
             FLUSH => What::Flush,
+            FLUSH_BEGINS => What::FlushBegins,
+            FLUSH_ENDS => What::FlushEnds,
             WRITE => {
                 let offset = u64::from_le_bytes(self.bytes()?);
                 let length = u32::from_le_bytes(self.bytes()?) as usize;
@@ -200,7 +202,9 @@ mod tests {
                 encoder.write(number as u64, sector * 512, &data, &mut out);
                 ends.push(out.len());
                 if *flushes {
-                    encoder.flush(number as u64, &mut out);
+                    encoder.flush_begins(number as u64, &mut out);
+                    ends.push(out.len());
+                    encoder.flush_ends(number as u64, &mut out);
                     ends.push(out.len());
                 }
             }
@@ -239,6 +243,18 @@ mod tests {
     }
 
     #[test]
+    fn a_log_of_the_first_version_is_read() {
+        let (mut encoder, mut out) = (Encoder::default(), Vec::new());
+        encoder.write(1, 512, &[7; 512], &mut out);
+        out[..HEADER.len()].copy_from_slice(HEADER_1);
+        out.push(FLUSH);
+        out.extend(2_u64.to_le_bytes());
+        let log = Log::read(&mut out.as_slice(), &mut io::sink()).unwrap();
+        assert_eq!((log.writes(), log.flushes(), log.entries.len()), (1, 1, 2));
+        assert_eq!(log.entries[1].what, What::Flush);
+    }
+
+    #[test]
     fn the_same_content_is_kept_once() {
         let (mut encoder, mut out) = (Encoder::default(), Vec::new());
         let data: Vec<u8> = (0..4096_u32).map(|at| stats::mix(u64::from(at)) as u8).collect();
@@ -267,7 +283,7 @@ mod tests {
         encoder.begin(&mut log);
         let header = log.len();
         encoder.write(1, 512, &[7; 4096], &mut log);
-        encoder.flush(2, &mut log);
+        encoder.flush_begins(2, &mut log);
         // A request, two pieces with a content each, and a flush, behind the content of zeros.
         check(&log, 7, Ok(2));
         check(&log, 6, Err("more than is read of a log"));

@@ -12,10 +12,15 @@ use twox_hash::XxHash3_128;
 use crate::log::{BLOCK_BYTES, split};
 
 /// The beginning of the file.
-pub(crate) const HEADER: &[u8] = b"pgrig disk log 1\n";
+pub(crate) const HEADER: &[u8] = b"pgrig disk log 2\n";
+
+/// The same of logs that have one entry for a flush.
+pub(crate) const HEADER_1: &[u8] = b"pgrig disk log 1\n";
 
 pub(crate) const WRITE: u8 = b'w';
 pub(crate) const FLUSH: u8 = b'f';
+pub(crate) const FLUSH_BEGINS: u8 = b'b';
+pub(crate) const FLUSH_ENDS: u8 = b'e';
 
 pub(crate) const ZEROS: u8 = 0;
 pub(crate) const KNOWN: u8 = 1;
@@ -60,10 +65,19 @@ impl Encoder {
         }
     }
 
-    /// Adds a flush.
-    pub fn flush(&mut self, at_ns: u64, out: &mut Vec<u8>) {
+    /// Adds the beginning of a flush.
+    pub fn flush_begins(&mut self, at_ns: u64, out: &mut Vec<u8>) {
+        self.moment(FLUSH_BEGINS, at_ns, out);
+    }
+
+    /// Adds the end of a flush.
+    pub fn flush_ends(&mut self, at_ns: u64, out: &mut Vec<u8>) {
+        self.moment(FLUSH_ENDS, at_ns, out);
+    }
+
+    fn moment(&mut self, tag: u8, at_ns: u64, out: &mut Vec<u8>) {
         self.begin(out);
-        out.push(FLUSH);
+        out.push(tag);
         out.extend(at_ns.to_le_bytes());
     }
 

@@ -9,9 +9,11 @@
 
 mod decode;
 mod encode;
+mod epochs;
 mod log;
 mod map;
 mod plan;
+mod reach;
 mod reduce;
 mod state;
 
@@ -22,5 +24,6 @@ pub use log::{
 };
 pub use map::{Extent, FileKind, Kind, Map, MappedFile};
 pub use plan::{Plan, Planned, Request, Way, plan};
+pub use reach::Reach;
 pub use reduce::reduce;
 pub use state::{Cursor, Flushes, Lost, Malformed, Overlay, State};

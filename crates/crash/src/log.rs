@@ -50,8 +50,12 @@ pub struct Entry {
 pub enum What {
     /// A write, by pieces of one block each.
     Write(Vec<Piece>),
-    /// A flush of all that was written before.
+    /// A flush of all that was written before, of a log that does not tell its two ends apart.
     Flush,
+    /// A flush begins: what the disk has taken before is durable when it ends.
+    FlushBegins,
+    /// The flush that began last on that disk ends. What was taken meanwhile may be durable or not.
+    FlushEnds,
 }
 
 /// The part of a write that lies in one block.
@@ -83,13 +87,18 @@ impl Entry {
     pub fn pieces(&self) -> &[Piece] {
         match &self.what {
             What::Write(pieces) => pieces,
-            What::Flush => &[],
+            What::Flush | What::FlushBegins | What::FlushEnds => &[],
         }
     }
 
-    /// True if it is a flush.
+    /// True if the disk has made something durable with it.
+    pub fn is_flush_end(&self) -> bool {
+        matches!(self.what, What::Flush | What::FlushEnds)
+    }
+
+    /// True if it is a flush, or one end of it.
     pub fn is_flush(&self) -> bool {
-        self.what == What::Flush
+        !matches!(self.what, What::Write(_))
     }
 
     /// The sectors that it writes.
@@ -122,6 +131,32 @@ impl Log {
         self.disks += 1;
     }
 
+    /// The moment by which the disks had answered every request before a cut, and the one by which they had
+    /// taken them: what was known to others, and what they can have written. None where the log ends before.
+    ///
+    /// A write that was taken while a flush was under way stands before the flush's end, though its content may
+    /// be of a moment after that.
+    pub fn moments(&self, cut: usize) -> (Option<u64>, Option<u64>) {
+        let at = |number: usize| self.entries.get(number).map(|entry| entry.at_ns);
+        let mut taken_by = at(cut);
+        for disk in 0..self.disks {
+            let of_it = |number: &usize| usize::from(self.entries[*number].disk) == disk;
+            let before = (0..cut).rev().filter(of_it).map(|number| &self.entries[number].what);
+            let since: Vec<&What> =
+                before.take_while(|what| !matches!(what, What::FlushEnds | What::Flush)).collect();
+            let began = since.iter().position(|what| matches!(what, What::FlushBegins));
+            // No write was taken since, or no flush is under way.
+            if began.is_none_or(|writes| writes == 0) {
+                continue;
+            }
+            let mut after = (cut..self.entries.len()).filter(of_it);
+            let ends = after.find(|number| self.entries[*number].what == What::FlushEnds);
+            let next = ends.and_then(|_| after.next()).and_then(at);
+            taken_by = taken_by.zip(next).map(|(one, other)| one.max(other));
+        }
+        (at(cut), taken_by)
+    }
+
     /// Leaves out cuts before that moment: the log of a disk had not begun then.
     pub fn begin_at(&mut self, ns: u64) {
         self.first_cut = self.entries.partition_point(|entry| entry.at_ns < ns);
@@ -134,7 +169,7 @@ impl Log {
 
     /// Its flushes.
     pub fn flushes(&self) -> usize {
-        self.entries.len() - self.writes()
+        self.entries.iter().filter(|entry| entry.is_flush_end()).count()
     }
 }
 

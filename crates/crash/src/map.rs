@@ -57,6 +57,22 @@ pub enum FileKind {
     Index,
     /// A free space map.
     FreeSpaceMap,
+    /// A relation of values that a table keeps apart.
+    Toast,
+    /// The index of such a relation.
+    ToastIndex,
+    /// A sequence.
+    Sequence,
+    /// A prepared transaction.
+    TwoPhase,
+    /// A relation map.
+    RelationMap,
+    /// Lockers of rows, where there are several.
+    MultiXact,
+    /// Times of commits.
+    CommitTimes,
+    /// A replication slot.
+    Slot,
     /// A visibility map.
     VisibilityMap,
     /// Any other one.
@@ -88,6 +104,22 @@ pub enum Kind {
     Index,
     /// A page of an index that was not there before: a page was split.
     IndexExtension,
+    /// A page of values that a table keeps apart.
+    Toast,
+    /// A page of the index of such values.
+    ToastIndex,
+    /// A sequence.
+    Sequence,
+    /// The file of a prepared transaction.
+    TwoPhase,
+    /// The file that says which files the system's relations have.
+    RelationMap,
+    /// A page of `pg_multixact`.
+    MultiXact,
+    /// A page of `pg_commit_ts`.
+    CommitTimes,
+    /// The file of a replication slot.
+    Slot,
     /// A free space map.
     FreeSpaceMap,
     /// A visibility map.
@@ -104,7 +136,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 17] = [
+    pub const ALL: [Kind; 25] = [
         Kind::Wal,
         Kind::WalAcrossPages,
         Kind::WalSegment,
@@ -116,6 +148,14 @@ impl Kind {
         Kind::HeapExtension,
         Kind::Index,
         Kind::IndexExtension,
+        Kind::Toast,
+        Kind::ToastIndex,
+        Kind::Sequence,
+        Kind::TwoPhase,
+        Kind::RelationMap,
+        Kind::MultiXact,
+        Kind::CommitTimes,
+        Kind::Slot,
         Kind::FreeSpaceMap,
         Kind::VisibilityMap,
         Kind::Journal,
@@ -138,6 +178,14 @@ impl Kind {
             Kind::HeapExtension => "heap extension",
             Kind::Index => "index page",
             Kind::IndexExtension => "index page split",
+            Kind::Toast => "TOAST page",
+            Kind::ToastIndex => "TOAST index page",
+            Kind::Sequence => "sequence",
+            Kind::TwoPhase => "prepared transaction",
+            Kind::RelationMap => "relation map",
+            Kind::MultiXact => "multixact page",
+            Kind::CommitTimes => "commit timestamps",
+            Kind::Slot => "replication slot",
             Kind::FreeSpaceMap => "free space map",
             Kind::VisibilityMap => "visibility map",
             Kind::Journal => "file system journal",
@@ -156,6 +204,11 @@ impl FileKind {
             "global/pg_control" => FileKind::Control,
             _ if path.starts_with("pg_wal/") => FileKind::Wal,
             _ if path.starts_with("pg_xact/") => FileKind::CommitLog,
+            _ if path.starts_with("pg_twophase/") => FileKind::TwoPhase,
+            _ if path.starts_with("pg_multixact/") => FileKind::MultiXact,
+            _ if path.starts_with("pg_commit_ts/") => FileKind::CommitTimes,
+            _ if path.starts_with("pg_replslot/") => FileKind::Slot,
+            _ if name.starts_with("pg_filenode.map") => FileKind::RelationMap,
             _ if name.contains("_fsm") => FileKind::FreeSpaceMap,
             _ if name.contains("_vm") => FileKind::VisibilityMap,
             _ => FileKind::Other,
@@ -211,6 +264,14 @@ impl Map {
             FileKind::CommitLog => (Kind::CommitLog, also(is_new, Kind::CommitLogExtension)),
             FileKind::Heap => (Kind::Heap, also(is_new, Kind::HeapExtension)),
             FileKind::Index => (Kind::Index, also(is_new, Kind::IndexExtension)),
+            FileKind::Toast => (Kind::Toast, None),
+            FileKind::ToastIndex => (Kind::ToastIndex, None),
+            FileKind::Sequence => (Kind::Sequence, None),
+            FileKind::TwoPhase => (Kind::TwoPhase, None),
+            FileKind::RelationMap => (Kind::RelationMap, None),
+            FileKind::MultiXact => (Kind::MultiXact, None),
+            FileKind::CommitTimes => (Kind::CommitTimes, None),
+            FileKind::Slot => (Kind::Slot, None),
             FileKind::FreeSpaceMap => (Kind::FreeSpaceMap, None),
             FileKind::VisibilityMap => (Kind::VisibilityMap, None),
             FileKind::Other => (Kind::Other, None),
@@ -302,7 +363,15 @@ impl Map {
             FileKind::Index => format!("index page {page} of {relation}"),
             FileKind::FreeSpaceMap => format!("free space map page {page} of {relation}"),
             FileKind::VisibilityMap => format!("visibility map page {page} of {relation}"),
-            FileKind::Other => format!("block {} of {}", logical / BLOCK_BYTES, file.path),
+            FileKind::Toast => format!("page {page} of the values apart in {relation}"),
+            FileKind::ToastIndex => format!("index page {page} of the values apart in {relation}"),
+            FileKind::Sequence => format!("the sequence {relation}"),
+            FileKind::TwoPhase
+            | FileKind::RelationMap
+            | FileKind::MultiXact
+            | FileKind::CommitTimes
+            | FileKind::Slot
+            | FileKind::Other => format!("block {} of {}", logical / BLOCK_BYTES, file.path),
         })
     }
 
@@ -429,7 +498,7 @@ mod tests {
         for (offset, data, ..) in &cases {
             encoder.write(0, *offset, data, &mut out);
         }
-        encoder.flush(0, &mut out);
+        encoder.flush_begins(0, &mut out);
         let log = Log::read(&mut out.as_slice(), &mut std::io::sink()).unwrap();
         let kinds = map.kinds(&log);
         for (number, (offset, data, expected, words)) in cases.iter().enumerate() {
@@ -444,6 +513,12 @@ mod tests {
             ("base/5/16390_fsm", FileKind::FreeSpaceMap),
             ("base/5/16390_vm.1", FileKind::VisibilityMap),
             ("base/5/16390", FileKind::Other),
+            ("pg_twophase/000002F1", FileKind::TwoPhase),
+            ("base/5/pg_filenode.map", FileKind::RelationMap),
+            ("global/pg_filenode.map.tmp", FileKind::RelationMap),
+            ("pg_multixact/members/0000", FileKind::MultiXact),
+            ("pg_commit_ts/0000", FileKind::CommitTimes),
+            ("pg_replslot/s1/state", FileKind::Slot),
         ] {
             assert_eq!(FileKind::of_path(path), kind, "{path}");
         }

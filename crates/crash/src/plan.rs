@@ -1,11 +1,12 @@
-//! The choice of states to look at: every kind of write is lost, kept and torn in every way, and no two
-//! states have the same content.
+//! The choice of states to look at: every kind of write is lost, kept and torn in every way, between many
+//! flushes, and no two states have the same content.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use stats::Prng;
 
-use crate::log::{DISKS_MAX, Log, SECTOR_BYTES};
+use crate::epochs::Epochs;
+use crate::log::Log;
 use crate::map::Kind;
 use crate::state::{Cursor, Flushes, Lost, State};
 
@@ -41,13 +42,15 @@ pub enum Way {
     Earlier,
     /// One survives in part.
     Torn,
+    /// A flush is under way: what it covers is lost, and what came meanwhile survives.
+    DuringFlush,
     /// Of two disks one loses all, and the other one nothing.
     OneDisk,
 }
 
 impl Way {
-    /// Every way; the last one is of two disks.
-    pub const ALL: [Way; 9] = [
+    /// Every way.
+    pub const ALL: [Way; 10] = [
         Way::Flushed,
         Way::All,
         Way::None,
@@ -56,16 +59,9 @@ impl Way {
         Way::One,
         Way::Earlier,
         Way::Torn,
+        Way::DuringFlush,
         Way::OneDisk,
     ];
-
-    /// Those of a log.
-    fn of(log: &Log) -> &'static [Way] {
-        match log.disks {
-            0 | 1 => &Way::ALL[..Way::ALL.len() - 1],
-            _ => &Way::ALL,
-        }
-    }
 
     /// In words.
     pub fn words(self) -> &'static str {
@@ -78,7 +74,20 @@ impl Way {
             Way::One => "one write kept",
             Way::Earlier => "an earlier version kept",
             Way::Torn => "one write torn",
+            Way::DuringFlush => "a flush under way, later writes kept",
             Way::OneDisk => "one disk's unflushed writes lost",
+        }
+    }
+
+    /// The reason why a log may have no state of this way.
+    pub fn needs(self) -> &'static str {
+        match self {
+            Way::Flushed => "a flush that is done",
+            Way::Earlier => "two writes to one place between two flushes",
+            Way::Torn => "a write of several of the disk's sectors",
+            Way::DuringFlush => "a write that was taken during a flush",
+            Way::OneDisk => "two disks",
+            Way::All | Way::None | Way::Random | Way::AllButOne | Way::One => "a write",
         }
     }
 }
@@ -92,6 +101,8 @@ pub struct Planned {
     pub kind: Kind,
     /// The way in which it was chosen.
     pub way: Way,
+    /// The write that it is about; none for a state about no write.
+    pub write: Option<usize>,
 }
 
 /// States in the order of their cuts.
@@ -101,152 +112,165 @@ pub struct Plan {
     pub states: Vec<Planned>,
     /// States that were drawn and had the content of another one.
     pub duplicates: usize,
-}
-
-impl Plan {
-    /// Number of states about each kind of write, in each way.
-    pub fn coverage(&self) -> BTreeMap<Kind, BTreeMap<Way, usize>> {
-        let mut coverage: BTreeMap<Kind, BTreeMap<Way, usize>> = BTreeMap::new();
-        for planned in &self.states {
-            *coverage.entry(planned.kind).or_default().entry(planned.way).or_default() += 1;
-        }
-        coverage
-    }
+    /// The kinds of write that the log has, with the ways in which a state can be about one.
+    pub possible: BTreeSet<(Kind, Way)>,
 }
 
 /// Chooses states. `kinds` are those of each request. There may be fewer than were asked for where the
 /// log does not have more.
+///
+/// Kinds of write and ways take turns, the rarest kind first. The states of one kind and way are about
+/// writes between different flushes as long as there are such, and then about different writes.
 pub fn plan(log: &Log, kinds: &[Vec<Kind>], request: &Request) -> Plan {
-    let mut writes: BTreeMap<Kind, Vec<usize>> = BTreeMap::new();
-    for (number, kinds) in kinds.iter().enumerate() {
-        kinds.iter().for_each(|kind| writes.entry(*kind).or_default().push(number));
-    }
     let (mut prng, mut seen) = (Prng::new(request.seed), BTreeSet::new());
     let mut plan = Plan::default();
-    if writes.is_empty() {
-        return plan;
-    }
-    let writes: Vec<(Kind, Vec<usize>)> = writes.into_iter().collect();
-    let epochs = Epochs::of(log, request.flushes);
-    let (kinds_count, ways) = (writes.len(), Way::of(log));
-    for round in 0..ROUNDS_MAX {
+    let epochs = Epochs::of(log, request.flushes, request.sector_bytes);
+    let mut turns = turns(&epochs, kinds, &mut prng);
+    plan.possible = turns.iter().map(|turn| (turn.kind, turn.way)).collect();
+    let mut next = 0;
+    for _ in 0..ROUNDS_MAX {
         let missing = request.states.saturating_sub(plan.states.len());
-        if missing == 0 {
+        if missing == 0 || turns.is_empty() {
             break;
         }
-        let turns = writes.len() * ways.len();
-        let mut drawn: Vec<Planned> = Vec::with_capacity(missing);
-        for turn in 0..missing {
-            // Another round begins elsewhere: what it lacks are the kinds with few states.
-            let turn = turn + round * turns / ROUNDS_MAX;
-            let (kind, writes) = &writes[turn % writes.len()];
-            // A few states already have every way, each with other kinds.
-            let way = ways[(turn / kinds_count + turn % kinds_count) % ways.len()];
-            let target = writes[prng.below(writes.len())];
-            let state = epochs.state(log, way, target, request, &mut prng);
-            drawn.extend(state.map(|state| Planned { state, kind: *kind, way }));
+        let mut drawn: Vec<(usize, Planned)> = Vec::with_capacity(missing);
+        for _ in 0..missing {
+            let number = next % turns.len();
+            next += 1;
+            let Turn { kind, way, writes, taken, .. } = &mut turns[number];
+            let write = writes[*taken % writes.len()];
+            *taken += 1;
+            let state = draw(log, &epochs, *way, write, request, &mut prng);
+            let planned = Planned { state, kind: *kind, way: *way, write: Some(write) };
+            drawn.push((number, planned));
         }
-        drawn.sort_by_key(|planned| planned.state.cut);
+        drawn.sort_by_key(|(_, planned)| planned.state.cut);
         let mut cursor = Cursor::new(log, request.flushes);
-        let before = plan.states.len();
-        for planned in drawn {
+        turns.iter_mut().for_each(|turn| turn.is_fresh = false);
+        for (number, planned) in drawn {
             match seen.insert(cursor.overlay(&planned.state).fingerprint()) {
-                true => plan.states.push(planned),
+                true => {
+                    turns[number].is_fresh = true;
+                    plan.states.push(planned);
+                }
                 false => plan.duplicates += 1,
             }
         }
-        if plan.states.len() == before && round > 0 {
-            break;
-        }
+        // Of these nothing new is left; those that had no turn in this round have theirs next.
+        turns.retain(|turn| turn.is_fresh || turn.taken < turn.writes.len());
+        next = 0;
     }
     plan.states.sort_by_key(|planned| planned.state.cut);
     plan
 }
 
-/// For each request the first flush of its disk after it, or the end of the log.
-struct Epochs(Vec<usize>);
+/// The states about one kind of write, of one way.
+struct Turn {
+    kind: Kind,
+    way: Way,
+    /// The writes that they can be about; neighbours lie between different flushes.
+    writes: Vec<usize>,
+    /// Number of states that were drawn.
+    taken: usize,
+    /// True if a state of the last round was new.
+    is_fresh: bool,
+}
 
-impl Epochs {
-    fn of(log: &Log, flushes: Flushes) -> Epochs {
-        let end = log.entries.len();
-        let (mut ends, mut next) = (vec![end; end], [end; DISKS_MAX]);
-        if flushes == Flushes::Honest {
-            for (number, entry) in log.entries.iter().enumerate().rev() {
-                let next = &mut next[usize::from(entry.disk)];
-                if entry.is_flush() {
-                    *next = number;
-                }
-                ends[number] = *next;
-            }
+/// All that are possible. Neighbours differ in their kind, and a few already have every way.
+fn turns(epochs: &Epochs, kinds: &[Vec<Kind>], prng: &mut Prng) -> Vec<Turn> {
+    let mut writes: BTreeMap<Kind, Vec<usize>> = BTreeMap::new();
+    for (number, kinds) in kinds.iter().enumerate() {
+        kinds.iter().for_each(|kind| writes.entry(*kind).or_default().push(number));
+    }
+    let mut writes: Vec<(Kind, Vec<usize>)> = writes.into_iter().collect();
+    writes.sort_by_key(|(_, writes)| writes.len());
+    let count = writes.len();
+    let mut turns = Vec::new();
+    for turn in 0..count * Way::ALL.len() {
+        let (kind, writes) = &writes[turn % count];
+        let way = Way::ALL[(turn / count + turn % count) % Way::ALL.len()];
+        let possible = writes.iter().copied().filter(|write| epochs.allows(way, *write));
+        let writes = epochs.spread(possible, prng);
+        if !writes.is_empty() {
+            turns.push(Turn { kind: *kind, way, writes, taken: 0, is_fresh: true });
         }
-        Epochs(ends)
     }
+    turns
+}
 
-    /// A state about one write; none where that write has no such one.
-    fn state(
-        &self,
-        log: &Log,
-        way: Way,
-        target: usize,
-        request: &Request,
-        prng: &mut Prng,
-    ) -> Option<State> {
-        let end = self.0[target];
-        // The cut comes somewhere after the write, and before the flush.
-        let cut = (target + 1 + prng.below(end - target)).max(log.first_cut);
-        let pending = request.flushes.pending(log, cut);
-        let whole = |write: usize| Lost { write, sectors: 0..log.entries[write].sectors() };
-        let others = |lost: &mut dyn FnMut(usize) -> bool| -> Vec<Lost> {
-            pending.iter().copied().filter(|write| lost(*write)).map(whole).collect()
-        };
-        let lost = match way {
-            Way::Flushed if request.flushes == Flushes::Lying => return None,
-            Way::Flushed => {
-                let cut = (end + 1).max(log.first_cut);
-                return (end < log.entries.len()).then(|| State { cut, lost: Vec::new() });
-            }
-            Way::All => Vec::new(),
-            Way::None => others(&mut |_| true),
-            Way::Random => others(&mut |_| prng.below(2) == 0),
-            // The log of the other disk began after it had become durable.
-            _ if !pending.contains(&target) => return None,
-            Way::AllButOne => vec![whole(target)],
-            Way::One => others(&mut |write| write != target),
-            Way::Earlier => {
-                let blocks: BTreeSet<u64> =
-                    log.entries[target].pieces().iter().map(|piece| piece.block).collect();
-                let mut hits = |write: usize| {
-                    write > target
-                        && log.entries[write].pieces().iter().any(|one| blocks.contains(&one.block))
-                };
-                let lost = others(&mut hits);
-                if lost.is_empty() {
-                    return None;
-                }
-                lost
-            }
-            Way::OneDisk => {
-                others(&mut |write| log.entries[write].disk == log.entries[target].disk)
-            }
-            Way::Torn => {
-                let unit = (request.sector_bytes / SECTOR_BYTES).max(1) as u32;
-                let units = log.entries[target].sectors().div_ceil(unit) as usize;
-                if units < 2 {
-                    return None;
-                }
-                let at = (1 + prng.below(units - 1)) as u32 * unit;
-                let end = log.entries[target].sectors();
-                let sectors = if prng.below(2) == 0 { 0..at } else { at..end };
-                let mut lost = match prng.below(2) {
-                    0 => Vec::new(),
-                    _ => others(&mut |write| write != target && prng.below(2) == 0),
-                };
-                lost.push(Lost { write: target, sectors });
-                lost
-            }
-        };
-        Some(State { cut, lost })
-    }
+/// A state about one write, which the way allows.
+fn draw(
+    log: &Log,
+    epochs: &Epochs,
+    way: Way,
+    target: usize,
+    request: &Request,
+    prng: &mut Prng,
+) -> State {
+    let moments = epochs.cuts(way, target);
+    let cut = moments.start + prng.below(moments.len());
+    let pending = request.flushes.pending(log, cut);
+    let whole = |write: usize| Lost { write, sectors: 0..log.entries[write].sectors() };
+    let others = |lost: &mut dyn FnMut(usize) -> bool| -> Vec<Lost> {
+        pending.iter().copied().filter(|write| lost(*write)).map(whole).collect()
+    };
+    let lost = match way {
+        Way::Flushed | Way::All => Vec::new(),
+        Way::None => others(&mut |_| true),
+        Way::Random => others(&mut |_| prng.below(2) == 0),
+        Way::AllButOne => vec![whole(target)],
+        Way::One => others(&mut |write| write != target),
+        Way::Earlier => {
+            let blocks: BTreeSet<u64> =
+                log.entries[target].pieces().iter().map(|piece| piece.block).collect();
+            let hits = |write: usize| {
+                log.entries[write].pieces().iter().any(|one| blocks.contains(&one.block))
+            };
+            others(&mut |write| write > target && hits(write))
+        }
+        Way::OneDisk => others(&mut |write| log.entries[write].disk == log.entries[target].disk),
+        Way::DuringFlush => {
+            let (began, is_one) = (epochs.flush_began(target), prng.below(2) == 0);
+            let disk = log.entries[target].disk;
+            let covers = |write: usize| write < began && log.entries[write].disk == disk;
+            others(&mut |write| covers(write) && (!is_one || write == target))
+        }
+        Way::Torn => {
+            let mut lost = match prng.below(2) {
+                0 => Vec::new(),
+                _ => others(&mut |write| write != target && prng.below(2) == 0),
+            };
+            let torn = tear(&epochs.units(log, target), prng);
+            lost.extend(torn.into_iter().map(|sectors| Lost { write: target, sectors }));
+            lost
+        }
+    };
+    State { cut, lost }
+}
+
+/// What is lost of a write of several units of the disk: its beginning, its end, something in its middle, or
+/// units here and there; never all and never nothing.
+fn tear(units: &[std::ops::Range<u32>], prng: &mut Prng) -> Vec<std::ops::Range<u32>> {
+    let count = units.len();
+    let at = 1 + prng.below(count - 1);
+    let (first, last) = (units[0].start, units[count - 1].end);
+    let one = match prng.below(4) {
+        0 => first..units[at].start,
+        1 if count > 2 => {
+            let from = 1 + prng.below(count - 2);
+            units[from].start..units[from + 1 + prng.below(count - 1 - from)].start
+        }
+        2 if count > 2 => {
+            // The unit at `at` is lost, and the first one is kept.
+            let is_lost =
+                |index: usize, prng: &mut Prng| index == at || index > 0 && prng.below(2) == 0;
+            let each = units.iter().enumerate();
+            let lost = each.filter(|(index, _)| is_lost(*index, prng));
+            return lost.map(|(_, unit)| unit.clone()).collect();
+        }
+        _ => units[at].start..last,
+    };
+    Vec::from([one])
 }
 
 /// After so many attempts at states that are new, the log is taken to have no more.
@@ -266,7 +290,7 @@ mod tests {
             seed: u64,
             lies: bool,
             states in 0..80_usize,
-            sector_bytes in prop::sample::select(vec![512_u64, 1024, 4096]),
+            sector_bytes in prop::sample::select(vec![512_u64, 1024, 4096, 8192]),
         ) {
             let (log, _) = log(&steps);
             let kinds: Vec<Vec<Kind>> = log.entries.iter().map(|entry| match entry.is_flush() {
@@ -291,9 +315,14 @@ mod tests {
                     prop_assert!(lost.sectors.start < lost.sectors.end);
                     prop_assert!(lost.sectors.end <= sectors);
                     if one.way == Way::Torn {
-                        let unit = (sector_bytes / 512) as u32;
-                        prop_assert!(lost.sectors.start.is_multiple_of(unit));
-                        prop_assert!(lost.sectors.end == sectors || lost.sectors.end.is_multiple_of(unit));
+                        // The disk's units begin at multiples of their size on the disk.
+                        let piece = log.entries[lost.write].pieces()[0];
+                        let first = piece.block * 8 + u64::from(piece.first);
+                        let is_edge = |sector: u32| {
+                            [0, sectors].contains(&sector)
+                                || (first + u64::from(sector)).is_multiple_of(sector_bytes / 512)
+                        };
+                        prop_assert!(is_edge(lost.sectors.start) && is_edge(lost.sectors.end));
                     }
                 }
             }
@@ -309,7 +338,7 @@ mod tests {
         for number in 0..1000_u64 {
             steps.push(Some((number % 500 * 24, 16, (number % 250) as u8 + 1)));
             if number % 4 == 3 {
-                steps.push(None);
+                steps.extend([None, None]);
             }
         }
         let (log, _) = log(&steps);
@@ -326,13 +355,42 @@ mod tests {
         let request = Request { states: 300, seed: 1, flushes: Flushes::Honest, sector_bytes: 512 };
         let plan = plan(&log, &kinds, &request);
         assert!(plan.states.len() >= 280, "{}", plan.states.len());
-        let coverage = plan.coverage();
-        let count = |kind: Kind| coverage[&kind].values().sum::<usize>();
-        assert!(count(Kind::Control) >= 60, "{coverage:?}");
-        // A few states have many ways.
+        let count = |kind: Kind| plan.states.iter().filter(|one| one.kind == kind).count();
+        assert!(count(Kind::Control) >= 60, "{}", count(Kind::Control));
+        // A few states have many ways, and the rarest kind is met first.
         let few = super::plan(&log, &kinds, &Request { states: 16, ..request });
         let ways: BTreeSet<Way> = few.states.iter().map(|planned| planned.way).collect();
         assert!(ways.len() >= 6, "{ways:?}");
-        assert!(coverage[&Kind::Heap].len() >= 7, "{coverage:?}");
+        assert_eq!(
+            super::plan(&log, &kinds, &Request { states: 1, ..request.clone() }).states[0].kind,
+            Kind::Control
+        );
+        // No interval is met twice in one way while another one is not met at all.
+        for way in [Way::AllButOne, Way::Torn] {
+            let cuts = plan.states.iter().filter(|one| (one.kind, one.way) == (Kind::Heap, way));
+            let flushes = cuts.map(|one| {
+                log.entries[..one.state.cut].iter().filter(|entry| entry.is_flush_end()).count()
+            });
+            let flushes: Vec<usize> = flushes.collect();
+            assert_eq!(flushes.iter().collect::<BTreeSet<_>>().len(), flushes.len(), "{way:?}");
+        }
+    }
+
+    #[test]
+    fn the_middle_of_a_request_is_lost_and_the_ends_are_those_of_the_disks_sectors() {
+        // Twenty-four sectors from the third one on, on a disk that writes eight whole.
+        let (log, _) = log(&[Some((3, 24, 1)), None, None]);
+        let request =
+            Request { states: 400, seed: 3, flushes: Flushes::Honest, sector_bytes: 4096 };
+        let plan = plan(&log, &[vec![Kind::Heap], Vec::new(), Vec::new()], &request);
+        let torn = plan.states.iter().filter(|one| one.way == Way::Torn);
+        let torn: BTreeSet<Vec<(u32, u32)>> = torn
+            .map(|one| {
+                one.state.lost.iter().map(|lost| (lost.sectors.start, lost.sectors.end)).collect()
+            })
+            .collect();
+        for lost in [vec![(0, 5)], vec![(5, 13)], vec![(21, 24)], vec![(5, 13), (21, 24)]] {
+            assert!(torn.contains(&lost), "{lost:?} of {torn:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use stats::mix;
 
-use crate::log::{DISKS_MAX, Log, SECTOR_BYTES, SECTORS};
+use crate::log::{DISKS_MAX, Log, SECTOR_BYTES, SECTORS, What};
 
 /// One thing that a power cut could have left.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,19 +54,34 @@ impl Flushes {
         if self == Flushes::Lying {
             return durable;
         }
-        let mut missing = log.disks;
+        let (mut missing, mut found) = (log.disks, [Found::Nothing; DISKS_MAX]);
         for (number, entry) in log.entries[..cut].iter().enumerate().rev() {
-            let durable = &mut durable[usize::from(entry.disk)];
             if missing == 0 {
                 break;
             }
-            if entry.is_flush() && *durable == 0 {
-                *durable = number + 1;
+            let disk = usize::from(entry.disk);
+            let next = match (&entry.what, found[disk]) {
+                (What::Flush, Found::Nothing) | (What::FlushBegins, Found::End) => Found::Flush,
+                (What::FlushEnds, Found::Nothing) => Found::End,
+                _ => continue,
+            };
+            found[disk] = next;
+            if next == Found::Flush {
+                durable[disk] = number;
                 missing -= 1;
             }
         }
         durable
     }
+}
+
+/// What a search backwards for the last flush of a disk that has ended has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    /// Its end; what it made durable was there when it began.
+    End,
+    Flush,
 }
 
 /// The differences from the image from before the log: for each block the source of each sector.
@@ -206,12 +221,20 @@ pub(crate) mod tests {
     use super::*;
     use crate::Encoder;
 
-    /// A log of writes (first sector, sectors, byte) and flushes, with the contents' file.
+    /// A log of writes (first sector, sectors, byte) and of flushes, which begin and end in turn, with the
+    /// contents' file.
     pub(crate) fn log(steps: &[Option<(u64, usize, u8)>]) -> (Log, Vec<u8>) {
         let (mut encoder, mut out, mut contents) = (Encoder::default(), Vec::new(), Vec::new());
+        let mut is_flushing = false;
         for (number, step) in steps.iter().enumerate() {
             match step {
-                None => encoder.flush(number as u64, &mut out),
+                None => {
+                    match is_flushing {
+                        false => encoder.flush_begins(number as u64, &mut out),
+                        true => encoder.flush_ends(number as u64, &mut out),
+                    }
+                    is_flushing = !is_flushing;
+                }
                 Some((sector, sectors, byte)) => {
                     let data = vec![*byte; sectors * 512];
                     encoder.write(number as u64, sector * 512, &data, &mut out);
@@ -233,10 +256,15 @@ pub(crate) mod tests {
     /// The sectors of a state, by a plain model: a byte for each.
     fn model(steps: &[Option<(u64, usize, u8)>], flushes: Flushes, state: &State) -> Vec<u8> {
         let (mut durable, mut cache) = (vec![0; 64], vec![0; 64]);
-        for step in &steps[..state.cut] {
+        // What a flush under way covers, and the first write after its beginning.
+        let (mut covered, mut first) = (None, 0);
+        for (number, step) in steps[..state.cut].iter().enumerate() {
             match step {
-                None if flushes == Flushes::Honest => durable.clone_from(&cache),
-                None => {}
+                None => match covered.take() {
+                    None => covered = Some((cache.clone(), number)),
+                    Some(_) if flushes == Flushes::Lying => {}
+                    Some((content, begin)) => (durable, first) = (content, begin),
+                },
                 Some((sector, sectors, byte)) => {
                     for index in 0..*sectors {
                         cache[*sector as usize + index] = *byte;
@@ -244,11 +272,6 @@ pub(crate) mod tests {
                 }
             }
         }
-        let last = steps[..state.cut].iter().rposition(Option::is_none);
-        let first = match flushes {
-            Flushes::Honest => last.map_or(0, |at| at + 1),
-            Flushes::Lying => 0,
-        };
         for (number, step) in steps.iter().enumerate().take(state.cut).skip(first) {
             let Some((sector, sectors, byte)) = step else { continue };
             for index in 0..*sectors {
@@ -313,18 +336,25 @@ pub(crate) mod tests {
             ((Encoder::default(), Vec::new()), (Encoder::default(), Vec::new()));
         write(1, 1, &mut data.0, &mut data.1);
         write(2, 2, &mut wal.0, &mut wal.1);
-        wal.0.flush(3, &mut wal.1);
+        wal.0.flush_begins(3, &mut wal.1);
         write(4, 4, &mut wal.0, &mut wal.1);
-        data.0.flush(5, &mut data.1);
-        write(6, 6, &mut data.0, &mut data.1);
+        wal.0.flush_ends(5, &mut wal.1);
+        data.0.flush_begins(6, &mut data.1);
+        data.0.flush_ends(7, &mut data.1);
+        write(8, 6, &mut data.0, &mut data.1);
         let mut contents = Vec::new();
         let mut log = Log::read(&mut data.1.as_slice(), &mut contents).unwrap();
         log.read_another(&mut wal.1.as_slice(), &mut contents, usize::MAX).unwrap();
-        assert_eq!((log.disks, log.entries.len()), (2, 6));
+        assert_eq!((log.disks, log.entries.len(), log.flushes()), (2, 8, 2));
         let at = |ns| log.entries.partition_point(|entry| entry.at_ns < ns);
-        for (cut, pending) in [(3, vec![0]), (4, vec![0, 3]), (5, vec![3]), (6, vec![3, 5])] {
+        // A flush of one disk that has not ended keeps nothing, and one that has ended keeps what was there
+        // when it began.
+        for (cut, pending) in
+            [(3, vec![0, 1]), (4, vec![0, 1, 3]), (5, vec![0, 3]), (6, vec![0, 3]), (7, vec![3])]
+        {
             assert_eq!(Flushes::Honest.pending(&log, cut), pending, "{cut}");
         }
+        assert_eq!(Flushes::Honest.pending(&log, 8), [3, 7]);
         let mut cursor = Cursor::new(&log, Flushes::Honest);
         let mut bytes = |state: &str| -> Vec<(u64, u8)> {
             let overlay = cursor.overlay(&state.parse().unwrap());
@@ -332,12 +362,13 @@ pub(crate) mod tests {
             blocks.map(|(block, sources)| (block, contents[sources[0] as usize - 1])).collect()
         };
         use crate::log::DISK_BLOCKS as WAL;
-        assert_eq!(bytes("6"), [(0, 6), (WAL, 4)]);
-        assert_eq!(bytes("6 3:0-1"), [(0, 6), (WAL, 2)]);
-        assert_eq!(bytes("6 5:0-1"), [(0, 1), (WAL, 4)]);
-        assert_eq!(bytes("4 0:0-1"), [(WAL, 4)]);
+        assert_eq!(bytes("8"), [(0, 6), (WAL, 4)]);
+        assert_eq!(bytes("8 3:0-1"), [(0, 6), (WAL, 2)]);
+        assert_eq!(bytes("8 7:0-1"), [(0, 1), (WAL, 4)]);
+        // What the flush covers is lost while it is under way, and what came meanwhile is kept.
+        assert_eq!(bytes("4 0:0-1 1:0-1"), [(WAL, 4)]);
         // Its own disk's flush has kept it.
-        assert_eq!(bytes("6 0:0-1 1:0-1"), [(0, 6), (WAL, 4)]);
+        assert_eq!(bytes("8 0:0-1 1:0-1"), [(0, 6), (WAL, 4)]);
         assert_eq!(at(3), 2);
         log.begin_at(3);
         assert_eq!(log.first_cut, 2);

@@ -249,6 +249,12 @@ impl Disk {
         let file = File::options().read(true).write(true).open(&backing);
         let file = file.map_err(step("opening", &backing))?;
         let device = LoopDevice::attach(&file).map_err(parts::no_loop_device)?;
+        let number = device.path().to_str().and_then(|path| path.strip_prefix("/dev/loop"));
+        if let (true, Some(number)) = (self.config.method.is_block(), number)
+            && let Ok(loop_device) = number.parse()
+        {
+            self.tell(Order::Attached { loop_device })?;
+        }
         let kind = self.config.file_system;
         init.mount(device.path(), &self.mount_point(), kind.name(), mount_options(kind))
             .map_err(|source| parts::not_mounted(kind, device.path(), &self.image(), source))?;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use fault::disk::{self, Cut, Disk, DiskConfig, DiskError, Error, Failing, Method, Program, What};
 use os::init::{Init, Isolation};
 use os::user::User;
-use terms::{DiskRequest, FileSystem};
+use terms::{DiskFault, DiskRequest, FailingRequests, FileSystem, RequestKind};
 use testing::skip;
 
 fn main() -> ExitCode {
@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         a_volatile_cache_loses_keeps_and_tears,
         a_lying_disk_loses_what_it_promised,
         requests_fail_from_a_chosen_one_on,
+        requests_of_one_file_fail_once,
         requests_are_slow_from_a_chosen_one_on,
         nothing_is_left,
         what_is_missing_is_named,
@@ -181,6 +182,7 @@ fn requests_fail_from_a_chosen_one_on() {
                 let done = match what {
                     What::Write => status.writes,
                     What::Flush => status.flushes,
+                    What::Read => unreachable!("it is not counted"),
                 };
                 // The first fsync is two flushes and more than two writes.
                 rig.disk.fail(Failing { what, from: done + 2, error }).unwrap();
@@ -201,6 +203,40 @@ fn requests_fail_from_a_chosen_one_on() {
             });
         }
     }
+}
+
+/// A page that could not be written is one that the kernel takes for clean: the next fsync says that all is well.
+fn requests_of_one_file_fail_once() {
+    if !skip::is_root() {
+        return skip::no_root();
+    }
+    with_disk(&block(512, false), |rig| {
+        for name in ["old", "new"] {
+            rig.try_step(Write(name, b'a')).and_then(|()| rig.try_step(Fsync(name))).unwrap();
+        }
+        let failing = |name: &str| FailingRequests {
+            kind: RequestKind::Write,
+            fault: DiskFault::Broken,
+            times: Some(1),
+            files: vec![name.to_owned()],
+        };
+        let fail =
+            |rig: &Rig<'_>, name: &str| rig.disk.fail_requests(rig.init, &failing(name)).unwrap();
+        assert_eq!(fail(rig, "nothing"), 0);
+        assert!(fail(rig, "old") > 0);
+        rig.try_step(Write("new", b'b')).and_then(|()| rig.try_step(Fsync("new"))).unwrap();
+        rig.try_step(Write("old", b'b')).unwrap();
+        let error = rig.try_step(Fsync("old")).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()));
+        rig.try_step(Fsync("old")).unwrap();
+        assert_eq!(rig.disk.heal().unwrap().failed, 1);
+        rig.disk.cut(rig.init, 1, None).unwrap();
+        rig.disk.power_off(rig.init).unwrap();
+        rig.disk.power_on(rig.init).unwrap();
+        let first = |name: &str| fs::read(rig.place.join(name)).unwrap()[0];
+        // What the second fsync said is not so.
+        assert_eq!((first("old"), first("new")), (b'a', b'b'));
+    });
 }
 
 fn requests_are_slow_from_a_chosen_one_on() {

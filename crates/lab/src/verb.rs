@@ -6,7 +6,7 @@ use std::time::Duration;
 use os::command::Command;
 use os::throttle::Limits;
 use serde::{Deserialize, Serialize};
-use terms::{Direction, DiskFault, DiskRequest, FileSystem, StopMode};
+use terms::{Direction, DiskFault, DiskRequest, FailingRequests, FileSystem, StopMode};
 
 use crate::client_run::ClientRun;
 use crate::endpoint::Endpoint;
@@ -123,6 +123,10 @@ pub(crate) enum Verb {
     PowerCut { seed: u64, at: Option<DiskRequest> },
     /// Have its disk fail from that request on.
     FailDisk { at: DiskRequest, fault: DiskFault },
+    /// Have some requests of its disks fail: the number of blocks that they are about.
+    FailRequests(FailingRequests),
+    /// End that: the number of requests that failed.
+    HealDisk,
     /// Have its block disk take longer from that request on; nothing heals it.
     SlowDisk(Option<(DiskRequest, Duration)>),
     /// Flush its disk.
@@ -210,6 +214,8 @@ impl Verb {
             | Self::StatePaths
             | Self::DiskDirectory
             | Self::FailDisk { .. }
+            | Self::FailRequests(_)
+            | Self::HealDisk
             | Self::SlowDisk(_)
             | Self::Counters
             | Self::Shape

@@ -1,12 +1,12 @@
 //! The answer and its claims, as wide as the terminal.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anstyle::Style;
 use record::Trial;
-use spec::{ClaimKind, Metric, Rank, Study, metrics};
-use terms::{figure, grouped};
+use spec::{ClaimKind, Rank, Study};
+use terms::figure;
 use verdict::{ClaimVerdict, Judgement, Measured, Verdict};
 
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
@@ -89,30 +89,11 @@ pub(crate) fn print_missed_rates(study: &Study, trials: &[Trial]) {
     }
 }
 
-/// Adds up the states of power cuts that were explored, a line for each variant and scenario.
+/// Says what was found in the states of power cuts that were explored, and what no state was about.
 pub(crate) fn print_explored(trials: &[Trial]) {
-    let mut sums: BTreeMap<(&str, &str), (usize, [u64; 5])> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| !trial.ending.is_open()) {
-        let value = |metric| trial.scopes(metric).and_then(|scopes| scopes.get("")).copied();
-        if value(&metrics::EXPLORE_STATES).is_none() {
-            continue;
-        }
-        let (loads, sum) = sums.entry((&trial.variant, &trial.scenario)).or_default();
-        *loads += 1;
-        for (sum, metric) in sum.iter_mut().zip(EXPLORED) {
-            *sum += value(metric).unwrap_or(0.0) as u64;
-        }
-    }
-    for ((variant, scenario), (loads, [states, failed, not_started, lost, damaged])) in sums {
-        let words = format!(
-            "explored {variant}/{scenario}: {} states of {loads} {}, {} failed ({not_started} did not start, \
-             {lost} lost something acknowledged, {damaged} were damaged)",
-            grouped(states),
-            if loads == 1 { "load" } else { "loads" },
-            grouped(failed),
-        );
-        indented(&words).into_iter().for_each(terminal::result);
-    }
+    let all = verdict::explored(trials);
+    let sentences = all.iter().flat_map(verdict::ExploredStates::sentences);
+    sentences.flat_map(|words| indented(&words)).for_each(terminal::result);
 }
 
 /// A sentence in the width of the terminal, its further lines farther in.
@@ -122,14 +103,6 @@ fn indented(words: &str) -> Vec<String> {
         .map(|(line, text)| format!("{:indent$}{text}", "", indent = if line == 0 { 2 } else { 6 }))
         .collect()
 }
-
-const EXPLORED: [&Metric; 5] = [
-    &metrics::EXPLORE_STATES,
-    &metrics::EXPLORE_FAILED,
-    &metrics::EXPLORE_NOT_STARTED,
-    &metrics::EXPLORE_LOST,
-    &metrics::EXPLORE_CORRUPT,
-];
 
 /// Prints where the report is and how to run it again.
 pub(crate) fn print_ways_on(report: &Path, again: &str) {

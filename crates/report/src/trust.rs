@@ -54,6 +54,7 @@ pub(crate) fn trust(
             number::count(one.backlog)
         )
     }));
+    words.extend(verdict::explored(trials).iter().flat_map(verdict::ExploredStates::sentences));
     let mut tables = Vec::new();
     tables.extend(attempts(study, trials));
     tables.push(generator);

@@ -53,8 +53,8 @@ pub use link::SiteLink;
 pub use node::SiteNode;
 pub use plan::{SitePlan, proxy};
 pub use power::{
-    NotStarted, PowerError, Recovered, Taken, cut, cut_machine, disk, fail_disk, flush_disks,
-    recover, start_after_cut, wal_disk,
+    NotStarted, PowerError, Recovered, Taken, cut, cut_machine, disk, fail_disk, fail_requests,
+    flush_disks, heal_disk, recover, start_after_cut, wal_disk,
 };
 pub use prepare::Alone;
 pub use service::{Guarding, Service};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fault::disk::{Cut, DiskConfig, Method, Program};
 use lab::Node;
-use spec::{DiskFault, DiskRequest, FileSystem};
+use spec::{DiskFault, DiskRequest, FailingRequests, FileSystem, ServerFiles};
 
 use crate::site::Site;
 use crate::stations::SiteStation;
@@ -164,6 +164,51 @@ pub fn fail_disk(
         None => Err(PowerError::GoesOn { seconds: ENDS_WITHIN.as_secs() }),
     }
 }
+
+/// Has some requests of a server's block disk fail, while others are done and the server goes on. What that is
+/// about, in words.
+///
+/// # Errors
+/// The lab's: none of the files is on a disk of the server; the server's, where it does not tell its relations' files.
+pub fn fail_requests(
+    site: &mut Site,
+    name: &str,
+    files: Option<&ServerFiles>,
+    failing: FailingRequests,
+) -> Result<String, PowerError> {
+    let relations = match files {
+        Some(ServerFiles::Heap) => Some("'r', 't', 'm'"),
+        Some(ServerFiles::Index) => Some("'i'"),
+        _ => None,
+    };
+    let node = server(site, name)?;
+    let files = match (files, relations) {
+        (_, Some(kinds)) => {
+            let asked = format!(
+                "SELECT string_agg(pg_relation_filepath(oid), ' ') FROM pg_class WHERE relkind IN ({kinds})"
+            );
+            let said = node.value(&asked)?.unwrap_or_default();
+            said.split_whitespace().map(str::to_owned).collect()
+        }
+        (Some(ServerFiles::Wal), None) => vec!["pg_wal".to_owned()],
+        (Some(ServerFiles::Slru), None) => SLRUS.map(str::to_owned).to_vec(),
+        (Some(ServerFiles::Control), None) => vec!["global/pg_control".to_owned()],
+        (Some(ServerFiles::Path(path)), None) => vec![path.clone()],
+        (_, None) => Vec::new(),
+    };
+    let blocks = node.fail_requests(FailingRequests { files, ..failing })?;
+    Ok(format!("requests of {blocks} blocks of its disk fail"))
+}
+
+/// Ends that; the number of requests that failed, in words.
+pub fn heal_disk(site: &mut Site, name: &str) -> Result<String, PowerError> {
+    let failed = server(site, name)?.heal_disk()?;
+    Ok(format!("its disk works again; {failed} requests had failed"))
+}
+
+/// The directories of logs of transactions.
+const SLRUS: [&str; 6] =
+    ["pg_xact", "pg_multixact", "pg_subtrans", "pg_commit_ts", "pg_notify", "pg_serial"];
 
 /// PostgreSQL's message when a server is up.
 const READY: &str = "ready to accept connections";

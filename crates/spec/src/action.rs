@@ -1,15 +1,17 @@
 //! Actions that are done at a moment of the timeline, and the conditions under which they can be.
 
-use terms::{Direction, DiskFault, DiskRequest, StopMode};
+use terms::{Direction, DiskFault, DiskRequest, RequestKind, StopMode};
 
 use crate::throttle::Throttle;
 
 mod course;
 mod entry;
+mod fail_requests;
 mod rebalance;
 
 pub(crate) use course::{TopologyState, lacks_any_disk};
 pub(crate) use entry::{VERBS, server};
+pub use fail_requests::ServerFiles;
 
 /// Something done at a moment of the timeline. Each proves its effect or voids the trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +107,20 @@ pub enum Action {
         /// The error that it gets.
         fault: DiskFault,
     },
+    /// Has some requests of a server's block disk fail, while others are done and the server goes on.
+    FailRequests {
+        node: String,
+        /// Their kind.
+        kind: RequestKind,
+        /// The files that they are about; none for every request.
+        files: Option<ServerFiles>,
+        /// How many fail; none for all until `heal`.
+        times: Option<u64>,
+        /// The error that they get.
+        fault: DiskFault,
+    },
+    /// Ends what made a server's disk fail.
+    HealDisk { node: String },
     /// Lets nothing pass a link any more.
     Cut {
         link: String,
@@ -146,6 +162,8 @@ macro_rules! target {
             | Action::Reconnect { node }
             | Action::PowerCut { node, .. }
             | Action::SlowDisk { node, .. }
+            | Action::FailRequests { node, .. }
+            | Action::HealDisk { node }
             | Action::FailDisk { node, .. } => node,
             Action::Cut { link, .. }
             | Action::Delay { link, .. }
@@ -180,10 +198,11 @@ impl Action {
             Action::PowerCut { .. } => "power_cut",
             Action::SlowDisk { .. } => "slow_disk",
             Action::FailDisk { .. } => "fail_disk",
+            Action::FailRequests { .. } => "fail_requests",
             Action::Cut { .. } | Action::CutOff { .. } => "cut",
             Action::Delay { .. } => "delay",
             Action::Reset { .. } => "reset",
-            Action::Heal { .. } | Action::Reconnect { .. } => "heal",
+            Action::Heal { .. } | Action::Reconnect { .. } | Action::HealDisk { .. } => "heal",
             Action::OfProcess { act, .. } => act.word(),
             Action::Run { .. } => "run",
         }
@@ -205,6 +224,7 @@ impl Action {
             | Action::Continue { .. }
             | Action::Start { .. }
             | Action::Heal { .. }
+            | Action::HealDisk { .. }
             | Action::Reconnect { .. } => false,
             Action::Stop { .. }
             | Action::Kill { .. }
@@ -220,6 +240,7 @@ impl Action {
             | Action::PowerCut { .. }
             | Action::SlowDisk { .. }
             | Action::FailDisk { .. }
+            | Action::FailRequests { .. }
             | Action::Cut { .. }
             | Action::Delay { .. }
             | Action::Reset { .. } => true,

@@ -1,5 +1,7 @@
 //! The checks after a trial.
 
+use std::collections::BTreeMap;
+
 use history::Level;
 
 use crate::action;
@@ -119,10 +121,15 @@ pub struct Explore {
     pub node: Option<String>,
     /// States to look at.
     pub states: u32,
+    /// The least number of states without a failure that says anything.
+    pub least: u32,
     /// Of them, those in whose recovery the power is cut once more.
     pub second_cuts: u32,
     /// A query that is asked in every state; each row of its answer is a complaint.
     pub complaints: Option<String>,
+    /// Tables that the load writes beside its ledger, each with a query that compares it with what the ledger's
+    /// tables say; each row of its answer is damage.
+    pub followed: BTreeMap<String, String>,
 }
 
 /// A query that is explained after a trial.
@@ -244,7 +251,7 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         word: "explore",
-        form: "{ explore = NODE, states = 500, second_cuts = 10, complaints = \"SELECT …\" }",
+        form: "{ explore = NODE, states = 500, second_cuts = 10, complaints = \"SELECT …\", followed = { TABLE = \"SELECT …\" } }",
         says: "states that a power cut could have left are recovered and looked through",
         plain: None,
         parse: Some(|fields, topology, folder| {
@@ -309,7 +316,8 @@ fn check(
 /// All that answer, for pg_amcheck; no node can have the name.
 const EVERY_SERVER: &str = "every server now";
 
-/// `{ explore = "primary", states = 500, second_cuts = 20, complaints = "SELECT …" }`
+/// `{ explore = "primary", states = 500, second_cuts = 20, least = 100, complaints = "SELECT …",
+/// followed = { accounts = "accounts.sql" } }`
 fn explore(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<Explore> {
     let node = action::server(fields, "explore", topology)?;
     if !node.disk.has_log() {
@@ -323,7 +331,12 @@ fn explore(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<
     let second_cuts = second_cuts.unwrap_or(0);
     let complaints = fields.value("complaints");
     let complaints = complaints.and_then(|value| sql_text(value, folder, fields.problems));
-    Some(Explore { node: Some(node.name.clone()), states: states?, second_cuts, complaints })
+    let least = fields.integer("least", 1..=STATES_MAX).unwrap_or(LEAST_STATES);
+    let followed = fields.named("followed").iter().filter_map(|entry| {
+        Some((entry.key.clone(), sql_text(&entry.value, folder, fields.problems)?))
+    });
+    let (node, followed) = (Some(node.name.clone()), followed.collect());
+    Some(Explore { node, states: states?, least, second_cuts, complaints, followed })
 }
 
 /// `{ explain = "SELECT …", as = "sequential", session = { enable_indexscan = "off" } }`
@@ -339,6 +352,10 @@ fn explain(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<
     };
     Some(Explain { node, name: name?, sql: sql?, session })
 }
+
+/// Without a failure among so many states, a share of failing ones above 3 % is ruled out at 95 % (Hanley
+/// and Lippman-Hand, 1983).
+const LEAST_STATES: u32 = 100;
 
 /// More than a week of looking at them.
 const STATES_MAX: u32 = 1_000_000;

@@ -69,7 +69,7 @@ mod duration;
 mod fields;
 mod value;
 
-pub use action::{Action, Chosen, ProcessVerb, RejoinBy};
+pub use action::{Action, Chosen, ProcessVerb, RejoinBy, ServerFiles};
 pub use catalogue::{
     Better, By, Kind, Metric, Scope, Source, catalogue, metric, metrics, statement_label,
 };
@@ -103,8 +103,8 @@ pub use study::Study;
 pub use table::{Column, Figure, Row, Table};
 pub use template::{explore_template, template};
 pub use terms::{
-    Direction, DiskFault, DiskRequest, EndSignal, FileSystem, OnLoss, Pace, PoolMode, StopMode,
-    Swallowed, WarmUp,
+    Direction, DiskFault, DiskRequest, EndSignal, FailingRequests, FileSystem, OnLoss, Pace,
+    PoolMode, RequestKind, StopMode, Swallowed, WarmUp,
 };
 pub use throttle::Throttle;
 pub use timeline::{Step, Timed};

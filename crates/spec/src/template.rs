@@ -22,6 +22,7 @@ pub fn explore_template(name: &str) -> Folder {
         (Folder::STUDY, include_str!("template/explore/study.toml")),
         ("init.sql", include_str!("template/explore/init.sql")),
         ("load.sql", include_str!("template/explore/load.sql")),
+        ("items.sql", include_str!("template/explore/items.sql")),
     ];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
     Folder { name: name.to_owned(), files: BTreeMap::from(files), is_private: false }

@@ -17,6 +17,7 @@ pub use figure::{figure, figure_with_interval, percent};
 pub use load::{OnLoss, Pace, WarmUp};
 pub use number::{duration, grouped, scaled, size};
 pub use server::{
-    Direction, DiskFault, DiskRequest, EndSignal, FileSystem, PoolMode, StopMode, Swallowed,
+    Direction, DiskFault, DiskRequest, EndSignal, FailingRequests, FileSystem, PoolMode,
+    RequestKind, StopMode, Swallowed,
 };
 pub use visible::{escaped, visible, visible_in_place};

@@ -143,6 +143,32 @@ pub enum DiskRequest {
     Flush(u64),
 }
 
+/// A kind of request of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestKind {
+    /// A read.
+    Read,
+    /// A write.
+    Write,
+    /// A flush, which is of the whole disk.
+    Flush,
+}
+
+/// Requests of a disk that fail, while its others are done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailingRequests {
+    /// Their kind.
+    pub kind: RequestKind,
+    /// The error that they get.
+    pub fault: DiskFault,
+    /// The number of requests that fail; none for all until the disk is healed.
+    pub times: Option<u64>,
+    /// Files whose blocks fail, from the data directory on, with their further segments and with what is below
+    /// a directory; all blocks where none is named. A block that a file gets later is not among them.
+    pub files: Vec<String>,
+}
+
 /// The error of a failing disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

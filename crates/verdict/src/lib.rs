@@ -26,9 +26,11 @@ mod family;
 mod rounds;
 
 mod answer;
+mod explored;
 mod noise;
 mod rate;
 mod table;
+mod unseen;
 
 mod conditions;
 mod diff;
@@ -40,8 +42,10 @@ pub use claim_verdict::{ClaimVerdict, Figures, Measured, Verdict};
 pub use compared::judge_record;
 pub use conditions::Condition;
 pub use diff::{Change, Diff, Difference, Side, diff};
+pub use explored::{ExploredStates, explored};
 pub use judge::{Discarded, Judgement, judge, judge_claim};
 pub use noise::{Noise, Source};
 pub use rate::{MissedRate, missed_rates};
 pub use rounds::{Rounds, value_of};
 pub use table::{Cell, Listed, Tabled, tables};
+pub use unseen::{ASSUMED, ProofLimit, UNSEEN};

@@ -12,6 +12,7 @@ use site::Site;
 use spec::{Check, Disk};
 
 use crate::error::Error;
+use crate::explore::damage::Asked;
 use crate::explore::kept::{FILES, Listed, STATES};
 use crate::explore::place::Untouched;
 use crate::explore::replica::Replica;
@@ -87,7 +88,7 @@ pub fn again(
         contents: &contents,
         bases: &bases,
         untouched: Untouched::default(),
-        complaints: check.and_then(|explore| explore.complaints.as_deref()),
+        asked: check.map(Asked::of).unwrap_or_default(),
         role: Role::of(before.point, &name),
         ledger: &ledger,
         origin_ns: listed.origin_ns,

@@ -1,41 +1,71 @@
-//! The search for damage on a server: amcheck, every page that it does not look at, and every row by heap
-//! and by index.
+//! The search for damage on a server: amcheck, every page that it does not look at, and every column of every
+//! row, by heap and by index.
+
+use std::collections::BTreeMap;
 
 use postgres::SimpleQueryMessage;
 use server::Client;
 use server::message::with_detail;
 use site::SiteNode;
+use spec::Explore;
 
+use crate::error::Error;
 use crate::explore::place::Untouched;
 use crate::explore::spent::{Phase, Spent};
+
+/// The study's own queries, each row of whose answers is damage.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Asked<'e> {
+    /// A query about anything.
+    pub(super) complaints: Option<&'e str>,
+    /// Queries about one table each.
+    pub(super) followed: Option<&'e BTreeMap<String, String>>,
+}
+
+impl<'e> Asked<'e> {
+    /// Those of an exploration.
+    pub(super) fn of(explore: &'e Explore) -> Asked<'e> {
+        Asked { complaints: explore.complaints.as_deref(), followed: Some(&explore.followed) }
+    }
+
+    pub(super) fn followed(&self) -> impl Iterator<Item = (&str, &str)> {
+        let each = self.followed.into_iter().flatten();
+        each.map(|(table, sql)| (table.as_str(), sql.as_str()))
+    }
+}
 
 /// The first damage of a server. Relations whose files nobody can have written since the log began are
 /// as they were then, and are not looked at again.
 pub(super) fn damage(
     node: &SiteNode,
     untouched: &Untouched,
-    complaints: Option<&str>,
+    asked: Asked<'_>,
     spent: &mut Spent,
 ) -> Option<String> {
     let mut client = match node.connect() {
         Ok(client) => client,
         Err(error) => return Some(error.to_string()),
     };
-    let found = find(&mut client, untouched, complaints, spent);
+    let found = find(&mut client, untouched, asked, spent);
     found.unwrap_or_else(|error| Some(with_detail(&error)))
 }
 
 fn find(
     client: &mut Client,
     untouched: &Untouched,
-    complaints: Option<&str>,
+    asked: Asked<'_>,
     spent: &mut Spent,
 ) -> Result<Option<String>, postgres::Error> {
     client.batch_execute(QUIET)?;
-    if let Some(complaints) = complaints
+    if let Some(complaints) = asked.complaints
         && let Some(complaint) = spent.time(Phase::Rows, || first(client, complaints))?
     {
         return Ok(Some(complaint));
+    }
+    for (table, sql) in asked.followed() {
+        if let Some(complaint) = spent.time(Phase::Rows, || first(client, sql))? {
+            return Ok(Some(format!("{table}: {complaint}")));
+        }
     }
     let changed = client.query(CHANGED, &[&untouched.paths, &untouched.since_s])?;
     let changed: Vec<u32> = changed.iter().map(|row| row.get(0)).collect();
@@ -46,7 +76,7 @@ fn find(
     if let Some(row) = spent.time(Phase::Tables, || client.query_opt(TABLES, &[&changed]))? {
         return Ok(Some(row.get(0)));
     }
-    spent.time(Phase::Rows, || differing(client, &changed))
+    spent.time(Phase::Rows, || read_tables(client, &changed))
 }
 
 /// Reads every page of what amcheck does not know. The first complaint is an error.
@@ -57,7 +87,7 @@ fn read_others(client: &mut Client, changed: &[u32]) -> Result<(), postgres::Err
     }
     let others: Vec<u32> = others.iter().map(|row| row.get(0)).collect();
     client.batch_execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")?;
-    client.query("SELECT pg_prewarm(oid, 'buffer') FROM unnest($1::oid[]) oid", &[&others])?;
+    client.query(PREWARM, &[&others])?;
     Ok(())
 }
 
@@ -71,31 +101,127 @@ fn first(client: &mut Client, sql: &str) -> Result<Option<String>, postgres::Err
     Ok(row)
 }
 
-/// The first table that has other rows by heap than by index.
-fn differing(client: &mut Client, changed: &[u32]) -> Result<Option<String>, postgres::Error> {
-    for row in client.query(READ_TABLES, &[&changed])? {
-        let table: String = row.get(0);
-        let mut count = |ways: &str| -> Result<i64, postgres::Error> {
-            client.batch_execute(ways)?;
-            Ok(client.query_one(&format!("SELECT count(*) FROM {table}"), &[])?.get(0))
-        };
-        let (by_heap, by_index) = (count(BY_HEAP)?, count(BY_INDEX)?);
-        if by_heap != by_index {
-            return Ok(Some(format!("{table} has {by_heap} rows by heap, {by_index} by index")));
+/// Reads every column of every row, and so every value that a table keeps apart. The first table that cannot be
+/// read, or that has other rows by heap than by index.
+fn read_tables(client: &mut Client, changed: &[u32]) -> Result<Option<String>, postgres::Error> {
+    let tables = client.query(READ_TABLES, &[&changed])?;
+    let tables: Vec<ReadTable> = tables.iter().map(ReadTable::of).collect();
+    // All in one message: a round trip for each statement would take longer than reading most tables.
+    let all: String = tables.iter().map(ReadTable::sql).collect();
+    let said = match client.simple_query(&all) {
+        Ok(said) => said,
+        Err(error) => {
+            let mut each = tables.iter().filter_map(|table| table.unreadable(client).transpose());
+            return each.next().unwrap_or(Err(error)).map(Some);
+        }
+    };
+    let mut counts = said.iter().filter_map(|message| match message {
+        SimpleQueryMessage::CommandComplete(rows) => Some(*rows),
+        _ => None,
+    });
+    let mut by_index = said.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0)?.parse::<u64>().ok(),
+        _ => None,
+    });
+    for table in &tables {
+        let by_heap = counts.nth(SETTINGS);
+        if table.has_index {
+            counts.nth(SETTINGS);
+            let by_index = by_index.next();
+            if by_heap != by_index {
+                let words = |count: Option<u64>| count.map_or("?".to_owned(), |n| n.to_string());
+                let (name, by_heap, by_index) = (&table.name, words(by_heap), words(by_index));
+                return Ok(Some(format!("{name} has {by_heap} rows by heap, {by_index} by index")));
+            }
         }
     }
     Ok(None)
 }
 
+/// A table that is read.
+struct ReadTable {
+    name: String,
+    columns: String,
+    is_binary: bool,
+    /// True if an index gives every row.
+    has_index: bool,
+}
+
+impl ReadTable {
+    fn of(row: &postgres::Row) -> ReadTable {
+        let columns: Option<String> = row.get(1);
+        ReadTable {
+            name: row.get(0),
+            // A table may have no column.
+            columns: columns.unwrap_or_default(),
+            is_binary: row.get(2),
+            has_index: row.get(3),
+        }
+    }
+
+    /// Statements that read it.
+    fn sql(&self) -> String {
+        let ReadTable { name, columns, is_binary, has_index } = self;
+        let form = if *is_binary { BINARY } else { "" };
+        let by_heap =
+            format!("{BY_HEAP}; COPY (SELECT {columns} FROM ONLY {name}) TO '/dev/null'{form};");
+        match has_index {
+            true => format!("{by_heap} {BY_INDEX}; SELECT count(*) FROM ONLY {name};"),
+            false => by_heap,
+        }
+    }
+
+    /// The reason why it cannot be read, if it cannot.
+    fn unreadable(&self, client: &mut Client) -> Result<Option<String>, postgres::Error> {
+        match client.simple_query(&self.sql()) {
+            Ok(_) => Ok(None),
+            Err(error) if error.as_db_error().is_none() => Err(error),
+            Err(error) => {
+                let why = with_detail(&error);
+                Ok(Some(format!("reading every column of {}: {why}", self.name)))
+            }
+        }
+    }
+}
+
+/// The followed tables whose query does not complain when no row of the table is left: it follows nothing.
+pub(super) fn blind(node: &SiteNode, asked: Asked<'_>) -> Result<Vec<String>, Error> {
+    let mut blind = Vec::new();
+    let mut client = node.connect()?;
+    for (table, sql) in asked.followed() {
+        let doing = || format!("finding out whether the query of {table} follows it");
+        let mut ask = || {
+            client.batch_execute(&format!("BEGIN; {NO_TRIGGERS}; DELETE FROM {table}"))?;
+            let complaint = first(&mut client, sql);
+            client.batch_execute("ROLLBACK")?;
+            complaint
+        };
+        if ask().map_err(Error::query(doing()))?.is_none() {
+            blind.push(table.to_owned());
+        }
+    }
+    Ok(blind)
+}
+
+const NO_TRIGGERS: &str = "SET LOCAL session_replication_role = replica";
+
+const BINARY: &str = " WITH (FORMAT binary)";
+
 const QUIET: &str = "SET jit = off; SET max_parallel_workers_per_gather = 0";
 
 /// The relations whose files may have changed: all but those in $1 that were not written since $2, and
-/// those with more than one file. A relation that was dropped a moment ago has no file.
+/// those with more than one file. A relation that was dropped a moment ago has no file. Where the values that a
+/// table keeps apart may have changed, the table may have.
 const CHANGED: &str = "\
-    SELECT c.oid FROM pg_class c WHERE c.relpersistence = 'p' AND c.relkind IN ('r', 't', 'm', 'i', 'S') \
-    AND NOT coalesce(pg_relation_filepath(c.oid) = ANY ($1) \
+    WITH changed AS ( \
+      SELECT c.oid, i.indrelid FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid \
+      WHERE c.relpersistence = 'p' AND c.relkind IN ('r', 't', 'm', 'i', 'S') \
+        AND NOT coalesce(pg_relation_filepath(c.oid) = ANY ($1) \
         AND (pg_stat_file(pg_relation_filepath(c.oid), true)).size < 1073741824 \
-        AND (pg_stat_file(pg_relation_filepath(c.oid), true)).modification < to_timestamp($2), false)";
+        AND (pg_stat_file(pg_relation_filepath(c.oid), true)).modification < to_timestamp($2), false)) \
+    SELECT oid FROM changed UNION \
+    SELECT c.oid FROM pg_class c JOIN changed ON c.reltoastrelid IN (changed.oid, changed.indrelid) \
+    WHERE c.relkind IN ('r', 'm') AND c.relpersistence = 'p' AND c.reltoastrelid <> 0";
 
 /// Every btree index, and whether each row of its table is in it. The first complaint is an error.
 const INDEXES: &str = "\
@@ -104,32 +230,127 @@ const INDEXES: &str = "\
     WHERE c.relkind = 'i' AND m.amname = 'btree' AND i.indisvalid AND c.relpersistence = 'p' \
       AND (c.oid = ANY ($1) OR i.indrelid = ANY ($1))";
 
-/// Indexes that are no btree, and sequences. None where the extension that reads them is not installed.
+/// Indexes that are no btree, sequences, and the visibility maps of tables, with the fork that is to be read.
+/// None where the extension that reads them is not installed.
 const OTHERS: &str = "\
     SELECT c.oid FROM pg_class c LEFT JOIN pg_am m ON m.oid = c.relam \
     LEFT JOIN pg_index i ON i.indexrelid = c.oid \
-    WHERE (c.relkind = 'S' OR c.relkind = 'i' AND m.amname <> 'btree' AND i.indisvalid) \
+    WHERE (c.relkind = 'S' OR c.relkind = 'i' AND m.amname <> 'btree' AND i.indisvalid \
+        OR c.relkind IN ('r', 't', 'm')) \
       AND c.relpersistence = 'p' AND c.oid = ANY ($1) \
       AND EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_prewarm')";
 
-/// The first complaint about a table.
+/// Tables themselves are read as rows.
+const PREWARM: &str = "\
+    SELECT pg_prewarm(c.oid, 'buffer', fork) FROM unnest($1::oid[]) o JOIN pg_class c ON c.oid = o \
+    CROSS JOIN LATERAL (SELECT CASE WHEN c.relkind IN ('r', 't', 'm') THEN 'vm' ELSE 'main' END AS fork) f \
+    WHERE pg_relation_size(c.oid, fork) > 0";
+
+/// The first complaint about a table, and about the values that it keeps apart.
 const TABLES: &str = "\
     SELECT format('heap table %s, block %s, offset %s: %s', c.oid::regclass, v.blkno, v.offnum, v.msg) \
     FROM pg_class c JOIN pg_am m ON m.oid = c.relam AND m.amname = 'heap' \
-    CROSS JOIN LATERAL verify_heapam(c.oid) v \
+    CROSS JOIN LATERAL verify_heapam(c.oid, on_error_stop => true, check_toast => true) v \
     WHERE c.relkind IN ('r', 't', 'm') AND c.relpersistence = 'p' AND c.oid = ANY ($1) LIMIT 1";
 
-/// Tables of users that an index gives every row of.
+/// Every table with its stored columns, whether each of them has a binary form, which is made faster, and
+/// whether an index gives every row of it; amcheck alone compares the indexes of the system's catalogs.
 const READ_TABLES: &str = "\
-    SELECT DISTINCT c.oid::regclass::text FROM pg_class c \
-    JOIN pg_namespace n ON n.oid = c.relnamespace \
-    JOIN pg_index i ON i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL \
-    JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam AND m.amname = 'btree' \
-    WHERE c.relkind = 'r' AND n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema' \
-      AND (c.oid = ANY ($1) OR x.oid = ANY ($1)) \
-    ORDER BY 1";
+    SELECT c.oid::regclass::text, \
+      string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FILTER (WHERE a.attgenerated <> 'v'), \
+      coalesce(bool_and(t.typsend <> 0 AND t.typtype IN ('b', 'e') AND coalesce(e.typsend <> 0, true)), true), \
+      EXISTS (SELECT FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid \
+        JOIN pg_am m ON m.oid = x.relam AND m.amname = 'btree' \
+        WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL \
+          AND (c.relnamespace <> 'pg_catalog'::regnamespace)) \
+    FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
+    LEFT JOIN pg_type t ON t.oid = a.atttypid \
+    LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typelem <> 0 \
+    WHERE c.relkind IN ('r', 't', 'm') AND c.relpersistence = 'p' AND (c.oid = ANY ($1) \
+      OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indexrelid = ANY ($1))) \
+    GROUP BY c.oid ORDER BY c.oid";
 
 const BY_HEAP: &str =
     "SET enable_seqscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off";
 const BY_INDEX: &str =
     "SET enable_seqscan = off; SET enable_indexscan = on; SET enable_indexonlyscan = on";
+
+/// Statements of each of these.
+const SETTINGS: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::path::Path;
+
+    use lab::{Server, StopMode};
+    use testing::servers;
+
+    use super::*;
+
+    fn asked(followed: &BTreeMap<String, String>) -> Asked<'_> {
+        Asked { complaints: None, followed: Some(followed) }
+    }
+
+    #[test]
+    fn values_that_a_table_keeps_apart_and_the_queries_of_the_study_are_looked_at() {
+        let (mut node, _lab) = servers::server(&[]);
+        let mut client = node.connect().unwrap();
+        client
+            .batch_execute(
+                "CREATE EXTENSION amcheck; \
+                 CREATE TABLE docs (id int PRIMARY KEY, body text, doubled int GENERATED ALWAYS AS (id * 2) STORED); \
+                 ALTER TABLE docs ALTER body SET STORAGE EXTERNAL; \
+                 INSERT INTO docs SELECT i, repeat('x', 5000) FROM generate_series(1, 9) AS i; \
+                 CREATE TABLE \"No column\" (); INSERT INTO \"No column\" DEFAULT VALUES; \
+                 CREATE TABLE log (id int); INSERT INTO log SELECT id FROM docs; CHECKPOINT",
+            )
+            .unwrap();
+        let row = client
+            .query_one(
+                "SELECT current_setting('data_directory'), pg_relation_filepath(reltoastrelid) \
+                 FROM pg_class WHERE relname = 'docs'",
+                &[],
+            )
+            .unwrap();
+        let path = Path::new(row.get::<_, &str>(0)).join(row.get::<_, &str>(1));
+        client.close();
+        let lacks = "SELECT 'document ' || id FROM log WHERE id NOT IN (SELECT id FROM docs)";
+        let followed = [("docs", lacks), ("log", "SELECT 1 WHERE false")];
+        let followed: BTreeMap<String, String> =
+            followed.map(|(table, sql)| (table.to_owned(), sql.to_owned())).into();
+        let site_node = |node: lab::Node| SiteNode {
+            name: "primary".into(),
+            server: Server::Node(Box::new(node)),
+            conninfo: String::new(),
+            schema: None,
+        };
+        let look = |node: &SiteNode| {
+            let everything = Untouched::default();
+            damage(node, &everything, asked(&followed), &mut Spent::default())
+        };
+        let mut whole = site_node(node);
+        assert_eq!(look(&whole), None);
+        // A query that does not miss the rows of its table follows nothing.
+        assert_eq!(blind(&whole, asked(&followed)).unwrap(), ["log"]);
+        assert_eq!(look(&whole), None, "what was deleted is there again");
+        let mut client = whole.connect().unwrap();
+        client.batch_execute("DELETE FROM docs WHERE id = 3").unwrap();
+        assert_eq!(look(&whole).as_deref(), Some("docs: document 3"));
+        client.batch_execute("DELETE FROM log WHERE id = 3; CHECKPOINT").unwrap();
+        client.close();
+        assert_eq!(look(&whole), None);
+        // As a lost flush of these values leaves it; every row of the table itself is there.
+        node = match whole.server {
+            Server::Node(node) => *node,
+            _ => unreachable!("it was made of one"),
+        };
+        node.stop(StopMode::Fast).unwrap();
+        File::options().write(true).open(path).unwrap().set_len(0).unwrap();
+        node.start().unwrap();
+        whole = site_node(node);
+        let counted = whole.server.value("SELECT count(*) FROM docs").unwrap();
+        assert_eq!(counted.as_deref(), Some("8"));
+        assert!(look(&whole).is_some());
+    }
+}

@@ -21,11 +21,14 @@ pub(super) fn relations(node: &SiteNode) -> Relations {
     let rows = ask().unwrap_or_default();
     let relations = rows.iter().filter_map(|row| {
         let path: Option<String> = row.get(0);
-        let kind = match row.get::<_, bool>(1) {
-            true => FileKind::Index,
-            false => FileKind::Heap,
+        let kind = match (row.get::<_, bool>(1), row.get::<_, bool>(2), row.get::<_, bool>(3)) {
+            (true, false, _) => FileKind::Index,
+            (true, true, _) => FileKind::ToastIndex,
+            (false, true, _) => FileKind::Toast,
+            (false, false, true) => FileKind::Sequence,
+            (false, false, false) => FileKind::Heap,
         };
-        Some((path?, (kind, row.get(2))))
+        Some((path?, (kind, row.get(4))))
     });
     Relations(relations.collect())
 }
@@ -112,7 +115,8 @@ fn mapped(path: String, relations: &Relations) -> MappedFile {
 }
 
 const RELATIONS: &str = "\
-    SELECT pg_relation_filepath(c.oid), c.relkind IN ('i', 'I'), c.oid::regclass::text \
+    SELECT pg_relation_filepath(c.oid), c.relkind IN ('i', 'I'), \
+      c.relnamespace = 'pg_toast'::regnamespace, c.relkind = 'S', c.oid::regclass::text \
     FROM pg_class c WHERE c.relkind IN ('r', 'i', 't', 'm', 'S')";
 
 /// The kinds that a log has no write of.

@@ -199,7 +199,7 @@ impl Replica {
         if let Some(example) = findings.examples.iter().find(|one| !may_lack(one.anomaly)) {
             return Ok(Fate::Damaged(example.to_string()));
         }
-        let damage = damage(&self.node, untouched, explored.complaints, &mut self.spent);
+        let damage = damage(&self.node, untouched, explored.asked, &mut self.spent);
         Ok(damage.map_or(Fate::Sound, Fate::Damaged))
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crash::{Kind, Plan, Way};
+use crash::{Kind, Plan, Reach, Way};
 use fault::disk::Recorded;
 use record::{Note, NoteKind};
-use spec::metrics;
+use spec::{Explore, metrics};
 
 use crate::explore::fate::Fate;
 use crate::explore::spent::Spent;
@@ -29,14 +29,6 @@ pub(super) fn figures(
     for (metric, value) in [
         (&metrics::EXPLORE_STATES, states),
         (&metrics::EXPLORE_SECOND, seen.iter().map(|one| one.second.len()).sum::<usize>() as f64),
-        (&metrics::EXPLORE_FAILED, count(Fate::has_failed)),
-        (
-            &metrics::EXPLORE_NOT_STARTED,
-            count(|fate| matches!(fate, Fate::NotStarted(_) | Fate::NotMounted(_))),
-        ),
-        (&metrics::EXPLORE_NOT_MOUNTED, count(|fate| matches!(fate, Fate::NotMounted(_)))),
-        (&metrics::EXPLORE_LOST, count(|fate| matches!(fate, Fate::Lost(..)))),
-        (&metrics::EXPLORE_CORRUPT, count(|fate| matches!(fate, Fate::Damaged(_)))),
         (&metrics::EXPLORE_KINDS, kinds.len() as f64),
         (&metrics::EXPLORE_RATE, states / took.as_secs_f64().max(1e-9)),
         (&metrics::EXPLORE_WRITES, explored.log.writes() as f64),
@@ -48,18 +40,112 @@ pub(super) fn figures(
     }
 }
 
-/// The kinds of writes, and the states about each.
-pub(super) fn coverage(kinds: &[Vec<Kind>], plan: &Plan, seen: &[Seen], outcome: &mut Outcome) {
-    let mut by_kind: BTreeMap<Kind, usize> = BTreeMap::new();
-    let mut by_way: BTreeMap<Way, usize> = BTreeMap::new();
-    for one in seen {
-        *by_kind.entry(one.planned.kind).or_default() += 1;
-        *by_way.entry(one.planned.way).or_default() += 1;
+/// The figures that claims rest on. Too few states without a failure say nothing.
+pub(super) fn verdict(explore: &Explore, node: &str, seen: &[Seen], outcome: &mut Outcome) {
+    let fates = || seen.iter().flat_map(|one| [&one.fate].into_iter().chain(&one.second));
+    let count = |is: fn(&Fate) -> bool| fates().filter(|fate| is(fate)).count();
+    let (states, failed) = (count(|_| true), count(Fate::has_failed));
+    if failed == 0 && states < explore.least as usize {
+        outcome.note(format!(
+            "none of {states} states failed, and nothing rests on fewer than {}: no figure says how many \
+             failed (least = {states} would have it said)",
+            explore.least
+        ));
+        return;
     }
-    let kinds_seen = by_kind.iter().map(|(kind, count)| format!("{} {count}", kind.words()));
-    let ways_seen = by_way.iter().map(|(way, count)| format!("{} {count}", way.words()));
-    outcome.note(format!("states by kind of write: {}", list(kinds_seen)));
-    outcome.note(format!("states by what was lost: {}", list(ways_seen)));
+    for (metric, count) in [
+        (&metrics::EXPLORE_FAILED, failed),
+        (
+            &metrics::EXPLORE_NOT_STARTED,
+            count(|fate| matches!(fate, Fate::NotStarted(_) | Fate::NotMounted(_))),
+        ),
+        (&metrics::EXPLORE_NOT_MOUNTED, count(|fate| matches!(fate, Fate::NotMounted(_)))),
+        (&metrics::EXPLORE_LOST, count(|fate| matches!(fate, Fate::Lost(..)))),
+        (&metrics::EXPLORE_CORRUPT, count(|fate| matches!(fate, Fate::Damaged(_)))),
+    ] {
+        outcome.set(metric, node, count as f64);
+        outcome.set(metric, "", count as f64);
+    }
+}
+
+/// Tables that the load wrote and that nothing follows.
+pub(super) struct Unfollowed {
+    /// Each with the rows that were written; none where no server could be asked.
+    pub(super) tables: Option<BTreeMap<String, i64>>,
+    /// Tables whose query does not complain when every row is gone.
+    pub(super) blind: Vec<String>,
+}
+
+/// The tables in which an acknowledged change may be missing without anybody seeing it.
+pub(super) fn followed(unfollowed: &Unfollowed, outcome: &mut Outcome) {
+    let Some(tables) = &unfollowed.tables else {
+        outcome.note("the tables that the load wrote are not known: the server could not be asked");
+        return;
+    };
+    for (table, rows) in tables {
+        outcome.set(&metrics::EXPLORE_UNFOLLOWED, table, *rows as f64);
+    }
+    for table in &unfollowed.blind {
+        outcome.set(&metrics::EXPLORE_UNFOLLOWED, table, 0.0);
+        outcome.note(format!(
+            "the query that is to follow {table} does not complain when every row of it is gone"
+        ));
+    }
+    let count = tables.len() + unfollowed.blind.len();
+    outcome.set(&metrics::EXPLORE_UNFOLLOWED, "", count as f64);
+    if !tables.is_empty() {
+        let names = tables.iter().map(|(table, rows)| format!("{table} ({rows} rows)"));
+        outcome.note(format!(
+            "tables that the load writes and neither its ledger nor a query follows, where an acknowledged \
+             change may be missing unseen: {}",
+            list(names)
+        ));
+    }
+}
+
+/// The kinds of writes and the ways, with the states of each, and how much of the log they are about.
+pub(super) fn coverage(
+    explored: &Explored<'_>,
+    node: &str,
+    kinds: &[Vec<Kind>],
+    plan: &Plan,
+    seen: &[Seen],
+    outcome: &mut Outcome,
+) {
+    let looked_at = seen.iter().map(|one| &one.planned);
+    let reach = Reach::of(explored.log, explored.flushes, plan, looked_at);
+    let (pairs, pairs_met) = reach.kinds_and_ways();
+    for (metric, value) in [
+        (&metrics::EXPLORE_WRITES_MET, reach.writes_met as f64),
+        (&metrics::EXPLORE_INTERVALS, reach.intervals as f64),
+        (&metrics::EXPLORE_INTERVALS_MET, reach.intervals_met as f64),
+        (&metrics::EXPLORE_PAIRS, pairs as f64),
+        (&metrics::EXPLORE_PAIRS_MET, pairs_met as f64),
+        (&metrics::EXPLORE_POSSIBLE, reach.states_log10),
+    ] {
+        outcome.set(metric, node, value);
+        outcome.set(metric, "", value);
+    }
+    let mut by_way: BTreeMap<Way, usize> = BTreeMap::new();
+    for (kind, ways) in &reach.states {
+        let sum = ways.values().sum::<usize>();
+        outcome.set(&metrics::EXPLORE_OF_KIND, kind.words(), sum as f64);
+        ways.iter().for_each(|(way, count)| *by_way.entry(*way).or_default() += count);
+    }
+    for (way, count) in &by_way {
+        outcome.set(&metrics::EXPLORE_OF_WAY, way.words(), *count as f64);
+    }
+    for (way, kinds) in reach.ways_not_met() {
+        let kinds = kinds.iter().map(|kind| kind.words().to_owned());
+        outcome.note(format!("no state has \u{201c}{}\u{201d} of: {}", way.words(), list(kinds)));
+    }
+    for way in reach.ways_impossible() {
+        outcome.note(format!(
+            "no state can have \u{201c}{}\u{201d}: the log does not have {}",
+            way.words(),
+            way.needs()
+        ));
+    }
     let missing = place::missing(kinds);
     if !missing.is_empty() {
         let names = missing.iter().map(|kind| kind.words().to_owned());

@@ -1,13 +1,17 @@
 //! Faults of a disk: a cut of its power, now or at a chosen request, and requests that fail.
 
+use std::collections::BTreeMap;
 use std::fs::File;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crash::BLOCK_BYTES;
 use os::init::Init;
-use terms::{DiskFault, DiskRequest};
+use terms::{DiskFault, DiskRequest, FailingRequests, RequestKind};
 
 use super::error::{Error, step};
 use super::orders::{DiskError, Failing, Order, Status, What};
+use super::serve::FAILING;
 use super::{Cut, Disk, PAUSE, UNMOUNT_TIMEOUT, parts};
 
 /// A cut under way. Several disks lose their power in one moment when each of the three steps is taken
@@ -97,11 +101,38 @@ impl Disk {
     /// Has a block disk fail requests from a chosen one on, counted from now.
     pub fn fail_from(&self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
         let (what, from) = self.number_of(at)?;
-        let error = match fault {
-            DiskFault::Broken => DiskError::Broken,
-            DiskFault::Full => DiskError::Full,
+        self.fail(Failing { what, from, error: error_of(fault) })
+    }
+
+    /// Has some requests of a block disk fail, and the number of the blocks that they are about; 0 where no named
+    /// file is on it. The blocks are those that the files have now.
+    pub fn fail_requests(&self, init: &Init, failing: &FailingRequests) -> Result<u64, Error> {
+        self.expect_block("failing requests of")?;
+        let what = match failing.kind {
+            RequestKind::Read => What::Read,
+            RequestKind::Write => What::Write,
+            RequestKind::Flush => What::Flush,
         };
-        self.fail(Failing { what, from, error })
+        let (error, times) = (error_of(failing.fault), failing.times.unwrap_or(0));
+        let has_blocks = !failing.files.is_empty();
+        let mut runs: BTreeMap<u64, u64> = BTreeMap::new();
+        for file in if has_blocks { self.files(init)? } else { Vec::new() } {
+            if failing.files.iter().any(|name| is_of(&data_path(&file.path), name)) {
+                let extents = file.extents.iter().map(|(_, physical, length)| {
+                    (physical / BLOCK_BYTES, (physical + length - 1) / BLOCK_BYTES)
+                });
+                runs.extend(extents);
+            }
+        }
+        let blocks = runs.iter().map(|(first, last)| last - first + 1).sum();
+        if has_blocks && blocks == 0 {
+            return Ok(0);
+        }
+        let list = self.directory.join(FAILING);
+        let text: String = runs.iter().map(|(first, last)| format!("{first} {last}\n")).collect();
+        std::fs::write(&list, text).map_err(step("writing", &list))?;
+        self.tell(Order::FailSome { what, error, times, has_blocks })?;
+        Ok(if has_blocks { blocks } else { self.config.size_bytes / BLOCK_BYTES })
     }
 
     /// Has a block disk fail requests from a chosen one on.
@@ -118,9 +149,52 @@ impl Disk {
         self.tell(Order::Slow { what, from, delay_us }).map(drop)
     }
 
-    /// Ends what [`Disk::fail`] and [`Disk::slow_from`] began.
-    pub fn heal(&self) -> Result<(), Error> {
+    /// Ends what [`Disk::fail`], [`Disk::fail_requests`] and [`Disk::slow_from`] began.
+    pub fn heal(&self) -> Result<Status, Error> {
         self.expect_block("healing")?;
-        self.tell(Order::Heal).map(drop)
+        self.tell(Order::Heal)
+    }
+}
+
+/// The path of a file from the data directory on: the disk has that as `data`, and the directory of the WAL, where it
+/// has one of its own, as `wal`.
+fn data_path(path: &Path) -> String {
+    let path = match path.strip_prefix("wal") {
+        Ok(rest) => Path::new("pg_wal").join(rest),
+        Err(_) => path.strip_prefix("data").unwrap_or(path).to_owned(),
+    };
+    path.to_string_lossy().into_owned()
+}
+
+/// True if a path is that file, a further segment of it or below that directory.
+fn is_of(path: &str, name: &str) -> bool {
+    let rest = path.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '.']))
+}
+
+fn error_of(fault: DiskFault) -> DiskError {
+    match fault {
+        DiskFault::Broken => DiskError::Broken,
+        DiskFault::Full => DiskError::Full,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_that_of_a_file_its_segments_or_a_directory() {
+        for (path, name, expected) in [
+            ("data/base/5/16390", "base/5/16390", true),
+            ("data/base/5/16390.1", "base/5/16390", true),
+            ("data/base/5/16390_fsm", "base/5/16390", false),
+            ("data/base/5/163901", "base/5/16390", false),
+            ("data/pg_xact/0000", "pg_xact", true),
+            ("wal/000000010000000000000001", "pg_wal", true),
+            ("data/global/pg_control", "pg_xact", false),
+        ] {
+            assert_eq!(is_of(&data_path(Path::new(path)), name), expected, "{path} {name}");
+        }
     }
 }

@@ -5,10 +5,11 @@
 //! disk's: a process that waits for it then gets an error and is not stuck. Its orders come over a
 //! Unix socket, see [`super::orders`].
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
@@ -19,11 +20,13 @@ use fuser::{
     WriteFlags,
 };
 
+use crash::BLOCK_BYTES;
+
 use crate::disk::cache::{Cache, Toll};
 use crate::disk::medium::Medium;
-use crate::disk::orders::{Failing, Order, Status, What};
+use crate::disk::orders::{DiskError, Failing, Order, Status, What};
 use crate::disk::recorder::Recorder;
-use crate::disk::serve::BASE;
+use crate::disk::serve::{BASE, FAILING};
 
 /// The name of the one file.
 pub(crate) const FILE: &str = "disk";
@@ -42,6 +45,7 @@ struct DeviceState {
     cache: Cache,
     power: Power,
     failing: Option<Failing>,
+    failing_some: Option<FailingSome>,
     /// The first request of a kind that takes longer, and by how much.
     slow: Option<(What, u64, Duration)>,
     /// The request at which its power is to be cut, and the seed.
@@ -50,6 +54,31 @@ struct DeviceState {
     /// Path of its log, and what keeps the log.
     log: PathBuf,
     recorder: Option<Recorder>,
+    /// The kernel's counts of requests that it has handed to the block device on this disk and that have not
+    /// ended.
+    queue: Option<File>,
+}
+
+/// Requests that fail while others are done.
+#[derive(Debug)]
+struct FailingSome {
+    what: What,
+    error: DiskError,
+    /// How many more of them; none for all.
+    left: Option<u64>,
+    /// The last block of each run of blocks, by its first one; none for every block.
+    blocks: Option<BTreeMap<u64, u64>>,
+}
+
+impl FailingSome {
+    fn hits(&self, what: What, offset: u64, length: u64) -> bool {
+        let first = offset / BLOCK_BYTES;
+        let last = (offset + length.max(1) - 1) / BLOCK_BYTES;
+        let is_among = |blocks: &BTreeMap<u64, u64>| {
+            blocks.range(..=last).next_back().is_some_and(|(_, end)| *end >= first)
+        };
+        self.what == what && self.left != Some(0) && self.blocks.as_ref().is_none_or(is_among)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,11 +103,13 @@ impl Device {
             cache: Cache::default(),
             power: Power::On,
             failing: None,
+            failing_some: None,
             slow: None,
             cut_at: None,
             counts: Status::default(),
             log,
             recorder: None,
+            queue: None,
         };
         Ok(Self(Arc::new(Mutex::new(state))))
     }
@@ -99,10 +130,17 @@ impl Device {
             Order::Slow { what, from, delay_us } => {
                 state.slow = Some((what, from, Duration::from_micros(delay_us)));
             }
-            Order::Heal => (state.failing, state.slow) = (None, None),
+            Order::FailSome { what, error, times, has_blocks } => {
+                state.fail_some(what, error, times, has_blocks)?;
+            }
+            Order::Heal => state.heal(),
             Order::Record { max_bytes, copies_image } => state.record(max_bytes, copies_image)?,
             Order::Close => state.close(),
             Order::Load => state.load()?,
+            Order::Attached { loop_device } => {
+                let path = format!("/sys/block/loop{loop_device}/inflight");
+                state.queue = File::open(path).ok();
+            }
         }
         if let Some(recorder) = &state.recorder {
             state.counts.logged = recorder.bytes();
@@ -142,8 +180,9 @@ impl Device {
 }
 
 impl DeviceState {
-    fn read(&self, offset: u64, size: u32) -> io::Result<Vec<u8>> {
+    fn read(&mut self, offset: u64, size: u32) -> io::Result<Vec<u8>> {
         self.expect_power()?;
+        self.refuse(What::Read, offset, u64::from(size))?;
         let left = self.size_bytes.saturating_sub(offset);
         let mut data = vec![0; u64::from(size).min(left) as usize];
         self.medium.read(&mut data, offset)?;
@@ -155,6 +194,7 @@ impl DeviceState {
         self.expect_power()?;
         self.counts.writes += 1;
         self.fail(What::Write, self.counts.writes)?;
+        self.refuse(What::Write, offset, data.len() as u64)?;
         if offset + data.len() as u64 > self.size_bytes || !self.cache.write(offset, data) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -168,10 +208,17 @@ impl DeviceState {
         self.expect_power()?;
         self.counts.flushes += 1;
         self.fail(What::Flush, self.counts.flushes)?;
+        self.refuse(What::Flush, 0, 0)?;
         if let Some(recorder) = &mut self.recorder {
-            recorder.flush();
+            recorder.flush_begins();
         }
-        if self.is_lying { Ok(()) } else { self.make_durable() }
+        if !self.is_lying {
+            self.make_durable()?;
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush_ends(self.queue.as_ref().map_or(0, writes_under_way));
+        }
+        Ok(())
     }
 
     /// The cut that the servers feel comes first: whatever they send from now on is refused.
@@ -217,9 +264,47 @@ impl DeviceState {
     fn load(&mut self) -> io::Result<()> {
         self.close();
         (self.cache, self.counts) = (Cache::default(), Status::default());
-        (self.power, self.failing, self.cut_at) = (Power::On, None, None);
-        self.slow = None;
+        (self.power, self.cut_at) = (Power::On, None);
+        self.heal();
         self.medium.load()
+    }
+
+    fn heal(&mut self) {
+        (self.failing, self.failing_some, self.slow) = (None, None, None);
+    }
+
+    fn fail_some(
+        &mut self,
+        what: What,
+        error: DiskError,
+        times: u64,
+        has_blocks: bool,
+    ) -> io::Result<()> {
+        let left = (times > 0).then_some(times);
+        let read = || {
+            let text = std::fs::read_to_string(self.log.with_file_name(FAILING))?;
+            let malformed = || io::Error::from(io::ErrorKind::InvalidData);
+            let runs = text.lines().map(|line| {
+                let (first, last) = line.split_once(' ').ok_or_else(malformed)?;
+                let number = |word: &str| word.parse().map_err(|_| malformed());
+                Ok((number(first)?, number(last)?))
+            });
+            runs.collect::<io::Result<BTreeMap<u64, u64>>>()
+        };
+        let blocks = if has_blocks { Some(read()?) } else { None };
+        self.failing_some = Some(FailingSome { what, error, left, blocks });
+        Ok(())
+    }
+
+    fn refuse(&mut self, what: What, offset: u64, length: u64) -> io::Result<()> {
+        match &mut self.failing_some {
+            Some(failing) if failing.hits(what, offset, length) => {
+                failing.left = failing.left.map(|left| left - 1);
+                self.counts.failed += 1;
+                Err(failing.error.errno().into())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn expect_power(&self) -> io::Result<()> {
@@ -254,6 +339,7 @@ impl Device {
             let next = 1 + match what {
                 What::Write => state.counts.writes,
                 What::Flush => state.counts.flushes,
+                What::Read => return,
             };
             let is_slow = |slow: &(What, u64, Duration)| slow.0 == what && next >= slow.1;
             state.slow.filter(is_slow).map(|(.., delay)| delay)
@@ -333,6 +419,17 @@ impl Filesystem for Device {
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }
+}
+
+/// The writes that the kernel has handed to a block device and that have not ended: reads and writes are two
+/// numbers in the file. A flush is none of them.
+fn writes_under_way(queue: &File) -> u64 {
+    let mut text = [0; 64];
+    let length = queue.read_at(&mut text, 0).unwrap_or(0);
+    let words = std::str::from_utf8(&text[..length]).ok();
+    let writes = words.and_then(|words| words.split_whitespace().nth(1)?.parse().ok());
+    // A kernel that does not say it leaves the log without writes during a flush.
+    writes.unwrap_or(0)
 }
 
 const INODE: INodeNo = INodeNo(2);

@@ -19,6 +19,9 @@ pub(crate) enum Order {
     CutAt { what: What, from: u64, seed: u64 },
     /// Fail from now on.
     Fail(Failing),
+    /// Fail requests of this kind, so many of them, or all for 0; only those of blocks in the file of
+    /// [`super::serve::FAILING`] if it says so.
+    FailSome { what: What, error: DiskError, times: u64, has_blocks: bool },
     /// Take so much longer for each of these requests from now on, from this one.
     Slow { what: What, from: u64, delay_us: u64 },
     /// Fail no more, and be as fast as before.
@@ -26,6 +29,8 @@ pub(crate) enum Order {
     /// Make all that was written durable, copy the image if that is wanted, and keep a log of so many bytes
     /// from then on. No request is answered meanwhile.
     Record { max_bytes: u64, copies_image: bool },
+    /// Be the disk below that loop device.
+    Attached { loop_device: u32 },
     /// End the log.
     Close,
     /// Hold the state that is in the file of the patch now, as one that was just switched on.
@@ -50,6 +55,8 @@ pub enum What {
     Write,
     /// A flush of the cache.
     Flush,
+    /// A read, which is not counted.
+    Read,
 }
 
 impl What {
@@ -57,6 +64,7 @@ impl What {
         match self {
             What::Write => "write",
             What::Flush => "flush",
+            What::Read => "read",
         }
     }
 }
@@ -68,6 +76,7 @@ impl FromStr for What {
         match word {
             "write" => Ok(What::Write),
             "flush" => Ok(What::Flush),
+            "read" => Ok(What::Read),
             _ => Err(Malformed),
         }
     }
@@ -82,7 +91,26 @@ pub enum DiskError {
     Full,
 }
 
+impl FromStr for DiskError {
+    type Err = Malformed;
+
+    fn from_str(word: &str) -> Result<DiskError, Malformed> {
+        match word {
+            "broken" => Ok(DiskError::Broken),
+            "full" => Ok(DiskError::Full),
+            _ => Err(Malformed),
+        }
+    }
+}
+
 impl DiskError {
+    fn word(self) -> &'static str {
+        match self {
+            DiskError::Broken => "broken",
+            DiskError::Full => "full",
+        }
+    }
+
     pub(crate) fn errno(self) -> Errno {
         match self {
             Self::Broken => Errno::IO,
@@ -110,6 +138,8 @@ pub struct Status {
     pub logged: u64,
     /// 1 if its power was cut.
     pub(crate) off: u64,
+    /// Requests that [`Disk::fail_requests`](super::Disk::fail_requests) has failed.
+    pub failed: u64,
 }
 
 impl fmt::Display for Order {
@@ -121,11 +151,11 @@ impl fmt::Display for Order {
             Self::CutAt { what, from, seed } => write!(f, "cut {} {from} {seed}", what.word()),
             Self::Fail(Failing { what, from, error }) => {
                 let what = what.word();
-                let error = match error {
-                    DiskError::Broken => "broken",
-                    DiskError::Full => "full",
-                };
-                write!(f, "fail {what} {from} {error}")
+                write!(f, "fail {what} {from} {}", error.word())
+            }
+            Self::FailSome { what, error, times, has_blocks } => {
+                let (what, error) = (what.word(), error.word());
+                write!(f, "failsome {what} {error} {times} {has_blocks}")
             }
             Self::Slow { what, from, delay_us } => {
                 write!(f, "slow {} {from} {delay_us}", what.word())
@@ -134,6 +164,7 @@ impl fmt::Display for Order {
             Self::Record { max_bytes, copies_image } => {
                 write!(f, "record {max_bytes}{}", if *copies_image { " copy" } else { "" })
             }
+            Self::Attached { loop_device } => write!(f, "attached {loop_device}"),
             Self::Close => f.write_str("close"),
             Self::Load => f.write_str("load"),
         }
@@ -155,12 +186,14 @@ impl FromStr for Order {
             ["fail", what, from, error] => Self::Fail(Failing {
                 what: what.parse()?,
                 from: number(from)?,
-                error: match error {
-                    "broken" => DiskError::Broken,
-                    "full" => DiskError::Full,
-                    _ => return Err(Malformed),
-                },
+                error: error.parse()?,
             }),
+            ["failsome", what, error, times, has_blocks] => Self::FailSome {
+                what: what.parse()?,
+                error: error.parse()?,
+                times: number(times)?,
+                has_blocks: has_blocks.parse().map_err(|_| Malformed)?,
+            },
             ["slow", what, from, delay_us] => {
                 Self::Slow { what: what.parse()?, from: number(from)?, delay_us: number(delay_us)? }
             }
@@ -171,6 +204,9 @@ impl FromStr for Order {
             ["record", max_bytes, "copy"] => {
                 Self::Record { max_bytes: number(max_bytes)?, copies_image: true }
             }
+            ["attached", number] => {
+                Self::Attached { loop_device: number.parse().map_err(|_| Malformed)? }
+            }
             ["close"] => Self::Close,
             ["load"] => Self::Load,
             _ => return Err(Malformed),
@@ -180,8 +216,12 @@ impl FromStr for Order {
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { writes, flushes, pending, cached, dropped, torn_blocks, logged, off } = self;
-        write!(f, "{writes} {flushes} {pending} {cached} {dropped} {torn_blocks} {logged} {off}")
+        let Self { writes, flushes, pending, cached, dropped, torn_blocks, logged, off, failed } =
+            self;
+        write!(
+            f,
+            "{writes} {flushes} {pending} {cached} {dropped} {torn_blocks} {logged} {off} {failed}"
+        )
     }
 }
 
@@ -190,11 +230,12 @@ impl FromStr for Status {
 
     fn from_str(line: &str) -> Result<Self, Malformed> {
         let numbers: Vec<u64> = line.split_whitespace().map(number).collect::<Result<_, _>>()?;
-        let [writes, flushes, pending, cached, dropped, torn_blocks, logged, off] = numbers[..]
+        let [writes, flushes, pending, cached, dropped, torn_blocks, logged, off, failed] =
+            numbers[..]
         else {
             return Err(Malformed);
         };
-        Ok(Self { writes, flushes, pending, cached, dropped, torn_blocks, logged, off })
+        Ok(Self { writes, flushes, pending, cached, dropped, torn_blocks, logged, off, failed })
     }
 }
 
@@ -220,10 +261,17 @@ mod tests {
             Order::CutAt { what: What::Flush, from: 3, seed: 4 },
             Order::Fail(failing),
             Order::Fail(Failing { what: What::Write, error: DiskError::Broken, ..failing }),
+            Order::FailSome {
+                what: What::Read,
+                error: DiskError::Full,
+                times: 3,
+                has_blocks: true,
+            },
             Order::Slow { what: What::Write, from: 5, delay_us: 2000 },
             Order::Heal,
             Order::Record { max_bytes: 9, copies_image: false },
             Order::Record { max_bytes: 9, copies_image: true },
+            Order::Attached { loop_device: 7 },
             Order::Close,
             Order::Load,
         ] {
@@ -238,9 +286,10 @@ mod tests {
             torn_blocks: 6,
             logged: 7,
             off: 1,
+            failed: 8,
         };
         assert_eq!(status.to_string().parse(), Ok(status));
-        for line in ["", "cut", "cut x", "fail read 1 full", "status now"] {
+        for line in ["", "cut", "cut x", "fail rest 1 full", "status now"] {
             assert_eq!(line.parse::<Order>(), Err(Malformed), "{line}");
         }
     }

@@ -19,6 +19,8 @@ pub(crate) struct Recorder {
     /// Batches whose room can be used again.
     emptied: Receiver<Batch>,
     thread: Option<JoinHandle<()>>,
+    /// The moment of the end of a flush, and the number of writes that come next and were on their way before it.
+    ending: Option<(u64, u64)>,
     /// Bytes of the log, those that had no room included.
     pub(crate) bytes: Arc<AtomicU64>,
 }
@@ -34,7 +36,8 @@ struct Batch {
 #[derive(Debug, Clone, Copy)]
 enum Request {
     Write { at_ns: u64, offset: u64, length: usize },
-    Flush { at_ns: u64 },
+    FlushBegins { at_ns: u64 },
+    FlushEnds { at_ns: u64 },
 }
 
 impl Recorder {
@@ -46,19 +49,41 @@ impl Recorder {
         let counted = Arc::clone(&bytes);
         let thread = thread::spawn(move || pack(file, max_bytes, &taken, &empty, &counted));
         let (batch, thread) = (Batch::default(), Some(thread));
-        Recorder { batch, batches: Some(batches), emptied, thread, bytes }
+        Recorder { batch, batches: Some(batches), emptied, thread, ending: None, bytes }
     }
 
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
         let length = data.len();
-        self.batch.requests.push(Request::Write { at_ns: now_ns(), offset, length });
+        let at_ns = self.ending.map_or_else(now_ns, |(at_ns, _)| at_ns);
+        self.batch.requests.push(Request::Write { at_ns, offset, length });
         self.batch.data.extend_from_slice(data);
         self.send_if(self.batch.data.len() >= BATCH_BYTES);
+        if let Some((_, writes)) = &mut self.ending {
+            *writes -= 1;
+            self.end_flush_if(|writes| writes == 0);
+        }
     }
 
-    pub(crate) fn flush(&mut self) {
-        self.batch.requests.push(Request::Flush { at_ns: now_ns() });
-        self.send_if(self.batch.requests.len() >= BATCH_REQUESTS);
+    pub(crate) fn flush_begins(&mut self) {
+        self.end_flush_if(|_| true);
+        self.batch.requests.push(Request::FlushBegins { at_ns: now_ns() });
+    }
+
+    /// So many of the writes that come next were on their way to the disk before the flush ended: nothing that
+    /// waited for it has made them.
+    pub(crate) fn flush_ends(&mut self, writes: u64) {
+        self.ending = Some((now_ns(), writes));
+        self.end_flush_if(|writes| writes == 0);
+    }
+
+    fn end_flush_if(&mut self, is_over: impl FnOnce(u64) -> bool) {
+        if let Some((at_ns, writes)) = self.ending
+            && is_over(writes)
+        {
+            self.ending = None;
+            self.batch.requests.push(Request::FlushEnds { at_ns });
+            self.send_if(self.batch.requests.len() >= BATCH_REQUESTS);
+        }
     }
 
     /// Bytes of what has been packed so far.
@@ -78,6 +103,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
+        self.end_flush_if(|_| true);
         self.send_if(true);
         drop(self.batches.take());
         let _ = self.thread.take().map(JoinHandle::join);
@@ -112,7 +138,8 @@ fn pack(
                     encoder.write(at_ns, offset, own, &mut out);
                     data = rest;
                 }
-                Request::Flush { at_ns } => encoder.flush(at_ns, &mut out),
+                Request::FlushBegins { at_ns } => encoder.flush_begins(at_ns, &mut out),
+                Request::FlushEnds { at_ns } => encoder.flush_ends(at_ns, &mut out),
             }
             keep(&mut out);
         }
@@ -138,3 +165,45 @@ const BATCH_REQUESTS: usize = 1024;
 
 /// Batches that may wait; then the disk waits for its log.
 const QUEUE: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use crash::{Flushes, Log, What};
+
+    use super::*;
+
+    #[test]
+    fn a_write_that_was_on_its_way_stands_before_the_end_of_the_flush() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut recorder = Recorder::new(File::create_new(&path).unwrap(), 1 << 20);
+        recorder.write(0, &[1; 512]);
+        recorder.flush_begins();
+        recorder.flush_ends(2);
+        [2, 3, 4].into_iter().for_each(|byte| recorder.write(4096 * u64::from(byte), &[byte; 512]));
+        recorder.flush_begins();
+        // Two are on their way, and only one comes before the next flush.
+        recorder.flush_ends(2);
+        recorder.write(0, &[5; 512]);
+        recorder.flush_begins();
+        recorder.flush_ends(1);
+        drop(recorder);
+        let log = Log::read(&mut File::open(&path).unwrap(), &mut io::sink()).unwrap();
+        let letters = log.entries.iter().map(|entry| match entry.what {
+            What::Write(_) => 'w',
+            What::FlushBegins => 'b',
+            What::FlushEnds => 'e',
+            What::Flush => 'f',
+        });
+        assert_eq!(letters.collect::<String>(), "wbwwewbwebe");
+        assert!(log.entries.is_sorted_by_key(|entry| entry.at_ns));
+        // What the flush covers can be lost while what was on its way is kept.
+        assert_eq!(Flushes::Honest.pending(&log, 4), [0, 2, 3]);
+        assert_eq!(Flushes::Honest.pending(&log, 5), [2, 3]);
+        // What a flush is answered with is known from its end on, and such a write may be of a later moment.
+        let at = |number: usize| Some(log.entries[number].at_ns);
+        assert_eq!(log.moments(1), (at(1), at(1)));
+        assert_eq!(log.moments(4), (at(4), at(5)));
+        assert_eq!(log.moments(11), (None, None));
+    }
+}

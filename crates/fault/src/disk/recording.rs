@@ -98,7 +98,7 @@ impl Disk {
     }
 
     /// The places of its files now; none where the file system tells other addresses than the disk's.
-    fn files(&self, init: &Init) -> Result<Vec<DiskFile>, Error> {
+    pub(super) fn files(&self, init: &Init) -> Result<Vec<DiskFile>, Error> {
         if self.config.file_system == FileSystem::Btrfs {
             return Ok(Vec::new());
         }

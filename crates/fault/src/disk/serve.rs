@@ -90,6 +90,9 @@ fn answer(device: &Device, rig: UnixStream) -> io::Result<()> {
 /// The name of its log.
 pub(crate) const LOG: &str = "writes.log";
 
+/// The name of the list of blocks whose requests it fails: the first and the last of each run, a line each.
+pub(crate) const FAILING: &str = "failing";
+
 /// The name of the copy of its image from before the log.
 pub(crate) const BASE: &str = "base";
 

@@ -152,6 +152,10 @@ impl Objects {
             Verb::Restore => self.node_mut(number, Node::restore),
             Verb::PowerCut { seed, at } => self.powered(number, |it| it.power_cut(seed, at)),
             Verb::FailDisk { at, fault } => self.powered(number, |it| it.fail_disk(at, fault)),
+            Verb::FailRequests(failing) => {
+                self.node_mut(number, |node| node.fail_requests(&failing))
+            }
+            Verb::HealDisk => self.node_mut(number, Node::heal_disk),
             Verb::SlowDisk(slow) => self.powered(number, |it| it.slow_disk(slow)),
             Verb::Sync => self.powered(number, |it| it.sync()),
             Verb::RecordWrites(bytes) => self.node_mut(number, |node| node.record_writes(bytes)),

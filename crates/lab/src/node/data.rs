@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fault::disk::{Cut, DiskConfig, Method, Recorded};
 use os::user::User;
-use terms::{DiskFault, DiskRequest};
+use terms::{DiskFault, DiskRequest, FailingRequests};
 
 use crate::answer::Copied;
 use crate::checksums::Checksums;
@@ -122,6 +122,19 @@ impl Node {
     /// Has its block disk fail from that request on, until its power is cut.
     pub fn fail_disk(&mut self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
         self.ask(Verb::FailDisk { at, fault })
+    }
+
+    /// Has some requests of its block disks fail, while others are done; the number of blocks that they are about.
+    ///
+    /// # Errors
+    /// [`Error::State`] if none of the files is on a disk of its own; [`Error::Disk`].
+    pub fn fail_requests(&mut self, failing: FailingRequests) -> Result<u64, Error> {
+        self.ask(Verb::FailRequests(failing))
+    }
+
+    /// Ends that; the number of requests that failed.
+    pub fn heal_disk(&mut self) -> Result<u64, Error> {
+        self.ask(Verb::HealDisk)
     }
 
     /// Has its block disk take so much longer for each request of a kind from that one on; with nothing, it

@@ -132,9 +132,15 @@ impl Ledger {
     /// The ledger as it was known at a moment: transactions sent later are not in it, and those that
     /// ended later have no outcome yet.
     pub fn as_of(&self, at: Moment) -> Ledger {
+        self.as_of_between(at, at)
+    }
+
+    /// The ledger of a moment that is not known exactly: what had not ended at the first one has no outcome, and
+    /// what was sent by the last one may have been sent.
+    pub fn as_of_between(&self, ended_by: Moment, sent_by: Moment) -> Ledger {
         let clients = self.clients.iter().map(|(client, history)| {
-            let sent = history.iter().take_while(|transaction| transaction.intended <= at);
-            let sent = sent.map(|transaction| match transaction.ended > at {
+            let sent = history.iter().take_while(|transaction| transaction.intended <= sent_by);
+            let sent = sent.map(|transaction| match transaction.ended > ended_by {
                 true => Transaction {
                     ended: transaction.intended,
                     outcome: Outcome::Unknown,
@@ -146,7 +152,7 @@ impl Ledger {
             (*client, sent.collect())
         });
         let givers = self.givers.clone();
-        let readings = self.readings.iter().filter(|one| one.at <= at).copied().collect();
+        let readings = self.readings.iter().filter(|one| one.at <= ended_by).copied().collect();
         Ledger {
             clients: clients.collect(),
             torn: Vec::new(),

@@ -64,7 +64,10 @@ impl TopologyState {
                 return Err(format!("nothing was done to {name} before"));
             }
             Action::Heal { .. } => self.faulty.retain(|known| *known != name),
-            Action::CutOff { .. } => self.faulty.push(name.clone()),
+            Action::CutOff { .. } | Action::FailRequests { .. } => self.faulty.push(name.clone()),
+            Action::HealDisk { .. } if !was(&mut self.faulty) => {
+                return Err(format!("no requests of {name} were failed before"));
+            }
             Action::Reconnect { .. } if !was(&mut self.faulty) => {
                 return Err(format!("{name} was not cut off before"));
             }
@@ -100,6 +103,7 @@ fn lacks_disk(action: &Action, node: &Node) -> Option<String> {
             Some(format!("the disk of {name} cannot be cut: give it disk = {{ cut = … }}"))
         }
         Action::FailDisk { .. }
+        | Action::FailRequests { .. }
         | Action::SlowDisk { .. }
         | Action::PowerCut { at: Some(_), .. }
             if !matches!(disk, Disk::CutBlock { .. }) =>

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use terms::{Direction, DiskFault, DiskRequest, StopMode};
 
-use super::{Action, Chosen, ProcessVerb, RejoinBy, rebalance};
+use super::{Action, Chosen, ProcessVerb, RejoinBy, fail_requests, rebalance};
 use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::link::{self, Link};
@@ -54,7 +54,7 @@ impl Action {
 
 /// An action as study.toml writes it.
 pub(crate) struct Entry<'e> {
-    fields: &'e Fields<'e>,
+    pub(super) fields: &'e Fields<'e>,
     verb: &'static str,
     topology: &'e Topology,
     folder: &'e Folder,
@@ -138,7 +138,12 @@ impl Entry<'_> {
     fn heal(&self) -> Option<Action> {
         match self.fields.text(self.verb).and_then(|name| self.topology.link(name)) {
             Some(link) => Some(Action::Heal { link: link.name.clone() }),
-            None => Some(Action::Reconnect { node: self.machine(self.verb)? }),
+            None => match self.fields.text(self.verb).and_then(|name| self.topology.node(name)) {
+                Some(node) if node.machine().is_none() => {
+                    Some(Action::HealDisk { node: self.own_server()? })
+                }
+                _ => Some(Action::Reconnect { node: self.machine(self.verb)? }),
+            },
         }
     }
 
@@ -249,7 +254,7 @@ impl Entry<'_> {
     }
 
     /// The server behind the verb, which the rig starts itself.
-    fn own_server(&self) -> Option<String> {
+    pub(super) fn own_server(&self) -> Option<String> {
         own_server(self.fields, self.verb, self.topology)
     }
 
@@ -385,6 +390,12 @@ pub(crate) const VERBS: &[Verb] = &[
         |entry| entry.fail_disk(),
     ),
     verb(
+        "fail_requests",
+        "{ at = \"5s\", fail_requests = NODE, of = \"heap\", on = \"write\", times = 3, error = \"EIO\" }",
+        "has requests of a server's block disk fail, while others are done: so many, or all until heal; of = wal, heap, index, slru, control or a path, on = read, write or flush",
+        fail_requests::parse,
+    ),
+    verb(
         "cut",
         "{ at = \"5s\", cut = LINK or NODE, from = [\"clients\"], direction = \"both\" }",
         "lets nothing pass a link, or between a machine and others",
@@ -476,7 +487,7 @@ const DIRECTIONS: &[(&str, Direction)] =
     &[("both", Direction::Both), ("to", Direction::To), ("from", Direction::From)];
 const REJOIN_BY: &[(&str, RejoinBy)] =
     &[("rewind", RejoinBy::Rewind), ("backup", RejoinBy::Backup)];
-const DISK_FAULTS: &[(&str, DiskFault)] =
+pub(super) const DISK_FAULTS: &[(&str, DiskFault)] =
     &[("EIO", DiskFault::Broken), ("ENOSPC", DiskFault::Full)];
 
 /// More than a load of hours asks a disk for.

@@ -2,7 +2,7 @@
 
 use super::Better::{Higher, Lower, Neither};
 use super::Kind::Total;
-use super::Scope::{Node, Workload};
+use super::Scope::{Node, Statement, Workload};
 use super::{By, Metric, Source, by, row};
 
 const CUT: Source = by(By::Check, "cachestat and the disk's own account");
@@ -63,6 +63,26 @@ metrics! {
         "states in which amcheck, the reading of all rows by heap and by index, or the ledger found damage"),
     EXPLORE_KINDS = row("explore_kinds", "", Higher, Node, Total, EXPLORE,
         "kinds of writes that were lost, kept or torn in some state"),
+    EXPLORE_WRITES_MET = row("explore_writes_met", "", Higher, Node, Total, EXPLORE,
+        "writes of the log that some state is about"),
+    EXPLORE_INTERVALS = row("explore_intervals", "", Neither, Node, Total, EXPLORE,
+        "intervals between two flushes of a disk that have a write"),
+    EXPLORE_INTERVALS_MET = row("explore_intervals_met", "", Higher, Node, Total, EXPLORE,
+        "of them, intervals in which some state cuts the power"),
+    EXPLORE_PAIRS = row("explore_pairs", "", Neither, Node, Total, EXPLORE,
+        "kinds of writes of the log, in the ways in which a cut can lose or keep one"),
+    EXPLORE_PAIRS_MET = row("explore_pairs_met", "", Higher, Node, Total, EXPLORE,
+        "of them, those of some state"),
+    EXPLORE_POSSIBLE = row("explore_possible_log10", "", Neither, Node, Total, EXPLORE,
+        "the decimal logarithm of the number of states that the log has where each write that is not durable is \
+         lost or kept whole"),
+    EXPLORE_OF_KIND = row("explore_of_kind", "", Higher, Statement, Total, EXPLORE,
+        "states about writes of a kind"),
+    EXPLORE_OF_WAY = row("explore_of_way", "", Higher, Statement, Total, EXPLORE,
+        "states in which a cut loses and keeps writes in a way; 0 of a way that the log has and no state"),
+    EXPLORE_UNFOLLOWED = row("explore_unfollowed", "", Lower, Statement, Total, EXPLORE,
+        "rows that the load wrote to a table that neither its ledger nor a query of the study follows; of all \
+         together, the number of such tables"),
     EXPLORE_RATE = row("explore_rate", "1/s", Higher, Node, Total, EXPLORE,
         "states looked through, a second"),
     EXPLORE_WRITES = row("explore_writes", "", Neither, Node, Total, EXPLORE, "writes in the log of the disk"),

@@ -59,7 +59,7 @@ fn everything_that_is_wrong_is_pointed_at() {
          `\"primery\"` unknown node \"primery\" (did you mean \"primary\"?)\n\
          `{}` an action has no at\n\
          `{}` an action without a verb \
-         (one of sql, checkpoint, stop, kill, kill_backend, unthrottle, pause, continue, start, run, rebalance, rejoin, throttle, promote, power_cut, slow_disk, fail_disk, cut, \
+         (one of sql, checkpoint, stop, kill, kill_backend, unthrottle, pause, continue, start, run, rebalance, rejoin, throttle, promote, power_cut, slow_disk, fail_disk, fail_requests, cut, \
          delay, reset, heal)",
     );
     check(
@@ -73,7 +73,7 @@ fn everything_that_is_wrong_is_pointed_at() {
          (write \"ledger\" or { ledger = NODE } or { history = \"serializable\" } or \
          \"amcheck\" or { amcheck = NODE } or { amcheck = \"every server now\" } or \"checksums\" or { checksums = NODE } or \
          \"restore\" or { restore = NODE } or \
-         { explore = NODE, states = 500, second_cuts = 10, complaints = \"SELECT …\" } or \
+         { explore = NODE, states = 500, second_cuts = 10, complaints = \"SELECT …\", followed = { TABLE = \"SELECT …\" } } or \
          { explain = \"SELECT …\", as = \"NAME\", on = NODE } or \
          { sql = \"SELECT …\", as = \"NAME\", expect = \"0\", on = NODE })",
     );

@@ -317,10 +317,14 @@ script = "orders.sql"
 ledger = { insert = "writes_log" }
 [scenarios.explore]
 run = ["writes"]
-checks = [{ explore = "primary", states = 500, second_cuts = 10, complaints = "SELECT 1" }]
+checks = [{ explore = "primary", states = 500, second_cuts = 10, complaints = "SELECT 1", followed = { "a.b" = "SELECT 2" } }]
 [scenarios.fail]
 run = ["writes"]
 timeline = [{ at = "1s", fail_disk = "primary", flush = 3, error = "ENOSPC" }]
+checks = ["ledger"]
+[scenarios.some]
+run = ["writes"]
+timeline = [{ at = "1s", fail_requests = "primary", of = "heap", times = 3 }, { at = "2s", heal = "primary" }]
 checks = ["ledger"]
 [scenarios.cut]
 run = ["writes"]
@@ -342,15 +346,22 @@ fn a_disk_keeps_a_log_fails_and_loses_its_power_at_a_request() {
     );
     assert_eq!(node.swallow_fsync, Some(Swallowed::Control));
     let (node, complaints) = (Some("primary".to_owned()), Some("SELECT 1".to_owned()));
-    let explore = Check::Explore(Explore { node, states: 500, second_cuts: 10, complaints });
+    let followed = [("a.b".to_owned(), "SELECT 2".to_owned())].into();
+    let explore = Explore { node, states: 500, least: 100, second_cuts: 10, complaints, followed };
+    let explore = Check::Explore(explore);
     assert_eq!(study.points[0].checks, [explore]);
     let action = |point: usize| study.points[point].timeline[0].action.clone();
     let node = "primary".to_owned();
     let (at, fault) = (DiskRequest::Flush(3), DiskFault::Full);
     assert_eq!(action(1), Action::FailDisk { node: node.clone(), at, fault });
-    assert_eq!(action(2), Action::PowerCut { node: node.clone(), at: Some(DiskRequest::Write(7)) });
+    let (kind, files) = (spec::RequestKind::Write, Some(spec::ServerFiles::Heap));
+    let (times, fault) = (Some(3), DiskFault::Broken);
+    let some = Action::FailRequests { node: node.clone(), kind, files, times, fault };
+    assert_eq!(action(2), some);
+    assert_eq!(study.points[2].timeline[1].action, Action::HealDisk { node: node.clone() });
+    assert_eq!(action(3), Action::PowerCut { node: node.clone(), at: Some(DiskRequest::Write(7)) });
     let at = DiskRequest::Flush(2);
-    assert_eq!(action(3), Action::SlowDisk { node, at, by_us: 20_000 });
+    assert_eq!(action(4), Action::SlowDisk { node, at, by_us: 20_000 });
     let check = |from: &str, to: &str, expected: &str| {
         assert!(CRASHES.contains(from), "{from}");
         assert_eq!(problems(&CRASHES.replacen(from, to, 1)).trim_end(), expected);
@@ -371,7 +382,8 @@ fn a_disk_keeps_a_log_fails_and_loses_its_power_at_a_request() {
     check(
         "states = 500, ",
         "",
-        "`{ explore = \"primary\", second_cuts = 10, complaints = \"SELECT 1\" }` a check has no states",
+        "`{ explore = \"primary\", second_cuts = 10, complaints = \"SELECT 1\", followed = { \"a.b\" = \"SELECT 2\" } }` \
+         a check has no states",
     );
     check(
         "second_cuts = 10",

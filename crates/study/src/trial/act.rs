@@ -8,7 +8,7 @@ use record::Fault;
 use server::message::with_detail as server_words;
 use server::{Client, ConnectError, Limits};
 use site::{Moved, PowerError, Service, Site, SiteLink, SiteNode, SiteStation, Taken};
-use spec::{Action, DiskRequest, ProcessVerb};
+use spec::{Action, DiskRequest, FailingRequests, ProcessVerb};
 
 use crate::trial::blame;
 
@@ -191,6 +191,12 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
             Ok(link(site, name)?.link.delay(Duration::from_micros(*to_us))?)
         }
         Action::Reset { .. } => Ok(link(site, name)?.link.reset()?),
+        Action::FailRequests { kind, files, times, fault, .. } => {
+            let (kind, times, fault) = (*kind, *times, *fault);
+            let failing = FailingRequests { kind, fault, times, files: Vec::new() };
+            Ok(site::fail_requests(site, name, files.as_ref(), failing)?)
+        }
+        Action::HealDisk { .. } => Ok(site::heal_disk(site, name)?),
         Action::Heal { .. } => Ok(link(site, name)?.heal()?),
     };
     seen.map(Proof::Seen)

@@ -30,13 +30,21 @@ impl Crashes {
             let deaths: Vec<&Death> =
                 metered.deaths.iter().filter(|death| death.node == node).collect();
             let signs = readings.crashes.iter().filter(|sign| sign.node == node);
-            let signs: Vec<&CrashSign> =
-                signs.filter(|sign| !deaths.iter().any(|death| explains(death, sign))).collect();
+            // A server ends when its disk fails, and starts anew; what is left then is judged by other figures.
+            let failing = metered.failing.iter().filter(|(failing, _)| failing == node);
+            let failing = failing.map(|(_, from)| *from).min();
+            let is_failing =
+                |sign: &CrashSign| failing.is_some_and(|from| sign.at >= earlier(from));
+            let is_explained = |sign: &CrashSign| {
+                is_failing(sign) || deaths.iter().any(|death| explains(death, sign))
+            };
+            let signs: Vec<&CrashSign> = signs.filter(|sign| !is_explained(sign)).collect();
             let mut count = episodes(&signs);
             if let Some(sign) = signs.first() {
                 let at = sign.at.as_secs_f64();
                 crashes.words.push(format!("{node}, at {at:.1} s: {}", sign.text));
             } else if deaths.is_empty()
+                && failing.is_none()
                 && readings.deltas.get(node).is_some_and(|delta| delta.has_restarted)
             {
                 count = 1;
@@ -65,12 +73,11 @@ impl Crashes {
 
 /// True if what an action did to a server is why its log says that.
 fn explains(death: &Death, sign: &CrashSign) -> bool {
-    let from = |moment: Moment| Moment(moment.0.saturating_sub(CLOCK_ERROR_NS));
     let within = |first: Moment, last: Moment| {
-        (from(first)..=last.plus_ns(CLOCK_ERROR_NS)).contains(&sign.at)
+        (earlier(first)..=last.plus_ns(CLOCK_ERROR_NS)).contains(&sign.at)
     };
     if death.is_power_cut {
-        return sign.at >= from(death.from);
+        return sign.at >= earlier(death.from);
     }
     match sign.kind {
         // No end of a process damages data.
@@ -81,6 +88,11 @@ fn explains(death: &Death, sign: &CrashSign) -> bool {
                 || recovers.is_some_and(|(restarted, back)| within(restarted, back))
         }
     }
+}
+
+/// The earliest moment of a log that can be that one.
+fn earlier(moment: Moment) -> Moment {
+    Moment(moment.0.saturating_sub(CLOCK_ERROR_NS))
 }
 
 /// The number of crashes: signs that follow each other closely are of one.
@@ -142,6 +154,16 @@ mod tests {
         check(&killed, &[(7_600, Interrupted), (8_900, Process)], 1);
         check(&killed, &[(7_600, Damage)], 1);
         check(&[death(5_000, None)], &[(5_050, Process)], 0);
+        // A disk that fails explains what comes after, on its own server.
+        let failing = |node: &str, expected| {
+            let failing = vec![(node.to_owned(), Moment(5_000 * MS))];
+            let metered = Metered { failing, ..Metered::default() };
+            let crashes = [(5_100, Panic), (7_000, Damage)].map(|(at, kind)| sign(at, kind)).into();
+            let readings = Readings { crashes, ..Readings::default() };
+            assert_eq!(Crashes::of(["n"].into_iter(), &metered, &readings).total(), expected);
+        };
+        failing("n", 0);
+        failing("other", 1);
         // Whatever a power cut has left is judged by other figures.
         let cut = [Death { is_power_cut: true, ..death(5_000, None) }];
         check(&cut, &[(5_050, Panic), (9_000, Damage)], 0);

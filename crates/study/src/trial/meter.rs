@@ -48,6 +48,8 @@ pub(crate) struct Metered {
     pub(crate) deaths: Vec<Death>,
     /// Nodes that stand still since an action has paused them.
     pub(crate) paused: Vec<String>,
+    /// Nodes whose disks an action has had fail, from that moment on.
+    pub(crate) failing: Vec<(String, Moment)>,
 }
 
 impl Metered {
@@ -241,6 +243,9 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
     let is_done = matches!(&done, Ok(_) | Err(ActError::Power(PowerError::NothingToLose)));
     if is_done {
         metered.note_pause(action);
+    }
+    if let (true, Action::FailRequests { .. }) = (is_done, action) {
+        metered.failing.push((name.clone(), began));
     }
     // What a machine does with a disk that fails is for its manager to say.
     let goes_on = matches!(action, Action::FailDisk { .. }) && site.station(&name).is_some();

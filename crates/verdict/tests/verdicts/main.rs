@@ -4,6 +4,7 @@ mod compared;
 mod controls;
 mod diffs;
 mod evidence;
+mod explored;
 mod sources;
 mod values;
 

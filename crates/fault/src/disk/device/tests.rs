@@ -89,7 +89,9 @@ proptest! {
         let mut contents = File::create_new(path("contents")).unwrap();
         let mut file = BufReader::new(File::open(path("log")).unwrap());
         let log = Log::read(&mut file, &mut contents).unwrap();
-        prop_assert_eq!(log.entries.len(), steps.len());
+        // A flush has a beginning and an end.
+        let flushes = steps.iter().filter(|step| matches!(step, Step::Flush)).count();
+        prop_assert_eq!(log.entries.len(), steps.len() + flushes);
         let contents = File::open(path("contents")).unwrap();
         let state = state_of_cut(&log, &contents, seed, sector_bytes);
         prop_assert!(status.dropped == 0 || !state.lost.is_empty());
@@ -163,4 +165,35 @@ fn what_is_flushed_while_the_log_begins_is_in_the_copy_or_in_the_log() {
     write_image(&path("base"), &path("patch"), &path("replayed")).unwrap();
     let (image, replayed) = (std::fs::read(path("image")), std::fs::read(path("replayed")));
     assert!(image.unwrap() == replayed.unwrap());
+}
+
+#[test]
+fn requests_of_some_blocks_fail_so_many_times_or_until_it_is_healed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let image =
+        File::options().read(true).write(true).create_new(true).open(path("image")).unwrap();
+    image.set_len(SIZE as u64).unwrap();
+    let device = Device::new(Medium::Image(image), 512, false, path("log")).unwrap();
+    std::fs::write(path(FAILING), "2 3\n8 8\n").unwrap();
+    let write = |block: u64, blocks: usize| {
+        device.state().write(block * 4096, &vec![1; blocks * 4096]).is_ok()
+    };
+    let fail = |what: What, times: u64, has_blocks: bool| {
+        device.obey(Order::FailSome { what, error: DiskError::Broken, times, has_blocks }).unwrap();
+    };
+    fail(What::Write, 2, true);
+    let done = [write(0, 2), write(1, 2), write(4, 4), write(7, 2), write(2, 1)];
+    // The third one that would fail is done.
+    assert_eq!(done, [true, false, true, false, true]);
+    fail(What::Write, 0, true);
+    assert_eq!([write(2, 1), write(3, 1), write(8, 1), write(9, 1)], [false, false, false, true]);
+    let status = device.obey(Order::Heal).unwrap();
+    assert_eq!(status.failed, 5);
+    assert!(write(2, 1));
+    fail(What::Read, 1, true);
+    let read = |block: u64| device.state().read(block * 4096, 4096).is_ok();
+    assert_eq!([read(0), read(3), read(3)], [true, false, true]);
+    fail(What::Flush, 1, false);
+    assert!(device.state().flush().is_err() && device.state().flush().is_ok());
 }

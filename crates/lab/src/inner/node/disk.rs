@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use fault::disk::{self, Cut, Disk};
 use os::init::Init;
-use terms::{DiskFault, DiskRequest};
+use terms::{DiskFault, DiskRequest, FailingRequests};
 
 use crate::error::Error;
 use crate::files::failed;
@@ -83,7 +83,7 @@ impl Powered for Node {
         let slowed =
             self.with_disks("slowing", |disk, _| match (slow, std::mem::take(&mut is_first)) {
                 (Some((at, by)), true) => disk.slow_from(at, by),
-                (None, true) => disk.heal(),
+                (None, true) => disk.heal().map(drop),
                 (_, false) => Ok(()),
             })?;
         match slowed.is_empty() {
@@ -98,6 +98,25 @@ impl Powered for Node {
 }
 
 impl Node {
+    /// Has some requests of its disks fail; the number of blocks that they are about.
+    pub(crate) fn fail_requests(&mut self, failing: &FailingRequests) -> Result<u64, Error> {
+        let doing = "failing requests of";
+        let blocks: u64 = self
+            .with_disks(doing, |disk, init| disk.fail_requests(init, failing))?
+            .into_iter()
+            .sum();
+        match blocks {
+            0 => Err(self.program.state(doing, "has none of these files on a disk of its own")),
+            some => Ok(some),
+        }
+    }
+
+    /// Ends that; the number of requests that failed.
+    pub(crate) fn heal_disk(&mut self) -> Result<u64, Error> {
+        let healed = self.with_disks("healing", |disk, _| disk.heal())?;
+        Ok(healed.iter().map(|status| status.failed).sum())
+    }
+
     /// Switches its disk on, if it is off since a cut.
     ///
     /// # Errors

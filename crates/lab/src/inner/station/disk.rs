@@ -147,7 +147,7 @@ impl Powered for Station {
     fn slow_disk(&mut self, slow: Option<(DiskRequest, Duration)>) -> Result<(), Error> {
         self.with_own_disk("slowing", |own, _| match slow {
             Some((at, by)) => own.disk.slow_from(at, by),
-            None => own.disk.heal(),
+            None => own.disk.heal().map(drop),
         })
     }
 

@@ -9,6 +9,7 @@ CREATE TABLE writes_log (
     client int NOT NULL,
     seq bigint NOT NULL,
     chain bigint NOT NULL,
+    item bigint NOT NULL,
     PRIMARY KEY (client, seq)
 );
 CREATE TABLE writes_state (

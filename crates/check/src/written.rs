@@ -1,0 +1,116 @@
+//! The tables that a load writes, and those of them that nothing follows: what was acknowledged there may be
+//! missing, and no check would see it.
+
+use std::collections::BTreeMap;
+
+use site::SiteNode;
+use spec::{Explore, Point};
+
+use crate::error::Error;
+
+/// Rows that were written to the tables of users, as the server has counted them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Written(BTreeMap<u32, (String, i64)>);
+
+impl Written {
+    /// Asks a server.
+    pub(crate) fn of(node: &SiteNode) -> Result<Written, Error> {
+        let mut client = node.connect()?;
+        let doing = || format!("counting the rows that were written on {}", node.name);
+        let rows = client.query(WRITTEN, &[]).map_err(Error::query(doing()))?;
+        Ok(Written(rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2)))).collect()))
+    }
+
+    /// The tables that were written since then and that are not among those or parts of them, with the number
+    /// of rows. A table that was made since then counts from its beginning; one that is not there any more is
+    /// not known.
+    pub(crate) fn unfollowed(
+        &self,
+        node: &SiteNode,
+        followed: &[String],
+    ) -> Result<BTreeMap<String, i64>, Error> {
+        let now = Written::of(node)?;
+        let mut client = node.connect()?;
+        let doing = || format!("looking for the parts of tables on {}", node.name);
+        let parts = client.query(PARTS, &[&followed]).map_err(Error::query(doing()))?;
+        let parts: Vec<u32> = parts.iter().map(|row| row.get(0)).collect();
+        let since = now.0.into_iter().filter_map(|(oid, (name, count))| {
+            let before = self.0.get(&oid).map_or(0, |(_, count)| *count);
+            (count > before && !parts.contains(&oid)).then_some((name, count - before))
+        });
+        Ok(since.collect())
+    }
+}
+
+/// The tables that a point's ledgers and an exploration's own queries follow.
+pub(crate) fn followed(point: &Point, explore: &Explore) -> Vec<String> {
+    let ledgers = point.workloads.iter().filter_map(|workload| workload.ledger.as_ref());
+    let ledgers = ledgers.flat_map(|ledger| [&ledger.insert, &ledger.update, &ledger.read]);
+    ledgers.flatten().chain(explore.followed.keys()).cloned().collect()
+}
+
+/// Tables that a crash must leave as they were, with the rows that were written to them.
+const WRITTEN: &str = "\
+    SELECT s.relid, s.relid::regclass::text, s.n_tup_ins + s.n_tup_upd + s.n_tup_del \
+    FROM pg_stat_all_tables s JOIN pg_class c ON c.oid = s.relid \
+    WHERE c.relpersistence = 'p' AND (s.relid = 'pg_largeobject'::regclass \
+      OR s.schemaname NOT LIKE 'pg\\_%' AND s.schemaname <> 'information_schema')";
+
+/// Tables and their partitions and heirs.
+const PARTS: &str = "\
+    WITH RECURSIVE part AS ( \
+        SELECT to_regclass(name)::oid AS oid FROM unnest($1::text[]) AS name \
+        UNION SELECT i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid) \
+    SELECT oid FROM part WHERE oid IS NOT NULL";
+
+#[cfg(test)]
+mod tests {
+    use lab::Server;
+    use testing::servers;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_and_not_followed_is_named() {
+        let (node, _lab) = servers::server(&[]);
+        let mut client = node.connect().unwrap();
+        client
+            .batch_execute(
+                "CREATE TABLE log (client int); CREATE TABLE \"Other one\" (i int); \
+                 CREATE TABLE whole (i int) PARTITION BY RANGE (i); \
+                 CREATE TABLE part PARTITION OF whole DEFAULT; \
+                 CREATE UNLOGGED TABLE promised_nothing (i int); \
+                 CREATE TABLE before (i int); INSERT INTO before VALUES (1)",
+            )
+            .unwrap();
+        let server = Server::Node(Box::new(node));
+        let node =
+            SiteNode { name: "primary".into(), server, conninfo: String::new(), schema: None };
+        client.close();
+        let counted = |name: &str| {
+            let text = format!("SELECT n_tup_ins FROM pg_stat_all_tables WHERE relname = '{name}'");
+            node.server.value(&text).unwrap().unwrap_or_default() != "0"
+        };
+        testing::until("the rows are counted", || counted("before"));
+        let written = Written::of(&node).unwrap();
+        let mut client = node.connect().unwrap();
+        client
+            .batch_execute(
+                "INSERT INTO log VALUES (1); INSERT INTO whole VALUES (1); \
+                 INSERT INTO promised_nothing VALUES (1); INSERT INTO \"Other one\" VALUES (1), (2); \
+                 SELECT lo_from_bytea(0, 'large')",
+            )
+            .unwrap();
+        client.close();
+        testing::until("the rows are counted", || counted("Other one"));
+        let check = |followed: &[&str], expected: &[(&str, i64)]| {
+            let followed: Vec<String> = followed.iter().map(|name| (*name).to_owned()).collect();
+            let expected = expected.iter().map(|(name, rows)| ((*name).to_owned(), *rows));
+            assert_eq!(written.unfollowed(&node, &followed).unwrap(), expected.collect());
+        };
+        let large = ("pg_largeobject", 1);
+        check(&["log", "whole"], &[("\"Other one\"", 2), large]);
+        check(&["whole", "\"Other one\"", "no_such_table"], &[("log", 1), large]);
+        check(&["log", "\"Other one\"", "pg_largeobject"], &[("part", 1)]);
+    }
+}

@@ -1,0 +1,1 @@
+REINDEX INDEX pg_class_tblspc_relfilenode_index;
