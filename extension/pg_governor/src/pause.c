@@ -63,6 +63,7 @@ static void undo_pause(int code, Datum change);
 static int	wake_held(const Scope *scope);
 static bool set_database(Oid database, bool paused);
 static void send_queue_away(const Scope *scope);
+static bool is_at_work(int session);
 static bool anyone_works(const Scope *scope);
 
 /* The cheap question, which every transaction asks. */
@@ -346,6 +347,23 @@ send_queue_away(const Scope *scope)
 }
 
 /*
+ * In a transaction, or between two of one command.  A session says that it is busy while it has a transaction,
+ * and stops saying so while it has one: whoever looks for both in this order misses neither the
+ * beginning nor the end of such a command.
+ */
+static bool
+is_at_work(int session)
+{
+	PGPROC	   *proc = &ProcGlobal->allProcs[session];
+	bool		works = governor_proc_in_transaction(proc);
+
+	pg_memory_barrier();
+	works = works || pg_atomic_read_u32(&governor_session_at(session)->busy) != 0;
+	pg_memory_barrier();
+	return works || governor_proc_in_transaction(proc);
+}
+
+/*
  * Whether somebody else is in a transaction, or between two of one command, and neither is held by a
  * pause nor waits for it.
  */
@@ -354,8 +372,7 @@ anyone_works(const Scope *scope)
 {
 	for (int i = 0; i < governor->session_count; i++)
 		if (i != governor_my_proc_number() && is_in(scope, i) &&
-			(pg_atomic_read_u32(&governor_session_at(i)->busy) != 0 ||
-			 governor_proc_in_transaction(&ProcGlobal->allProcs[i])) && !governor_session_at(i)->drains &&
+			is_at_work(i) && !governor_session_at(i)->drains &&
 			pg_atomic_read_u64(&governor_session_at(i)->paused_since) == 0)
 			return true;
 	return false;
