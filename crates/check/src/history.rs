@@ -50,7 +50,10 @@ fn figures(findings: &Findings, level: Level, outcome: &mut Outcome) {
     ] {
         outcome.set(metric, "", value as f64);
     }
-    // Nothing found where not everything could be judged is not nothing.
+    if let Some(share) = findings.observed.read_share() {
+        outcome.set(&metrics::HISTORY_READ_SHARE, "", share);
+    }
+    // Silence is never "holds": where that nothing was found shows nothing, there is no figure.
     if findings.judge(level) != Judgement::CannotTell {
         outcome.set(&metrics::HISTORY_FORBIDDEN, "", forbidden as f64);
     }
@@ -60,13 +63,14 @@ fn figures(findings: &Findings, level: Level, outcome: &mut Outcome) {
 }
 
 /// Anomalies with a metric of their own.
-const BY_NAME: [(&Metric, Anomaly); 17] = [
+const BY_NAME: [(&Metric, Anomaly); 18] = [
     (&metrics::HISTORY_G0, Anomaly::Cycle(Cycle::G0, Order::Data)),
     (&metrics::HISTORY_G1A, Anomaly::G1a),
     (&metrics::HISTORY_G1B, Anomaly::G1b),
     (&metrics::HISTORY_G1C, Anomaly::Cycle(Cycle::G1c, Order::Data)),
     (&metrics::HISTORY_DIRTY_UPDATE, Anomaly::DirtyUpdate),
     (&metrics::HISTORY_INTERNAL, Anomaly::Internal),
+    (&metrics::HISTORY_OWN_WRITE_UNSEEN, Anomaly::OwnWriteUnseen),
     (&metrics::HISTORY_LOST_UPDATE, Anomaly::LostUpdate),
     (&metrics::HISTORY_G_SINGLE, Anomaly::Cycle(Cycle::GSingle, Order::Data)),
     (&metrics::HISTORY_LONG_FORK, Anomaly::Cycle(Cycle::LongFork, Order::Data)),
@@ -109,11 +113,10 @@ fn words(findings: &Findings, level: Level, outcome: &mut Outcome) {
     for fault in &findings.faults {
         outcome.note(format!("history: {fault}"));
     }
+    outcome.note(format!("history: {}", findings.observed));
     if findings.judge(level) == Judgement::CannotTell {
-        let why = match findings.counted.committed {
-            0 => "no transaction was committed",
-            _ => "not everything could be judged",
-        };
+        let why: Vec<String> = findings.doubts(level).iter().map(ToString::to_string).collect();
+        let why = why.join("; ");
         outcome.note(format!("history: whether it is {level} cannot be told: {why}"));
     }
     for (anomaly, count) in findings.forbidden(level) {
@@ -188,13 +191,20 @@ mod tests {
             let is_told = outcome.notes.iter().any(|note| note.text.contains("cannot be told"));
             assert_eq!(is_told, expected.is_none(), "{lines}");
         };
-        let clean = "b 1 1 10\na 1 5 1\no 1 20\n";
+        let silent = "b 1 1 10\na 1 5 1\no 1 20\n";
+        check(silent, Level::ReadCommitted, None);
+        let clean = "b 1 1 10\na 1 5 1\no 1 20\nc 2 0 2 1\nb 2 1 30\nl 2 5 0 1\no 2 40\n";
         check(clean, Level::Serializable, Some(0.0));
         check("", Level::Serializable, None);
         check("b 1 1 10\na 1 5 1\nf 1 20\n", Level::Serializable, None);
         check(&format!("{clean}what\n"), Level::Serializable, None);
         // An anomaly that was found stands, also if the rest could not be judged.
-        let unwritten = format!("{clean}b 1 2 30\nl 1 5 0 1 7\no 1 40\nwhat\n");
+        let aborted =
+            format!("{clean}b 1 2 30\na 1 6 1\nf 1 40\nb 2 2 50\nl 2 6 0 1\no 2 60\nwhat\n");
+        check(&aborted, Level::ReadCommitted, Some(1.0));
+        // A line that is lost may have told of the write.
+        let unwritten = format!("{clean}b 1 2 30\nl 1 5 1 7\no 1 40\n");
         check(&unwritten, Level::ReadCommitted, Some(1.0));
+        check(&format!("{unwritten}what\n"), Level::ReadCommitted, None);
     }
 }

@@ -11,8 +11,10 @@ pub enum Anomaly {
     G1b,
     /// A committed transaction changed a value that an aborted one wrote.
     DirtyUpdate,
-    /// A transaction read something other than what it had read or written before.
+    /// A transaction read something other than what it had read before.
     Internal,
+    /// A transaction did not read what it had written before.
+    OwnWriteUnseen,
     /// Two committed transactions read the same version of a key, and both wrote the key.
     LostUpdate,
     /// A transaction read what it wrote only afterwards.
@@ -96,7 +98,8 @@ impl Anomaly {
             Anomaly::G1a => "a value of an aborted transaction was read",
             Anomaly::G1b => "a value was read that its transaction overwrote before it committed",
             Anomaly::DirtyUpdate => "a value of an aborted transaction was changed",
-            Anomaly::Internal => "a transaction contradicts its own earlier reads or writes",
+            Anomaly::Internal => "a transaction contradicts its own earlier reads",
+            Anomaly::OwnWriteUnseen => "a transaction did not read what it had written itself",
             Anomaly::LostUpdate => "two transactions read one version and both wrote the key",
             Anomaly::FutureRead => "a transaction read what it wrote only afterwards",
             Anomaly::UnwrittenRead => "a value was read that nobody wrote",
@@ -130,6 +133,7 @@ impl fmt::Display for Anomaly {
             Anomaly::G1b => "G1b",
             Anomaly::DirtyUpdate => "dirty update",
             Anomaly::Internal => "internal",
+            Anomaly::OwnWriteUnseen => "own write unseen",
             Anomaly::LostUpdate => "lost update",
             Anomaly::FutureRead => "future read",
             Anomaly::UnwrittenRead => "unwritten read",

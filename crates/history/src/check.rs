@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::cycles::{Cycles, Dependencies};
-use crate::evidence::Evidence;
+use crate::doubt::Doubt;
+use crate::evidence::{Evidence, Observed};
+use crate::fate::Fates;
 use crate::index::Index;
 use crate::lists::ListJudge;
+use crate::proof::{self, Known, Proved};
 use crate::registers::RegisterJudge;
 use crate::staleness::{self, Staleness};
 use crate::witness::{self, Witness};
@@ -29,6 +32,14 @@ pub struct Findings {
     pub staleness: Vec<Staleness>,
     /// Transactions by their outcomes.
     pub counted: Counted,
+    /// Writes, and how many of them others read.
+    pub observed: Observed,
+    /// Keys the order of whose versions nothing tells.
+    unordered_keys: usize,
+    /// The levels that were shown with a guess of that order.
+    proved: Proved,
+    /// Reads of values that nobody is known to have written, which were not judged.
+    unexplained: u64,
 }
 
 /// Transactions by their outcomes.
@@ -49,11 +60,11 @@ pub struct Counted {
 /// The answer for one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// Nothing was found that the level forbids.
+    /// Enough was seen, all of it was judged, and an order of all versions shows the level.
     Holds,
     /// Something was.
     Violated,
-    /// Nothing was found, and not everything could be judged.
+    /// Nothing was found, and that shows nothing: [`Findings::doubts`] says why.
     CannotTell,
 }
 
@@ -64,18 +75,36 @@ impl Findings {
         counts.filter(move |(anomaly, _)| level.forbids(*anomaly))
     }
 
-    /// Judges whether the history may come from a database that provides a level.
+    /// Judges whether the history may come from a database that provides a level. That nothing was found is
+    /// never enough for "holds".
     pub fn judge(&self, level: Level) -> Judgement {
-        let is_missing = self.faults.iter().any(|fault| match fault.what {
-            Wrong::CutOff => false,
-            Wrong::ClocksApart { .. } => level == Level::StrictSerializable,
-            Wrong::Line(_) | Wrong::WrittenTwice { .. } => true,
-        });
-        match (self.forbidden(level).next(), is_missing || self.counted.committed == 0) {
+        match (self.forbidden(level).next(), self.doubts(level).is_empty()) {
             (Some(_), _) => Judgement::Violated,
-            (None, true) => Judgement::CannotTell,
-            (None, false) => Judgement::Holds,
+            (None, false) => Judgement::CannotTell,
+            (None, true) => Judgement::Holds,
         }
+    }
+
+    /// The reasons for which a level cannot be said to hold where nothing was found.
+    pub fn doubts(&self, level: Level) -> Vec<Doubt> {
+        let has = |is: fn(&Wrong) -> bool| self.faults.iter().any(|fault| is(&fault.what));
+        let is_incomplete = self.unexplained > 0
+            || has(|wrong| match wrong {
+                Wrong::CutOff | Wrong::ClocksApart { .. } => false,
+                Wrong::Line(_) | Wrong::Gap { .. } | Wrong::FileMissing => true,
+                Wrong::WrittenTwice { .. } => true,
+            });
+        let is_strict = level == Level::StrictSerializable;
+        let are_apart = is_strict && has(|wrong| matches!(wrong, Wrong::ClocksApart { .. }));
+        let has_order = self.unordered_keys == 0 || self.proved.has(level);
+        let doubts = [
+            (self.counted.committed == 0).then_some(Doubt::NothingCommitted),
+            self.observed.doubt(level >= Level::Serializable),
+            is_incomplete.then_some(Doubt::Incomplete),
+            are_apart.then_some(Doubt::ClocksApart),
+            (!has_order).then_some(Doubt::NoOrder { keys: self.unordered_keys }),
+        ];
+        doubts.into_iter().flatten().collect()
     }
 
     /// The number of an anomaly.
@@ -96,23 +125,26 @@ impl Findings {
 pub fn check(history: &History) -> Findings {
     let mut evidence = Evidence::default();
     let mut findings = Findings { counted: counted(history), ..Findings::default() };
-    let mut lists = Lists::new(history);
     let index = Index::of(history);
+    let fates = Fates::new(history, &index);
+    let mut lists = Lists::new(history, &fates);
     for key in 0..history.keys() as u32 {
         match history.key(key).0 {
             Kind::List => lists.one(key, &index, &mut evidence),
             Kind::Register => {
-                RegisterJudge::new(history, key, &mut evidence).judge(index.uses(key));
+                RegisterJudge::new(history, &fates, key, &mut evidence).judge(index.uses(key));
             }
         }
     }
     drop(index);
-    accounts(history, &mut evidence);
+    accounts(history, &fates, &mut evidence);
+    (findings.observed, findings.unexplained) = (evidence.observed, evidence.unexplained);
+    findings.unordered_keys = proof::unordered_keys(&evidence);
     findings.faults.extend_from_slice(history.faults());
     findings.faults.append(&mut evidence.faults);
     let clocks = evidence.clocks;
     let mut cycles = Cycles::default();
-    find_cycles(history, &mut evidence, &mut cycles);
+    findings.proved = find_cycles(history, &fates, &mut evidence, &mut cycles);
     let Lists { mut staleness, sessions, .. } = lists;
     match clocks {
         None => {
@@ -133,18 +165,19 @@ pub fn check(history: &History) -> Findings {
 /// Findings from lists besides dependencies; they count only if clocks agree.
 struct Lists<'h> {
     history: &'h History,
+    fates: &'h Fates,
     staleness: Vec<Staleness>,
     sessions: Evidence,
 }
 
 impl<'h> Lists<'h> {
-    fn new(history: &'h History) -> Lists<'h> {
+    fn new(history: &'h History, fates: &'h Fates) -> Lists<'h> {
         let staleness = vec![Staleness::default(); history.groups().len()];
-        Lists { history, staleness, sessions: Evidence::default() }
+        Lists { history, fates, staleness, sessions: Evidence::default() }
     }
 
     fn one(&mut self, key: u32, index: &Index, evidence: &mut Evidence) {
-        let judge = ListJudge::new(self.history, key, evidence);
+        let judge = ListJudge::new(self.history, self.fates, key, evidence);
         if let Some(list) = judge.judge(index.uses(key)) {
             sessions::judge(self.history, key, &list, &mut self.sessions);
             staleness::measure(self.history, &list, &mut self.staleness);
@@ -152,18 +185,45 @@ impl<'h> Lists<'h> {
     }
 }
 
-fn find_cycles(history: &History, evidence: &mut Evidence, cycles: &mut Cycles) {
+/// Finds the cycles of what is known, and shows levels where some order is not known.
+fn find_cycles(
+    history: &History,
+    fates: &Fates,
+    evidence: &mut Evidence,
+    cycles: &mut Cycles,
+) -> Proved {
     let transactions = history.transactions().len();
     let mut edges = std::mem::take(&mut evidence.edges);
-    {
-        let data = Dependencies::new(transactions, &edges);
-        cycles.find(&data);
-        if evidence.clocks.is_none() {
-            orders::find_realtime(cycles, &data, history);
+    let of_data = edges.len();
+    cycles.find(&Dependencies::new(transactions, &edges));
+    edges.append(&mut evidence.by_client);
+    let processes = orders::of_processes(history, fates);
+    if evidence.clocks.is_none() {
+        edges.append(&mut evidence.by_time);
+        let of_time = edges.len();
+        // The order of a client is a part of that of time, unless clocks have bounds.
+        if history.transactions().iter().any(|one| one.bound > 0) {
+            edges.extend_from_slice(&processes);
         }
+        orders::find_realtime(cycles, &Dependencies::new(transactions, &edges), history);
+        edges.truncate(of_time);
     }
-    edges.extend(orders::of_processes(history));
-    orders::find_processes(cycles, &Dependencies::new(transactions, &edges));
+    let inferred = edges.len();
+    edges.extend(processes);
+    let all = Dependencies::new(transactions, &edges);
+    orders::find_processes(cycles, &all);
+    orders::find_inferred(cycles, &all, &edges[of_data..inferred]);
+    match proof::needs_proof(evidence) {
+        false => Proved::everything(),
+        true => proof::prove(&Known {
+            history,
+            fates,
+            data: &edges[..of_data],
+            strict: &edges[of_data..],
+            registers: &evidence.registers,
+            tails: &evidence.tails,
+        }),
+    }
 }
 
 fn counted(history: &History) -> Counted {
@@ -188,14 +248,18 @@ fn counted(history: &History) -> Counted {
 }
 
 /// Snapshots of all accounts, each of which must have the sum that transfers keep.
-fn accounts(history: &History, evidence: &mut Evidence) {
+fn accounts(history: &History, fates: &Fates, evidence: &mut Evidence) {
+    let mut first = None;
     for (number, transaction) in (0..).zip(history.transactions()) {
-        if transaction.outcome != Outcome::Committed {
+        if !fates.is_committed(number) {
             continue;
         }
         for operation in history.operations(transaction) {
             let Operation::ReadAccounts { total, balances } = *operation else { continue };
-            let sum = witness::sum(history.elements(balances));
+            evidence.observed.snapshots += 1;
+            let seen = history.elements(balances);
+            evidence.observed.snapshots_differ |= *first.get_or_insert(seen) != seen;
+            let sum = witness::sum(seen);
             if sum != i128::from(total) {
                 evidence.see(Anomaly::WrongTotal, &[number], || {
                     format!("{{0}} read balances of {sum} in all, and not {total}")

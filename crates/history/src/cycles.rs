@@ -211,12 +211,12 @@ pub(crate) fn kind_of(cycle: &[Step]) -> Cycle {
 
 /// Components of the walks without adjacent anti-dependencies. Each transaction is there twice: as
 /// reached by an anti-dependency, and as reached by another one.
-struct Apart {
+pub(crate) struct Apart {
     components: Components,
 }
 
 impl Apart {
-    fn new(dependencies: &Dependencies, all: &Components) -> Apart {
+    pub(crate) fn new(dependencies: &Dependencies, all: &Components) -> Apart {
         let nodes = dependencies.graph.nodes() * 2;
         let arcs = || {
             dependencies.arcs().filter(|(from, arc)| all.join(*from, arc.to)).flat_map(
@@ -229,6 +229,11 @@ impl Apart {
             )
         };
         Apart { components: Components::new(&Graph::new(nodes, arcs), Some) }
+    }
+
+    /// True if there is a closed walk without adjacent anti-dependencies.
+    pub(crate) fn has_circle(&self) -> bool {
+        self.components.has_circle()
     }
 
     /// True if a walk without adjacent anti-dependencies contains this anti-dependency.

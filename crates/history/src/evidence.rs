@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::registers::Register;
 use crate::{Anomaly, Fault, History, Key};
 
 /// The reason why one transaction comes before another one.
@@ -41,10 +42,47 @@ pub(crate) struct Sighting {
 /// Examples kept of each anomaly.
 const EXAMPLES: usize = 3;
 
+/// A list some of whose appends no read shows: they come after everything that was read, in an order that
+/// nothing tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListTail {
+    pub(crate) key: Key,
+    /// The writer of the last element that was read.
+    pub(crate) last: Option<u32>,
+    /// The transactions that read all that anybody read.
+    pub(crate) readers: Vec<u32>,
+    /// The transactions whose appends no read shows.
+    pub(crate) unseen: Vec<u32>,
+}
+
+/// Writes that were acknowledged or read, and how many of them somebody else read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// The appends and the writes of registers.
+    pub writes: u64,
+    /// Those of them that another transaction read.
+    pub read: u64,
+    /// Reads of all balances at once.
+    pub snapshots: u64,
+    /// Whether two of these reads differ: money was moved.
+    pub snapshots_differ: bool,
+}
+
 /// Everything that is inferred from a history.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
     pub(crate) edges: Vec<Edge>,
+    /// Dependencies that follow only where the order of each client counts.
+    pub(crate) by_client: Vec<Edge>,
+    /// Dependencies that follow only where the order of time counts.
+    pub(crate) by_time: Vec<Edge>,
+    /// Registers, the order of whose versions is in part a guess.
+    pub(crate) registers: Vec<Register>,
+    /// Lists, the order of whose last versions is a guess.
+    pub(crate) tails: Vec<ListTail>,
+    pub(crate) observed: Observed,
+    /// Reads of values that nobody is known to have written, in a history that lacks lines.
+    pub(crate) unexplained: u64,
     pub(crate) counts: BTreeMap<Anomaly, u64>,
     pub(crate) sightings: Vec<Sighting>,
     pub(crate) faults: Vec<Fault>,
@@ -63,8 +101,8 @@ impl Evidence {
     /// One transaction read what another one wrote. It cannot have done so before that one began: if
     /// their clients say so, their clocks are apart.
     pub(crate) fn read_edge(&mut self, history: &History, writer: u32, reader: u32, key: Key) {
-        let begun = history.transactions()[writer as usize].begun;
-        let ended = history.transactions()[reader as usize].ended;
+        let begun = history.transactions()[writer as usize].earliest();
+        let ended = history.transactions()[reader as usize].latest();
         if begun > ended && self.clocks.is_none_or(|(most, _)| begun - ended > most) {
             self.clocks = Some((begun - ended, reader));
         }

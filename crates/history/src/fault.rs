@@ -16,8 +16,19 @@ pub struct Fault {
 /// Kind of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// The file ends in the middle of a line.
+    /// The file ends before its last line.
     CutOff,
+    /// Lines between two others are missing: a client's transactions are not numbered one by one.
+    Gap {
+        /// The client.
+        client: u32,
+        /// The number that its next transaction should have had.
+        expected: u64,
+        /// The number that it has.
+        found: u64,
+    },
+    /// The file was written and is not there.
+    FileMissing,
     /// The line says nothing that can be understood here.
     Line(String),
     /// The same value was written twice to one key: reads of it do not say whose it was.
@@ -35,13 +46,25 @@ pub enum Wrong {
 }
 
 impl Wrong {
+    /// True if lines are missing that may have told of writes.
+    pub(crate) fn loses_lines(&self) -> bool {
+        match self {
+            Wrong::CutOff | Wrong::Line(_) | Wrong::Gap { .. } | Wrong::FileMissing => true,
+            Wrong::WrittenTwice { .. } | Wrong::ClocksApart { .. } => false,
+        }
+    }
+
     /// The part that is not judged because of it; none if the judgement is complete.
     pub fn unjudged(&self) -> Option<&'static str> {
         match self {
             Wrong::CutOff => None,
-            Wrong::Line(_) => Some(
-                "transactions that were open there count as unknown, and their reads are ignored",
+            Wrong::Line(_) | Wrong::Gap { .. } => Some(
+                "transactions that were open there are not judged, nor are reads of values that \
+                 nobody is known to have written",
             ),
+            Wrong::FileMissing => {
+                Some("reads of values that nobody is known to have written are not judged")
+            }
             Wrong::WrittenTwice { .. } => Some("the key is not judged"),
             Wrong::ClocksApart { .. } => {
                 Some("the order of time, staleness and the guarantees of sessions are not judged")
@@ -65,9 +88,16 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Wrong::CutOff => f.write_str(
-                "the file ends in the middle of a line, as the death of a generator leaves it; \
+                "the file ends before its last line, as the death of a generator leaves it; \
                  transactions that were open there count as unknown",
             ),
+            Wrong::Gap { client, expected, found } => write!(
+                f,
+                "client {client} begins transaction {found}, and not {expected}: lines are missing"
+            ),
+            Wrong::FileMissing => {
+                f.write_str("the file is missing, as the loss of a generator's host leaves it")
+            }
             Wrong::Line(why) => f.write_str(why),
             Wrong::WrittenTwice { key, value } => {
                 write!(f, "{value} was written to key {key} twice; values must be unique")

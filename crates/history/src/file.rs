@@ -1,7 +1,8 @@
 //! The file of a history: text, one line for each thing that a client does or hears.
 //!
 //! ```text
-//! history 1
+//! history 2
+//! n 4                                the load wrote 4 files: 0.history to 3.history
 //! g 0     primary  repeatable read  mixed    workload 0: its server, its level, its name (tabs between)
 //! c 3 0 4711 61034000000             client 3 of workload 0 is connected; its backend is 4711
 //! b 3 17 61034567890                 client 3 begins transaction 17, at 61.034 s
@@ -14,9 +15,13 @@
 //! o 3 61036120775                    the transaction was acknowledged
 //! f 3 61036120775                    … has failed, and for certain
 //! u 3 61036120775                    … is unknown
-//! e 240000                           the moments that follow are within 240 µs of the clock of the run
 //! x                                  what this file said of lists counts for nothing from here on
+//! e 250000                           the moments from here on may differ by 250 µs from the clock of the
+//!                                    run; a file begins with e 0
+//! z                                  the last line: nothing more was written
 //! ```
+//!
+//! A client's transactions are numbered one by one. Version 1 has no line n, e or z, and is read as well.
 //!
 //! A write is noted before anything of it is sent. What is cut off at the end was therefore not sent.
 
@@ -30,7 +35,10 @@ pub use read::{ReadError, read};
 pub use write::Recorder;
 
 /// The version of the format.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
+
+/// An older version that is read as well.
+const VERSION_BEFORE: &str = "1";
 
 /// Suffix of a history's files: one for each lane, `LANE.history`.
 pub const SUFFIX: &str = ".history";

@@ -59,6 +59,21 @@ pub struct Transaction {
     pub begun: u64,
     /// Time at which its client heard of its end; the largest number if it did not.
     pub ended: u64,
+    /// Nanoseconds by which the two times may differ from those of the clock of the run; 0 where a
+    /// client's clock is that clock.
+    pub bound: u64,
+}
+
+impl Transaction {
+    /// The earliest time on the clock of the run at which it may have begun.
+    pub(crate) fn earliest(&self) -> u64 {
+        self.begun.saturating_sub(self.bound)
+    }
+
+    /// The latest time on the clock of the run at which its client may have heard of its end.
+    pub(crate) fn latest(&self) -> u64 {
+        self.ended.saturating_add(self.bound)
+    }
 }
 
 /// A key of a list or of a register, as an index into [`History::key`].
@@ -86,14 +101,33 @@ pub enum Operation {
     },
 }
 
-/// Elements that were read, as a part of all that were: [`History::elements`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Elements that were read: [`History::elements`] has them.
+///
+/// Reads of one list are mostly prefixes of each other. These are kept once, as a trunk of which each
+/// read is a beginning: many reads of one long list need no more room than the longest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct List {
+    trunk: u32,
     start: u32,
     length: u32,
 }
 
 impl List {
+    /// The first elements of it.
+    pub(crate) fn prefix(self, length: usize) -> List {
+        List { length: self.length.min(length as u32), ..self }
+    }
+
+    /// True if it is known to begin with the other one, because both are parts of one trunk.
+    pub(crate) fn extends(self, other: List) -> bool {
+        (self.trunk, self.start) == (other.trunk, other.start) && self.length >= other.length
+    }
+
+    /// The trunk that it is a beginning of.
+    pub(crate) fn trunk(self) -> u32 {
+        self.trunk
+    }
+
     /// The number of its elements.
     pub fn len(self) -> usize {
         self.length as usize
@@ -122,7 +156,13 @@ pub struct History {
     sessions: Vec<Session>,
     transactions: Vec<Transaction>,
     operations: Vec<Operation>,
-    elements: Vec<i64>,
+    /// Elements of lists that are no versions of one another.
+    single: Vec<i64>,
+    trunks: Vec<Vec<i64>>,
+    /// The trunk of each key to which a read was added last.
+    newest: Vec<Option<u32>>,
+    /// The number of files that the load wrote, as one of them tells.
+    files_written: Option<u64>,
     keys: Vec<(Kind, i64)>,
     numbers: HashMap<(Kind, i64), Key>,
     faults: Vec<Fault>,
@@ -167,7 +207,18 @@ impl History {
 
     /// Elements that were read.
     pub fn elements(&self, list: List) -> &[i64] {
-        &self.elements[list.start as usize..][..list.length as usize]
+        let all = self.trunks.get(list.trunk as usize).unwrap_or(&self.single);
+        &all[list.start as usize..][..list.length as usize]
+    }
+
+    /// The number of elements that are kept of all that were read.
+    pub fn elements_kept(&self) -> usize {
+        self.single.len() + self.trunks.iter().map(Vec::len).sum::<usize>()
+    }
+
+    /// The number of trunks of lists.
+    pub(crate) fn trunks(&self) -> usize {
+        self.trunks.len()
     }
 
     /// The kind of a key, and its name in the database.
@@ -230,12 +281,63 @@ impl History {
         })
     }
 
-    /// Keeps elements that were read.
+    /// Keeps elements that are no version of a list.
     pub fn add_list(&mut self, elements: &[i64]) -> Result<List, TooLong> {
-        let start = u32::try_from(self.elements.len()).map_err(|_| TooLong("elements read"))?;
+        let start = u32::try_from(self.single.len()).map_err(|_| TooLong("elements read"))?;
         let length = u32::try_from(elements.len()).map_err(|_| TooLong("elements read"))?;
-        self.elements.extend_from_slice(elements);
-        Ok(List { start, length })
+        self.single.extend_from_slice(elements);
+        Ok(List { trunk: u32::MAX, start, length })
+    }
+
+    /// Keeps a read of a list: the first `common` elements of an earlier one of the same key, and then
+    /// `rest`.
+    pub fn add_read(
+        &mut self,
+        key: Key,
+        earlier: Option<List>,
+        common: usize,
+        rest: &[i64],
+    ) -> Result<List, TooLong> {
+        if self.newest.len() <= key as usize {
+            self.newest.resize(key as usize + 1, None);
+        }
+        let length =
+            u32::try_from(common + rest.len()).map_err(|_| TooLong("elements of a list"))?;
+        let earlier = earlier.filter(|_| common > 0).map(|list| list.trunk);
+        if let Some(trunk) = earlier.or(self.newest[key as usize]) {
+            let all = &mut self.trunks[trunk as usize];
+            let same =
+                all[common..].iter().zip(rest).take_while(|(one, other)| one == other).count();
+            if same == rest.len() || common + same == all.len() {
+                all.extend_from_slice(&rest[same..]);
+                return Ok(List { trunk, start: 0, length });
+            }
+        }
+        let mut all = match earlier {
+            Some(trunk) => self.trunks[trunk as usize][..common].to_vec(),
+            None => Vec::new(),
+        };
+        all.extend_from_slice(rest);
+        let trunk = u32::try_from(self.trunks.len()).map_err(|_| TooLong("lists"))?;
+        self.trunks.push(all);
+        self.newest[key as usize] = Some(trunk);
+        Ok(List { trunk, start: 0, length })
+    }
+
+    /// Notes how many files the load wrote.
+    pub fn expect_files(&mut self, files: u64) {
+        self.files_written = Some(files);
+    }
+
+    /// The number of files that the load wrote; none where no file tells.
+    pub fn files_written(&self) -> Option<u64> {
+        self.files_written
+    }
+
+    /// True if lines or files are missing that may have told of writes: a value that nobody is known
+    /// to have written may have been written all the same.
+    pub fn lacks_lines(&self) -> bool {
+        self.faults.iter().any(|fault| fault.what.loses_lines())
     }
 
     /// Adds a transaction with its operations; what `transaction` says of their place is ignored.

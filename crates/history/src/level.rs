@@ -38,6 +38,7 @@ impl Level {
             Anomaly::G1a
             | Anomaly::G1b
             | Anomaly::DirtyUpdate
+            | Anomaly::OwnWriteUnseen
             | Anomaly::FutureRead
             | Anomaly::UnwrittenRead
             | Anomaly::DuplicateElements

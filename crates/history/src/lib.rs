@@ -11,24 +11,30 @@
 //! and gives [`Findings`] with the smallest [`Witness`] of each [`Anomaly`]; a [`Level`] says which
 //! anomalies it forbids. [`export`] writes a history as other checkers read it.
 //!
-//! Limits: dependencies on predicates (phantoms) are not inferred; of registers only the versions whose
-//! order a transaction shows by reading before it writes are ordered.
+//! That nothing was found is never enough for "holds": something must have been written and read, nothing
+//! may be missing ([`Doubt`]), and where nothing tells the order of versions, one must be found that shows
+//! the level. [`ASSUMES`] and [`NEVER_LOOKS_AT`] say what no judgement can show.
 
 mod anomaly;
 mod check;
 mod components;
 mod cycles;
+mod doubt;
 mod evidence;
+mod fate;
 mod fault;
 mod history;
 mod index;
 mod level;
 mod lists;
 mod orders;
+mod proof;
 mod registers;
+mod scope;
 mod search;
 mod sessions;
 mod staleness;
+mod uses_in_time;
 mod witness;
 
 pub mod export;
@@ -36,10 +42,13 @@ pub mod file;
 
 pub use anomaly::{Anomaly, Cycle, Order};
 pub use check::{Counted, Findings, Judgement, check};
+pub use doubt::{Doubt, READ_PERCENT_LEAST};
+pub use evidence::Observed;
 pub use fault::{Fault, Wrong};
 pub use history::{
     Group, History, Key, Kind, List, Operation, Outcome, Session, TooLong, Transaction,
 };
 pub use level::{Level, NotALevel};
+pub use scope::{ASSUMES, NEVER_LOOKS_AT};
 pub use staleness::Staleness;
 pub use witness::{Link, Seen, Witness};

@@ -3,12 +3,13 @@
 //! A list is read with all its history: the longest read is the order of its versions, and every other
 //! read must be a prefix of it. Version `n` is the list of the first `n` elements.
 
-use crate::evidence::{Dependency, Evidence};
+use crate::evidence::{Dependency, Evidence, ListTail};
+use crate::fate::Fates;
 use crate::index::{Map, Use};
-use crate::{Anomaly, Fault, History, Key, Operation, Outcome, Wrong};
+use crate::{Anomaly, Fault, History, Key, List, Operation, Outcome, Wrong};
 
-/// Acknowledged appends that no read shows are taken as later than all that was read; of more than
-/// these, only the ones that ended first.
+/// Acknowledged appends that no read shows are later than all that was read. Violations are looked for
+/// with so many of them, the ones that ended first; that a level holds is shown with all of them.
 const UNSEEN_MAX: usize = 16;
 
 /// Versions of a list.
@@ -25,31 +26,51 @@ pub(crate) struct ListVersions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Write {
     pub(crate) transaction: u32,
+    /// Writes of the key by its transaction before it.
+    before: u32,
     /// Its transaction wrote the key no more.
     is_last: bool,
 }
 
 /// A read without what its own transaction had appended.
-struct Read<'h> {
+struct Read {
     transaction: u32,
-    elements: &'h [i64],
+    list: List,
     /// True if its transaction appended to the list afterwards.
     is_written: bool,
+}
+
+/// A read as it was.
+struct Whole {
+    transaction: u32,
+    list: List,
+    /// The number of elements at its end that its own transaction had appended.
+    own: usize,
 }
 
 /// State of the judgement of one list.
 pub(crate) struct ListJudge<'h, 'e> {
     pub(crate) history: &'h History,
+    fates: &'h Fates,
     pub(crate) key: Key,
     pub(crate) evidence: &'e mut Evidence,
     writes: Map<i64, Write>,
     /// Readers whose read is known to be no list that can have been there.
     unsound: Map<u32, ()>,
+    /// Values may have been written of which no line tells.
+    lacks_lines: bool,
 }
 
 impl<'h, 'e> ListJudge<'h, 'e> {
-    pub(crate) fn new(history: &'h History, key: Key, evidence: &'e mut Evidence) -> Self {
-        ListJudge { history, key, evidence, writes: Map::default(), unsound: Map::default() }
+    pub(crate) fn new(
+        history: &'h History,
+        fates: &'h Fates,
+        key: Key,
+        evidence: &'e mut Evidence,
+    ) -> Self {
+        let (writes, unsound) = (Map::default(), Map::default());
+        let lacks_lines = history.lacks_lines();
+        ListJudge { history, fates, key, evidence, writes, unsound, lacks_lines }
     }
 
     /// Judges a list. None where its values are not unique.
@@ -57,23 +78,27 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         self.collect_writes(uses)?;
         let (reads, mut whole) = self.reads(uses);
         // The longest that is sound; the sort is stable, so the first one of a length is.
-        whole.sort_by_key(|(_, elements)| std::cmp::Reverse(elements.len()));
-        let order: &[i64] = whole
+        whole.sort_by_key(|read| std::cmp::Reverse(read.list.len()));
+        let longest = whole
             .iter()
-            .find(|(reader, elements)| self.is_sound(*reader, elements))
-            .map_or(&[], |(_, elements)| elements);
+            .find(|read| self.is_sound(read.transaction, self.history.elements(read.list)))
+            .map(|read| read.list);
+        let order = longest.map_or(&[][..], |list| self.history.elements(list));
         let owners: Vec<Option<Write>> =
             order.iter().map(|value| self.writes.get(value).copied()).collect();
-        let versions = self.versions(&reads, order, owners);
+        let versions = self.versions(&reads, longest, order, owners);
+        self.own_places(&whole, order);
+        self.own_order(&versions.owners);
         self.future_reads(&versions);
         self.dependencies(&versions);
+        self.observed(&versions);
         self.aborted(&versions.owners, order);
         self.lost_updates(&reads, &versions.reads);
         Some(versions)
     }
 
     fn outcome(&self, transaction: u32) -> Outcome {
-        self.history.transactions()[transaction as usize].outcome
+        self.fates.of(transaction)
     }
 
     fn name(&self) -> i64 {
@@ -91,7 +116,9 @@ impl<'h, 'e> ListJudge<'h, 'e> {
             let is_last = !mine
                 .map(|x| self.history.all_operations()[x.operation as usize])
                 .any(|operation| matches!(operation, Operation::Append { .. }));
-            let write = Write { transaction: one.transaction, is_last };
+            let transaction = one.transaction;
+            let before = self.writes_before(uses, at);
+            let write = Write { transaction, before, is_last };
             if self.writes.insert(value, write).is_some() {
                 let transaction = &self.history.transactions()[one.transaction as usize];
                 let (file, line) = self.history.place(transaction);
@@ -103,11 +130,23 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         Some(())
     }
 
+    /// Appends of the same transaction before the one at this place.
+    fn writes_before(&self, uses: &[Use], at: usize) -> u32 {
+        let mine = uses[..at].iter().rev().take_while(|x| x.transaction == uses[at].transaction);
+        let is_append = |one: &&Use| {
+            matches!(
+                self.history.all_operations()[one.operation as usize],
+                Operation::Append { .. }
+            )
+        };
+        mine.filter(is_append).count() as u32
+    }
+
     /// The reads of committed transactions: without their own appends, and whole. A transaction must
     /// not contradict itself.
-    fn reads(&mut self, uses: &[Use]) -> (Vec<Read<'h>>, Vec<(u32, &'h [i64])>) {
+    fn reads(&mut self, uses: &[Use]) -> (Vec<Read>, Vec<Whole>) {
         let history = self.history;
-        let (mut reads, mut whole): (Vec<Read<'_>>, Vec<_>) = (Vec::new(), Vec::new());
+        let (mut reads, mut whole): (Vec<Read>, Vec<_>) = (Vec::new(), Vec::new());
         for mine in uses.chunk_by(|one, next| one.transaction == next.transaction) {
             let transaction = mine[0].transaction;
             if self.outcome(transaction) != Outcome::Committed {
@@ -122,24 +161,25 @@ impl<'h, 'e> ListJudge<'h, 'e> {
                         reads[first..].iter_mut().for_each(|read| read.is_written = true);
                         continue;
                     }
-                    Operation::ReadList { list, .. } => history.elements(list),
+                    Operation::ReadList { list, .. } => list,
                     _ => continue,
                 };
-                let Some(elements) = list.strip_suffix(own.as_slice()) else {
+                let read = history.elements(list);
+                let Some(elements) = read.strip_suffix(own.as_slice()) else {
                     let name = self.name();
-                    self.evidence.see(Anomaly::Internal, &[transaction], || {
+                    self.evidence.see(Anomaly::OwnWriteUnseen, &[transaction], || {
                         format!(
                             "{{0}} appended {} to list {name} and then read {}",
                             shown(&own),
-                            shown(list)
+                            shown(read)
                         )
                     });
                     continue;
                 };
-                whole.push((transaction, list));
+                whole.push(Whole { transaction, list, own: own.len() });
                 let last = reads[first..].last();
-                if let Some(last) = last.filter(|last| last.elements != elements) {
-                    let (name, last) = (self.name(), last.elements);
+                if let Some(last) = last.filter(|last| history.elements(last.list) != elements) {
+                    let (name, last) = (self.name(), history.elements(last.list));
                     self.evidence.see(Anomaly::Internal, &[transaction], || {
                         let (before, after) = (shown(last), shown(elements));
                         format!("{{0}} read list {name} twice: first {before}, then {after}")
@@ -147,7 +187,8 @@ impl<'h, 'e> ListJudge<'h, 'e> {
                 } else if last.is_some() {
                     continue;
                 }
-                reads.push(Read { transaction, elements, is_written: false });
+                let list = list.prefix(elements.len());
+                reads.push(Read { transaction, list, is_written: false });
             }
         }
         (reads, whole)
@@ -161,7 +202,9 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         let mut seen: Map<i64, ()> = Map::default();
         let (name, mut is_sound) = (self.name(), true);
         for value in elements {
-            if !self.writes.contains_key(value) {
+            if !self.writes.contains_key(value) && self.lacks_lines {
+                self.evidence.unexplained += 1;
+            } else if !self.writes.contains_key(value) {
                 is_sound = false;
                 self.evidence.see(Anomaly::UnwrittenRead, &[reader], || {
                     format!("{{0}} read {value} in list {name}, which nobody wrote")
@@ -181,18 +224,20 @@ impl<'h, 'e> ListJudge<'h, 'e> {
 
     fn versions(
         &mut self,
-        reads: &[Read<'_>],
+        reads: &[Read],
+        longest: Option<List>,
         order: &[i64],
         owners: Vec<Option<Write>>,
     ) -> ListVersions {
         let mut placed = Vec::with_capacity(reads.len());
         for read in reads {
-            let Read { transaction, elements, .. } = *read;
-            if order.starts_with(elements) {
-                placed.push((transaction, elements.len()));
+            let Read { transaction, list, .. } = *read;
+            let is_of_trunk = longest.is_some_and(|longest| longest.extends(list));
+            if is_of_trunk || order.starts_with(self.history.elements(list)) {
+                placed.push((transaction, list.len()));
                 continue;
             }
-            self.stray(transaction, elements, order);
+            self.stray(transaction, self.history.elements(list), order);
         }
         let mut places: Map<i64, usize> = Map::default();
         places.extend(order.iter().enumerate().map(|(at, value)| (*value, at)));
@@ -205,6 +250,32 @@ impl<'h, 'e> ListJudge<'h, 'e> {
             .collect();
         appends.sort_unstable();
         ListVersions { owners, reads: placed, appends }
+    }
+
+    /// Reads of what their transaction had appended, at another place than it has for others.
+    fn own_places(&mut self, whole: &[Whole], order: &[i64]) {
+        for read in whole.iter().filter(|read| read.own > 0) {
+            let elements = self.history.elements(read.list);
+            let base = &elements[..elements.len() - read.own];
+            if order.starts_with(base) && !order.starts_with(elements) {
+                self.stray(read.transaction, elements, order);
+            }
+        }
+    }
+
+    /// Appends of one transaction that stand in another order than it made them, or of which an earlier one
+    /// is not there.
+    fn own_order(&mut self, owners: &[Option<Write>]) {
+        let (name, mut counts): (i64, Map<u32, u32>) = (self.name(), Map::default());
+        for Write { transaction, before, .. } in owners.iter().flatten() {
+            let count = counts.entry(*transaction).or_default();
+            if *before != *count {
+                self.evidence.see(Anomaly::IncompatibleOrder, &[*transaction], || {
+                    format!("list {name} does not hold what {{0}} appended in its order")
+                });
+            }
+            *count += 1;
+        }
     }
 
     /// Reads, each without what its transaction had appended by then, that hold what it appended.
@@ -242,14 +313,14 @@ impl<'h, 'e> ListJudge<'h, 'e> {
             )
         });
         for value in elements {
-            let write = self.writes[value];
+            let Some(write) = self.writes.get(value).copied() else { continue };
             if self.outcome(write.transaction) == Outcome::Failed {
                 self.evidence.see(Anomaly::G1a, &[reader, write.transaction], || {
                     format!("{{0}} read {value} in list {name}; {{1}}, which appended it, failed")
                 });
             }
         }
-        if let Some(last) = elements.last().map(|value| self.writes[value]) {
+        if let Some(last) = elements.last().and_then(|value| self.writes.get(value)) {
             self.evidence.edge(last.transaction, reader, self.key, Dependency::Read);
         }
     }
@@ -270,6 +341,12 @@ impl<'h, 'e> ListJudge<'h, 'e> {
             versions.appends.iter().filter(|one| one.1.is_none()).map(|one| one.0).collect();
         unseen.sort_by_key(|one| self.history.transactions()[*one as usize].ended);
         unseen.dedup();
+        if unseen.len() > 1 {
+            let at_end = versions.reads.iter().filter(|(_, version)| *version >= owners.len());
+            let readers = at_end.map(|(reader, _)| *reader).collect();
+            let (last, unseen) = (chain.last().copied(), unseen.clone());
+            self.evidence.tails.push(ListTail { key, last, readers, unseen });
+        }
         unseen.truncate(UNSEEN_MAX);
         for later in &unseen {
             if let Some(last) = chain.last() {
@@ -297,6 +374,14 @@ impl<'h, 'e> ListJudge<'h, 'e> {
                 }
             }
         }
+    }
+
+    /// Counts the appends, and those that a transaction read which had not made them.
+    fn observed(&mut self, versions: &ListVersions) {
+        let read = versions.reads.iter().map(|(_, version)| *version).max().unwrap_or(0); // No read.
+        let is_read = |append: &&(u32, Option<usize>)| append.1.is_some_and(|at| at <= read);
+        self.evidence.observed.writes += versions.appends.len() as u64;
+        self.evidence.observed.read += versions.appends.iter().filter(is_read).count() as u64;
     }
 
     fn read_aborted(&mut self, reader: u32, aborted: Option<Write>) {
@@ -348,7 +433,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         }
     }
 
-    fn lost_updates(&mut self, reads: &[Read<'_>], placed: &[(u32, usize)]) {
+    fn lost_updates(&mut self, reads: &[Read], placed: &[(u32, usize)]) {
         let mut writers: Map<u32, ()> = Map::default();
         writers
             .extend(reads.iter().filter(|read| read.is_written).map(|one| (one.transaction, ())));

@@ -3,6 +3,7 @@
 use crate::components::Components;
 use crate::cycles::{Cycles, Dependencies};
 use crate::evidence::{Dependency, Edge};
+use crate::fate::Fates;
 use crate::search::{Machine, Search, Step};
 use crate::{Anomaly, Cycle, History, Order, Outcome, cycles};
 
@@ -13,17 +14,28 @@ const PLACES_MOST: u64 = 20_000;
 const KINDS: [Cycle; 5] =
     [Cycle::G0, Cycle::G1c, Cycle::GSingle, Cycle::GNonadjacent, Cycle::G2Item];
 
-/// The order of each client's transactions: every one comes before its next one.
-pub(crate) fn of_processes(history: &History) -> Vec<Edge> {
+/// The order of each client's transactions: every one that was acknowledged comes before its next one.
+/// One of which its client heard nothing may have committed later than that.
+pub(crate) fn of_processes(history: &History, fates: &Fates) -> Vec<Edge> {
     let mut by_client: Vec<(u32, u64, u32)> = (0..)
         .zip(history.transactions())
-        .filter(|(_, one)| one.outcome == Outcome::Committed)
+        .filter(|(number, _)| fates.is_committed(*number))
         .map(|(number, one)| (history.session(one).client, one.number, number))
         .collect();
     by_client.sort_unstable();
-    let pairs = by_client.windows(2).filter(|pair| pair[0].0 == pair[1].0);
-    let dependency = Dependency::Process;
-    pairs.map(|pair| Edge { from: pair[0].2, to: pair[1].2, key: 0, dependency }).collect()
+    let mut edges = Vec::with_capacity(by_client.len());
+    let mut last: Option<(u32, u32)> = None;
+    for (client, _, to) in by_client {
+        if let Some((_, from)) = last.filter(|last| last.0 == client) {
+            edges.push(Edge { from, to, key: 0, dependency: Dependency::Process });
+        } else {
+            last = None;
+        }
+        if history.transactions()[to as usize].outcome == Outcome::Committed {
+            last = Some((client, to));
+        }
+    }
+    edges
 }
 
 /// Finds cycles with the order of a client. `data` are the components of the data alone.
@@ -60,16 +72,38 @@ pub(crate) fn find_processes(cycles: &mut Cycles, dependencies: &Dependencies) {
     }
 }
 
+/// Finds a cycle of what follows from the orders of time and of clients, where no other one was found.
+pub(crate) fn find_inferred(cycles: &mut Cycles, dependencies: &Dependencies, inferred: &[Edge]) {
+    if inferred.is_empty() || !cycles.found.is_empty() {
+        return;
+    }
+    let all = dependencies.components(|_| true);
+    let mut search = Search::new(dependencies.graph.nodes());
+    for edge in inferred.iter().filter(|edge| all.join(edge.from, edge.to)) {
+        let Edge { from, to, key, dependency } = *edge;
+        let may_pass = |node| all.join(node, from);
+        let way = smallest(&mut search, dependencies, to, u64::MAX, may_pass, |node| node == from);
+        let first = Step { transaction: from, key, dependency };
+        let Some((way, _)) = way else { continue };
+        let cycle: Vec<Step> = std::iter::once(first).chain(way).collect();
+        cycles.add(Anomaly::Cycle(cycles::kind_of(&cycle), Order::Realtime), cycle);
+        return;
+    }
+}
+
 /// Finds cycles with the order of time. In an order of intervals, a cycle with two such edges has a
 /// shorter one with one of them: it is enough to look, from each transaction, for one that depends on
 /// it and had ended before it began.
+///
+/// Where clocks have bounds, the order of a client is not a part of that of time, and is among the
+/// dependencies.
 pub(crate) fn find_realtime(cycles: &mut Cycles, dependencies: &Dependencies, history: &History) {
-    let data = dependencies.components(|dependency| dependency <= Dependency::Anti);
+    let data = dependencies.components(|_| true);
     let least = least_ended(dependencies, &data, history);
     let mut search = Search::new(dependencies.graph.nodes());
     search.budget = dependencies.budget();
     for (number, transaction) in (0..).zip(history.transactions()) {
-        let begun = transaction.begun;
+        let begun = transaction.earliest();
         if least[data.of(number) as usize] >= begun || transaction.outcome == Outcome::Failed {
             continue;
         }
@@ -78,14 +112,14 @@ pub(crate) fn find_realtime(cycles: &mut Cycles, dependencies: &Dependencies, hi
             return;
         }
         let most = most_places(cycles, Order::Realtime);
-        let had_ended = |node: u32| history.transactions()[node as usize].ended < begun;
+        let had_ended = |node: u32| history.transactions()[node as usize].latest() < begun;
         let found = smallest(&mut search, dependencies, number, most, |_| true, had_ended);
         let Some((mut cycle, last)) = found else {
             cycles.is_partial = true;
             continue;
         };
-        let ended = history.transactions()[last as usize].ended;
-        let began = |step: &Step| history.transactions()[step.transaction as usize].begun;
+        let ended = history.transactions()[last as usize].latest();
+        let began = |step: &Step| history.transactions()[step.transaction as usize].earliest();
         if let Some(part) = cycle.iter().skip(1).rposition(|step| began(step) > ended) {
             // A part of it is a cycle, and is found from there, unless no search may take so long again.
             if most == PLACES_MOST {
@@ -130,18 +164,19 @@ fn smallest(
 }
 
 /// For each component, when the first of the transactions ended that are in it or depend on it.
-fn least_ended(dependencies: &Dependencies, data: &Components, history: &History) -> Vec<u64> {
+pub(crate) fn least_ended(
+    dependencies: &Dependencies,
+    data: &Components,
+    history: &History,
+) -> Vec<u64> {
     let nodes = dependencies.graph.nodes() as u32;
     let mut least = vec![u64::MAX; nodes as usize];
     let mut by_component: Vec<u32> = (0..nodes).collect();
     by_component.sort_unstable_by_key(|node| data.of(*node));
     for node in by_component {
-        let own = history.transactions()[node as usize].ended;
+        let own = history.transactions()[node as usize].latest();
         let arcs = dependencies.graph.leaving(node).iter();
-        let later = arcs
-            .filter(|arc| arc.dependency <= Dependency::Anti)
-            .map(|arc| least[data.of(arc.to) as usize])
-            .min();
+        let later = arcs.map(|arc| least[data.of(arc.to) as usize]).min();
         let place = &mut least[data.of(node) as usize];
         *place = (*place).min(own).min(later.unwrap_or(u64::MAX));
     }

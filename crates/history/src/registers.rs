@@ -1,19 +1,42 @@
 //! Evidence in the reads of one register.
 //!
 //! A register shows only its last value. That one version follows another one is known where one
-//! transaction read the one and then wrote the other, and where one transaction wrote both.
+//! transaction read the one and then wrote the other, and where one transaction wrote both. Where the
+//! order of time or of clients counts, more is known ([`crate::uses_in_time`]); the rest is a guess
+//! ([`crate::proof`]).
 
 use crate::components::{Components, Graph};
 use crate::evidence::{Dependency, Evidence};
+use crate::fate::Fates;
 use crate::index::{Map, Use};
 use crate::lists::lost_updates;
-use crate::{Anomaly, Fault, History, Key, Operation, Outcome, Wrong};
+use crate::{Anomaly, Fault, History, Key, Operation, Outcome, Wrong, uses_in_time};
 
 /// Writers that are taken as later than a read of nothing, where none is known to come first.
 const FIRST_MAX: usize = 16;
 
 /// A version: the number of its value among the values of the register; 0 is no value.
-type Version = u32;
+pub(crate) type Version = u32;
+
+/// A register of which nothing tells the order of all versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Register {
+    pub(crate) key: Key,
+    /// The transaction that left each version when it committed; none of the first version, of those that
+    /// their own transaction overwrote, and of those that are not known to be committed.
+    pub(crate) writers: Vec<Option<u32>>,
+    /// Reads of committed transactions, in the order of versions.
+    pub(crate) reads: Vec<(Version, u32)>,
+}
+
+impl Register {
+    /// The transactions that read a version.
+    pub(crate) fn readers(&self, version: Version) -> impl Iterator<Item = u32> {
+        let from = self.reads.partition_point(|read| read.0 < version);
+        let of = self.reads[from..].iter().take_while(move |read| read.0 == version);
+        of.map(|read| read.1)
+    }
+}
 
 /// A write of a register.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +47,7 @@ struct Write {
 
 pub(crate) struct RegisterJudge<'h, 'e> {
     history: &'h History,
+    fates: &'h Fates,
     key: Key,
     evidence: &'e mut Evidence,
     numbers: Map<i64, Version>,
@@ -37,9 +61,15 @@ pub(crate) struct RegisterJudge<'h, 'e> {
 }
 
 impl<'h, 'e> RegisterJudge<'h, 'e> {
-    pub(crate) fn new(history: &'h History, key: Key, evidence: &'e mut Evidence) -> Self {
+    pub(crate) fn new(
+        history: &'h History,
+        fates: &'h Fates,
+        key: Key,
+        evidence: &'e mut Evidence,
+    ) -> Self {
         RegisterJudge {
             history,
+            fates,
             key,
             evidence,
             numbers: Map::default(),
@@ -65,10 +95,43 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
         let ordered = self.are_ordered();
         self.dependencies(uses, ordered);
         self.lost_updates();
+        let register = self.register();
+        let is_read = |version: &Version| {
+            let writer = register.writers[*version as usize];
+            writer.is_some() && register.readers(*version).any(|reader| Some(reader) != writer)
+        };
+        let versions = 0..register.writers.len() as Version;
+        self.evidence.observed.writes += register.writers.iter().flatten().count() as u64;
+        self.evidence.observed.read += versions.filter(is_read).count() as u64;
+        if ordered && !self.is_chain() {
+            uses_in_time::infer(self.history, &register, self.evidence);
+            self.evidence.registers.push(register);
+        }
     }
 
     fn outcome(&self, transaction: u32) -> Outcome {
-        self.history.transactions()[transaction as usize].outcome
+        self.fates.of(transaction)
+    }
+
+    fn register(&self) -> Register {
+        let left = |write: &Write| write.is_last && self.fates.is_committed(write.transaction);
+        let writers = self.writes.iter().map(|write| write.filter(left));
+        let writers = writers.map(|write| write.map(|write| write.transaction)).collect();
+        let reads = self.reads.iter().map(|(version, reader, _)| (*version, *reader));
+        let mut reads: Vec<(Version, u32)> = reads.collect();
+        reads.sort_unstable();
+        reads.dedup();
+        Register { key: self.key, writers, reads }
+    }
+
+    /// True if each version has one that follows it, from no value to the last one.
+    fn is_chain(&self) -> bool {
+        let later = Graph::new(self.writes.len(), || self.follows.iter().copied());
+        let (mut version, mut length) = (0, 1);
+        while let [next] = later.leaving(version) {
+            (version, length) = (*next, length + 1);
+        }
+        later.leaving(version).is_empty() && length == self.writes.len()
     }
 
     fn name(&self) -> i64 {
@@ -124,6 +187,11 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
                 }
                 Operation::Read { value, .. } => match self.numbers.get(&value) {
                     Some(version) => *version,
+                    None if self.history.lacks_lines() => {
+                        self.evidence.unexplained += 1;
+                        (current, is_own) = (None, false);
+                        continue;
+                    }
                     None => {
                         self.evidence.see(Anomaly::UnwrittenRead, &[transaction], || {
                             format!("{{0}} read {value} in register {name}, which nobody wrote")
@@ -134,20 +202,22 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
                 Operation::ReadNothing { .. } => 0,
                 _ => continue,
             };
+            let of_own = self.writes[read as usize].is_some_and(|x| x.transaction == transaction);
             match current {
                 Some(current) if current == read => continue,
-                Some(current) => {
-                    let [current, read] = [self.shown(current), self.shown(read)];
-                    let did = if is_own { "wrote" } else { "read" };
-                    self.evidence.see(Anomaly::Internal, &[transaction], || {
-                        format!("{{0}} {did} {current} in register {name} and then read {read}")
-                    });
-                }
-                None if self.writes[read as usize]
-                    .is_some_and(|x| x.transaction == transaction) =>
-                {
+                _ if of_own && !is_own => {
                     self.evidence.see(Anomaly::FutureRead, &[transaction], || {
                         format!("{{0}} read in register {name} what it wrote only afterwards")
+                    });
+                }
+                Some(current) => {
+                    let [current, read] = [self.shown(current), self.shown(read)];
+                    let (anomaly, did) = match is_own {
+                        true => (Anomaly::OwnWriteUnseen, "wrote"),
+                        false => (Anomaly::Internal, "read"),
+                    };
+                    self.evidence.see(anomaly, &[transaction], || {
+                        format!("{{0}} {did} {current} in register {name} and then read {read}")
                     });
                 }
                 None => {}

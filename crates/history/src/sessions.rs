@@ -3,7 +3,7 @@
 use crate::evidence::Evidence;
 use crate::index::Map;
 use crate::lists::ListVersions;
-use crate::{Anomaly, History, Key};
+use crate::{Anomaly, History, Key, Outcome};
 
 /// Versions of a list that a client has read and written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,13 +40,19 @@ pub(crate) fn judge(history: &History, key: Key, list: &ListVersions, evidence: 
         .map(|(writer, version)| act(*writer, version.unwrap_or(list.owners.len() + 1), true));
     let mut acts: Vec<Act> = reads.chain(appends).collect();
     acts.sort_unstable();
+    let is_acknowledged = |transaction: u32| {
+        history.transactions()[transaction as usize].outcome == Outcome::Committed
+    };
     let mut clients: Map<u32, Known> = Map::default();
     let name = history.key(key).1;
     for act in acts {
         let known = clients.entry(act.client).or_default();
         let Act { transaction, version, is_write, .. } = act;
         if is_write {
-            known.written = known.written.max((version, transaction));
+            // One of which its client heard nothing may have committed after what the client did next.
+            if is_acknowledged(transaction) {
+                known.written = known.written.max((version, transaction));
+            }
             continue;
         }
         let Known { read, written } = *known;
@@ -64,6 +70,8 @@ pub(crate) fn judge(history: &History, key: Key, list: &ListVersions, evidence: 
                 format!("{{0}} read list {name} without what {{1}} of the same client had appended")
             });
         }
-        known.read = known.read.max((version, transaction));
+        if is_acknowledged(transaction) {
+            known.read = known.read.max((version, transaction));
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! The age of what was read, list by list, as the clients can tell.
 //!
 //! A read lacks an append that another client knew to be committed before the read began. It is stale
-//! since the first such append was acknowledged.
+//! since the first such append was acknowledged. Where the clocks of two clients have a bound, it is the
+//! least age that they leave.
 
 use crate::History;
 use crate::lists::ListVersions;
@@ -62,13 +63,13 @@ fn quantile<T: Copy>(sorted: &[T], share: f64) -> Option<T> {
 
 /// Adds the reads of one list to those of their workloads.
 pub(crate) fn measure(history: &History, list: &ListVersions, groups: &mut [Staleness]) {
-    let ended = |transaction: u32| history.transactions()[transaction as usize].ended;
+    let ended = |transaction: u32| history.transactions()[transaction as usize].latest();
     let mut order: Vec<u32> = Vec::with_capacity(list.owners.len());
     order.extend(list.owners.iter().map(|owner| owner.map_or(u32::MAX, |write| write.transaction)));
     order.extend(list.appends.iter().filter(|one| one.1.is_none()).map(|one| one.0));
     for (reader, version) in &list.reads {
         let transaction = &history.transactions()[*reader as usize];
-        let begun = transaction.begun;
+        let begun = transaction.earliest();
         let (mut lacking, mut first, mut open) = (0, u64::MAX, 0);
         let mut last = u32::MAX;
         let missing = order[*version..].iter().take(LOOKED_AT_MAX);

@@ -18,15 +18,19 @@ pub(crate) struct LaneHistory {
 }
 
 impl LaneHistory {
-    /// Creates the file of the lane with this number over all processes.
-    pub(crate) fn create(plan: &HistoryPlan, lane: u32) -> Result<Self, String> {
+    /// Creates the file of the lane with this number of so many lanes of all processes.
+    pub(crate) fn create(plan: &HistoryPlan, lane: u32, lanes: usize) -> Result<Self, String> {
         let path = Path::new(&plan.directory).join(format!("{lane}{SUFFIX}"));
-        Ok(LaneHistory::of(Notebook::create(CALLED, &path, &plan.header())?))
+        Ok(LaneHistory::of(Notebook::create(CALLED, &path, &plan.header(lanes))?))
     }
 
     /// Begins one in a file without a name, from which it is read again.
-    pub(crate) fn unnamed(plan: &HistoryPlan, file: Arc<File>) -> Result<Self, String> {
-        Ok(LaneHistory::of(Notebook::unnamed(CALLED, file, &plan.header())?))
+    pub(crate) fn unnamed(
+        plan: &HistoryPlan,
+        file: Arc<File>,
+        lanes: usize,
+    ) -> Result<Self, String> {
+        Ok(LaneHistory::of(Notebook::unnamed(CALLED, file, &plan.header(lanes))?))
     }
 
     fn of(notebook: Notebook) -> LaneHistory {
@@ -76,6 +80,12 @@ impl LaneHistory {
         }
     }
 
+    /// Writes everything that was noted, and that nothing follows.
+    pub(crate) fn finish(&mut self) -> Result<(), String> {
+        self.note(Recorder::finishes);
+        self.write_all()
+    }
+
     /// Writes everything that was noted.
     pub(crate) fn write_all(&mut self) -> Result<(), String> {
         self.is_urgent = false;
@@ -101,13 +111,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().display().to_string();
         let plan = HistoryPlan { directory, groups: Vec::new() };
-        let mut history = LaneHistory::create(&plan, 0).unwrap();
+        let mut history = LaneHistory::create(&plan, 0, 1).unwrap();
         for bound_ns in [0, 0, u64::MAX, 800_000, 850_000, 900_000, 901_000, 500_000, 400_000, 0] {
             history.moments_within(bound_ns);
         }
         history.write_all().unwrap();
         let text = std::fs::read_to_string(folder.path().join("0.history")).unwrap();
         let noted: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("e ")).collect();
-        assert_eq!(noted, ["9223372036854775807", "900000", "1013625", "562500", "0"]);
+        assert_eq!(noted, ["0", "9223372036854775807", "900000", "1013625", "562500", "0"]);
     }
 }

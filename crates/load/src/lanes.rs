@@ -49,12 +49,15 @@ pub(crate) struct Lanes {
     histories: Vec<Arc<File>>,
     /// True if the files have no names.
     are_unnamed: bool,
+    /// The number of lanes in all processes of the load.
+    lanes_of_load: usize,
 }
 
 impl Lanes {
     pub(crate) fn prepare(plan: &Plan, part: &Part) -> Result<Self, LoadError> {
         let shares = partition::shares(plan, part);
-        let default_seed = partition::seeds(plan, part.lanes(plan).iter().sum()).default_seed;
+        let lanes_of_load = part.lanes(plan).iter().sum();
+        let default_seed = partition::seeds(plan, lanes_of_load).default_seed;
         let common = CommonSettings {
             random_seed: plan.seed as i64,
             default_seed,
@@ -109,8 +112,18 @@ impl Lanes {
         let wakes = wakes.collect::<Result<_, _>>()?;
         let (logs, ledgers, histories) = (Vec::new(), Vec::new(), Vec::new());
         let shared = SharedGrid::new();
-        let are_unnamed = false;
-        Ok(Lanes { programs, routes, shares, shared, wakes, logs, ledgers, histories, are_unnamed })
+        Ok(Lanes {
+            programs,
+            routes,
+            shares,
+            shared,
+            wakes,
+            logs,
+            ledgers,
+            histories,
+            are_unnamed: false,
+            lanes_of_load,
+        })
     }
 
     /// Makes the files that this process logs to: where they cannot be, nothing begins.
@@ -204,9 +217,10 @@ impl Lanes {
             }
         }
         if let Some(history) = &plan.history {
+            let lanes = self.lanes_of_load;
             let made = match self.histories.get(number) {
-                Some(file) => LaneHistory::unnamed(history, Arc::clone(file)),
-                None => LaneHistory::create(history, self.shares[number].number),
+                Some(file) => LaneHistory::unnamed(history, Arc::clone(file), lanes),
+                None => LaneHistory::create(history, self.shares[number].number, lanes),
             };
             match made {
                 Ok(history) => lane.history = Some(history),

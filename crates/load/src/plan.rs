@@ -290,8 +290,8 @@ pub struct HistoryGroup {
 }
 
 impl HistoryPlan {
-    /// The first lines of each file.
-    pub(crate) fn header(&self) -> Vec<u8> {
+    /// The first lines of each of so many files.
+    pub(crate) fn header(&self, files: usize) -> Vec<u8> {
         let groups: Vec<history::Group> = self
             .groups
             .iter()
@@ -302,7 +302,7 @@ impl HistoryPlan {
                 workload,
             })
             .collect();
-        history::file::Recorder::header(&groups)
+        history::file::Recorder::header(&groups, files)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use history::History;
 use history::file::{SUFFIX, read};
+use history::{Fault, History, Wrong};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -12,7 +12,11 @@ use crate::inside::Inside;
 /// A day of a lane with thousands of transactions a second.
 const HISTORY_BYTES_MAX: u64 = 64 << 30;
 
-/// Reads all histories of a directory.
+/// More lanes than a load has.
+const FILES_MAX: u64 = 4096;
+
+/// Reads all histories of a directory. A file that the load wrote and that is not there is a fault of the
+/// history.
 pub fn read_histories(directory: &Path) -> Result<History, Error> {
     let inside = Inside::open(directory)?;
     let mut history = History::default();
@@ -23,6 +27,14 @@ pub fn read_histories(directory: &Path) -> Result<History, Error> {
             let path = inside.path(&entry.name);
             let read = read(&mut history, &name, text.as_slice());
             read.map_err(|error| Error::Damaged { path, line: 1, why: error.to_string() })?;
+        }
+    }
+    // A number that a line tells wrong must not fill the memory.
+    let written = history.files_written().unwrap_or(0).min(FILES_MAX); // Version 1 tells of none.
+    for lane in 0..written {
+        let file = format!("{lane}{SUFFIX}");
+        if !history.files().contains(&file) {
+            history.blame(Fault { file, line: 0, what: Wrong::FileMissing });
         }
     }
     Ok(history)
@@ -71,4 +83,29 @@ pub struct Link {
     pub name: String,
     /// The reason for the order.
     pub why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_written_and_is_not_there_is_a_fault() {
+        let check = |files: &[(&str, &str)], expected: &[&str]| {
+            let directory = tempfile::tempdir().unwrap();
+            for (name, text) in files {
+                std::fs::write(directory.path().join(name), text).unwrap();
+            }
+            let history = read_histories(directory.path()).unwrap();
+            let missing = history.faults().iter().filter(|one| one.what == Wrong::FileMissing);
+            let missing: Vec<&str> = missing.map(|fault| fault.file.as_str()).collect();
+            assert_eq!(missing, expected, "{files:?}");
+        };
+        let of_three = "history 2\nn 3\ng 0\tp\ti\tw\ne 0\nz\n";
+        let three = ["0.history", "1.history", "2.history"].map(|name| (name, of_three));
+        check(&three, &[]);
+        check(&three[..1], &["1.history", "2.history"]);
+        check(&three[1..], &["0.history"]);
+        check(&[("1.history", "history 1\ng 0\tp\ti\tw\n")], &[]);
+    }
 }

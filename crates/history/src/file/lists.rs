@@ -22,18 +22,6 @@ impl Lists {
         common
     }
 
-    /// The elements of a list of which `common` are known, and the rest follows. None where so many
-    /// are not known.
-    pub(super) fn complete(&mut self, key: i64, common: usize, rest: &[i64]) -> Option<&[i64]> {
-        let last = match common {
-            0 => self.last.entry(key).or_default(),
-            _ => self.last.get_mut(&key).filter(|last| last.len() >= common)?,
-        };
-        last.truncate(common);
-        last.extend_from_slice(rest);
-        Some(last)
-    }
-
     pub(super) fn is_full(&self) -> bool {
         self.last.len() >= LISTS_MAX
     }

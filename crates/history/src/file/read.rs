@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead};
 
-use super::VERSION;
-use super::lists::Lists;
 use super::number::integer;
-use crate::history::{Group, History, Kind, Operation, Outcome, Session, TooLong, Transaction};
+use super::{VERSION, VERSION_BEFORE};
+use crate::history::{
+    Group, History, Key, Kind, List, Operation, Outcome, Session, TooLong, Transaction,
+};
 use crate::{Fault, Wrong};
 
 /// A file of which nothing can be judged.
@@ -18,7 +19,8 @@ pub enum ReadError {
     #[error("{file} is not a history: its first line must be \"history {VERSION}\"")]
     Other { file: String },
     #[error(
-        "{file} has version {found}, this pgrig reads {VERSION}; read it with the pgrig that wrote it"
+        "{file} has version {found}, this pgrig reads {VERSION_BEFORE} and {VERSION}; read it with the \
+         pgrig that wrote it"
     )]
     Version { file: String, found: String },
     #[error("{file}, line {line}: {why}")]
@@ -39,8 +41,10 @@ pub fn read(history: &mut History, file: &str, input: impl BufRead) -> Result<()
         elsewhere,
         groups: HashMap::new(),
         clients: HashMap::new(),
-        lists: Lists::default(),
+        lists: HashMap::new(),
         has_lost: false,
+        bound: None,
+        end: End::NotTold,
         numbers: Vec::new(),
         line: 0,
     };
@@ -56,11 +60,25 @@ struct Reader<'a> {
     /// The indices of the file's workloads.
     groups: HashMap<u32, u32>,
     clients: HashMap<u32, Client>,
-    lists: Lists,
+    /// What the file said last of each list.
+    lists: HashMap<Key, List>,
     /// A line could not be read, which may have told of a list.
     has_lost: bool,
+    /// The bound of the moments in nanoseconds; none in a version that tells of none. The largest number
+    /// where a line that told of it may be lost.
+    bound: Option<u64>,
+    end: End,
     numbers: Vec<i64>,
     line: u64,
+}
+
+/// Whether a file has its last line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Its version has none.
+    NotTold,
+    Missing,
+    There,
 }
 
 /// A client while its file is read.
@@ -76,6 +94,8 @@ struct Client {
 struct Open {
     number: u64,
     begun: u64,
+    /// The bound of that moment.
+    bound: u64,
     line: u64,
     /// A line of it could not be read.
     is_spoiled: bool,
@@ -130,13 +150,25 @@ impl Reader<'_> {
         if self.line == 0 {
             return Err(ReadError::Other { file: self.name.to_owned() });
         }
+        let is_told = self.history.faults().last().is_some_and(|fault| {
+            fault.what == Wrong::CutOff
+                && (fault.file.as_str(), fault.line) == (self.name, self.line)
+        });
+        if self.end == End::Missing && !is_told {
+            self.blame(Wrong::CutOff);
+        }
         self.close_all()
     }
 
-    fn first(&self, text: &[u8]) -> Result<(), ReadError> {
+    fn first(&mut self, text: &[u8]) -> Result<(), ReadError> {
         let file = self.name.to_owned();
         match text.strip_prefix(b"history ") {
-            Some(version) if version == VERSION.as_bytes() => Ok(()),
+            Some(version) if version == VERSION_BEFORE.as_bytes() => Ok(()),
+            Some(version) if version == VERSION.as_bytes() => {
+                self.end = End::Missing;
+                self.bound = Some(u64::MAX);
+                Ok(())
+            }
             Some(version) => {
                 let found = String::from_utf8_lossy(&version[..version.len().min(20)]).into_owned();
                 Err(ReadError::Version { file, found })
@@ -149,34 +181,39 @@ impl Reader<'_> {
         self.history.blame(Fault { file: self.name.to_owned(), line: self.line, what });
     }
 
-    /// A line that cannot be understood. Of what it may have told nothing is believed.
+    /// A line that cannot be understood. Of what it may have told nothing is believed: it may stand for
+    /// several lines, and those of any client.
     fn refuse(&mut self, text: &[u8], why: String) {
         let shown = String::from_utf8_lossy(&text[..text.len().min(60)]).into_owned();
         let shown: String = shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         self.blame(Wrong::Line(format!("\"{shown}\": {why}")));
+        self.spoil();
+    }
+
+    /// Lines are missing here.
+    fn spoil(&mut self) {
         self.has_lost = true;
         self.lists.clear();
-        let client = text.split(|byte| *byte == b' ').nth(1).and_then(integer);
-        let client = client.and_then(|client| u32::try_from(client).ok());
-        let spoil = |client: &mut Client| {
-            if let Some(open) = &mut client.open {
-                open.is_spoiled = true;
-            }
-        };
-        match client.and_then(|client| self.clients.get_mut(&client)) {
-            Some(client) => spoil(client),
-            None => self.clients.values_mut().for_each(spoil),
-        }
+        // A line that was lost may have told of a larger bound.
+        self.bound = self.bound.map(|_| u64::MAX);
+        let open = self.clients.values_mut().filter_map(|client| client.open.as_mut());
+        open.for_each(|open| open.is_spoiled = true);
     }
 
     fn take(&mut self, text: &[u8]) -> Result<(), No> {
         let (letter, rest) = text.split_first().ok_or_else(|| bad("the line is empty"))?;
         match letter {
+            _ if self.end == End::There => return Err(bad("it stands behind the last line")),
+            _ if !matches!(rest, [] | [b' ', ..]) => {
+                return Err(bad("its first word is no letter"));
+            }
             b'g' => return self.group(rest),
-            // The bound of the moments that follow: no order of time is inferred from it yet.
-            b'e' => return Ok(()),
-            b'x' => {
+            b'x' if rest.is_empty() => {
                 self.lists.clear();
+                return Ok(());
+            }
+            b'z' if rest.is_empty() && self.end == End::Missing => {
+                self.end = End::There;
                 return Ok(());
             }
             _ => {}
@@ -188,6 +225,10 @@ impl Reader<'_> {
                 .push(integer(word).ok_or_else(|| bad("there is something other than integers"))?);
         }
         let taken = match (letter, numbers.split_first()) {
+            (b'e', Some((bound, []))) => moment(*bound).map(|bound| self.bound = Some(bound)),
+            (b'n', Some((files, []))) => {
+                moment(*files).map(|files| self.history.expect_files(files))
+            }
             (_, None) => Err(bad("it names no client")),
             (letter, Some((client, rest))) => match u32::try_from(*client) {
                 Ok(client) => self.said(*letter, client, rest),
@@ -200,6 +241,9 @@ impl Reader<'_> {
 
     fn group(&mut self, text: &[u8]) -> Result<(), No> {
         let text = str::from_utf8(text).map_err(|_| bad("it is not UTF-8"))?;
+        if text.contains(|c: char| c.is_control() && c != '\t') {
+            return Err(bad("it holds a control character"));
+        }
         let words: Vec<&str> = text.trim_start().split('\t').collect();
         let [number, server, isolation, workload] = words[..] else {
             return Err(bad("a workload has a number, a server, a level and a name"));
@@ -255,7 +299,7 @@ impl Reader<'_> {
         match self.clients.get_mut(&client) {
             Some(known) => {
                 if let Some(open) = known.open.take() {
-                    close(self.history, known, open, Outcome::Unknown, u64::MAX)?;
+                    close(self.history, known, open, (Outcome::Unknown, u64::MAX), 0)?;
                 }
                 known.session = session;
             }
@@ -270,10 +314,11 @@ impl Reader<'_> {
 
     fn begun(&mut self, client: u32, number: i64, at: i64) -> Result<(), No> {
         let line = self.line;
+        let bound = self.bound.unwrap_or(0); // In version 1, it is the clock of the run.
         let known = known(&mut self.clients, client)?;
         if let Some(open) = known.open.take() {
             // Its outcome was never noted.
-            close(self.history, known, open, Outcome::Unknown, u64::MAX)?;
+            close(self.history, known, open, (Outcome::Unknown, u64::MAX), 0)?;
         }
         let (number, begun) = (moment(number)?, moment(at)?);
         if number <= known.last {
@@ -288,8 +333,17 @@ impl Reader<'_> {
                 "client {client} begins at {begun}, its last ended at {ended}"
             )));
         }
+        let expected = known.last + 1;
         known.last = number;
-        known.open = Some(Open { number, begun, line, is_spoiled: false });
+        known.open = Some(Open { number, begun, bound, line, is_spoiled: false });
+        if number > expected {
+            self.blame(Wrong::Gap { client, expected, found: number });
+            self.spoil();
+            // What begins here is whole.
+            if let Some(open) = self.clients.get_mut(&client).and_then(|one| one.open.as_mut()) {
+                (open.is_spoiled, open.bound) = (false, self.bound.unwrap_or(0));
+            }
+        }
         Ok(())
     }
 
@@ -304,20 +358,26 @@ impl Reader<'_> {
 
     fn list(&mut self, client: u32, key: i64, common: i64, rest: &[i64]) -> Result<(), No> {
         let common = usize::try_from(common).map_err(|_| bad("so many elements are not known"))?;
-        let Some(elements) = self.lists.complete(key, common, rest) else {
+        let name = key;
+        let key = self.history.intern(Kind::List, name);
+        let earlier = self.lists.get(&key).copied().filter(|list| list.len() >= common);
+        if common > 0 && earlier.is_none() {
             // What a line that could not be read may have said is missing; a read fewer.
             return match self.has_lost {
                 true => Ok(()),
-                false => Err(bad(format!("the file has not said {common} elements of list {key}"))),
+                false => {
+                    Err(bad(format!("the file has not said {common} elements of list {name}")))
+                }
             };
-        };
-        let list = self.history.add_list(elements)?;
-        let key = self.history.intern(Kind::List, key);
+        }
+        let list = self.history.add_read(key, earlier, common, rest)?;
+        self.lists.insert(key, list);
         self.operation(client, Operation::ReadList { key, list })
     }
 
     fn ended(&mut self, client: u32, outcome: Outcome, at: i64) -> Result<(), No> {
         let ended = moment(at)?;
+        let bound = self.bound.unwrap_or(0); // In version 1, it is the clock of the run.
         let known = known(&mut self.clients, client)?;
         let Some(open) = &known.open else {
             return Err(bad(format!("client {client} has no open transaction")));
@@ -327,7 +387,7 @@ impl Reader<'_> {
         }
         if let Some(open) = known.open.take() {
             known.ended = ended;
-            close(self.history, known, open, outcome, ended)?;
+            close(self.history, known, open, (outcome, ended), bound)?;
         }
         Ok(())
     }
@@ -338,7 +398,7 @@ impl Reader<'_> {
         left.sort_by_key(|(client, _)| *client);
         for (_, mut client) in left {
             let Some(open) = client.open.take() else { continue };
-            let closed = close(self.history, &mut client, open, Outcome::Unknown, u64::MAX);
+            let closed = close(self.history, &mut client, open, (Outcome::Unknown, u64::MAX), 0);
             let (file, line) = (self.name.to_owned(), self.line);
             closed.map_err(|why| ReadError::TooLong { file, line, why })?;
         }
@@ -355,21 +415,25 @@ fn moment(number: i64) -> Result<u64, No> {
     u64::try_from(number).map_err(|_| bad(format!("{number} is less than zero")))
 }
 
+/// Adds a transaction to the history. One that lacks a line is there without its operations: what they
+/// were is not known, and so it may stand for two.
 fn close(
     history: &mut History,
     client: &mut Client,
     open: Open,
-    outcome: Outcome,
-    ended: u64,
+    (outcome, ended): (Outcome, u64),
+    bound: u64,
 ) -> Result<(), TooLong> {
-    let Open { number, begun, line, is_spoiled } = open;
+    let Open { number, begun, line, is_spoiled, .. } = open;
     let outcome = if is_spoiled { Outcome::Unknown } else { outcome };
     let ended = if outcome == Outcome::Unknown { u64::MAX } else { ended };
-    let session = client.session;
+    let (session, bound) = (client.session, bound.max(open.bound));
     let line = u32::try_from(line).unwrap_or(u32::MAX);
     let (first, operations) = (0, 0);
-    let closed = Transaction { session, first, operations, outcome, line, number, begun, ended };
-    let added = history.add(closed, &client.operations);
+    let closed =
+        Transaction { session, first, operations, outcome, line, number, begun, ended, bound };
+    let told = if is_spoiled { &[][..] } else { &client.operations };
+    let added = history.add(closed, told);
     client.operations.clear();
     added
 }

@@ -20,21 +20,28 @@ macro_rules! line {
 }
 
 impl Recorder {
-    /// The first lines: the version, and the workloads in the order of their numbers.
-    pub fn header<'g>(groups: impl IntoIterator<Item = &'g Group>) -> Vec<u8> {
-        let mut out = format!("history {VERSION}\n").into_bytes();
+    /// The first lines: the version, the number of files of the load, the workloads in the order of their
+    /// numbers, and that moments are those of the clock of the run.
+    pub fn header<'g>(groups: impl IntoIterator<Item = &'g Group>, files: usize) -> Vec<u8> {
+        let mut out = format!("history {VERSION}\nn {files}\n").into_bytes();
         for (number, group) in groups.into_iter().enumerate() {
             let plain = |text: &str| text.replace(char::is_control, " ");
             let Group { server, isolation, workload } = group;
             let [server, isolation, workload] = [server, isolation, workload].map(|x| plain(x));
             line!(out, "g {number}\t{server}\t{isolation}\t{workload}");
         }
+        line!(out, "e 0");
         out
     }
 
     /// The moments that follow may differ by so many nanoseconds from the clock of the run.
     pub fn moments_within(&mut self, out: &mut Vec<u8>, bound_ns: u64) {
         line!(out, "e {bound_ns}");
+    }
+
+    /// Nothing more will be written.
+    pub fn finishes(&mut self, out: &mut Vec<u8>) {
+        line!(out, "z");
     }
 
     /// A client is connected.

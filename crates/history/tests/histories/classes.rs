@@ -49,8 +49,8 @@ fn values_of_aborted_and_unfinished_transactions_are_named() {
 
 #[test]
 fn transactions_that_contradict_themselves_or_lists_that_have_no_order_are_named() {
-    check(&["0 0-9 ok: a1=1 r1="], &["internal"]);
-    check(&["0 0-9 ok: w1=1 g1="], &["internal"]);
+    check(&["0 0-9 ok: a1=1 r1="], &["own write unseen"]);
+    check(&["0 0-9 ok: w1=1 g1="], &["own write unseen"]);
     check(&["0 0-9 ok: a1=1", "1 0-9 ok: r1= r1=1"], &["internal", "G-single"]);
     check(&["0 0-9 ok: a1=1", "1 0-9 ok: r1=1,1"], &["duplicate elements"]);
     check(
@@ -119,11 +119,13 @@ fn levels_forbid_what_their_definitions_forbid() {
     };
     let (holds, violated) = (Judgement::Holds, Judgement::Violated);
     check(&[], [Judgement::CannotTell; 4]);
-    check(&["0 0-1 ok: a1=1"], [holds; 4]);
+    check(&["0 0-1 ok: a1=1", "1 0-1 ok: r1=1"], [holds; 4]);
     check(&["0 0-9 ok: a1=1 r2=2", "1 0-9 ok: a2=2 r1=1"], [violated; 4]);
     check(&["0 0-9 ok: r1= r2=1", "1 0-9 ok: a1=1 a2=1"], [holds, violated, violated, violated]);
-    check(&["0 0-9 ok: r1= a2=1", "1 0-9 ok: r2= a1=1"], [holds, holds, violated, violated]);
-    check(&["0 0-1 ok: a1=1", "1 2-3 ok: r1="], [holds, holds, holds, violated]);
+    let skew = ["0 0-9 ok: r1= a2=1", "1 0-9 ok: r2= a1=1", "2 0-9 ok: r1=1 r2=1"];
+    check(&skew, [holds, holds, violated, violated]);
+    let stale = ["0 0-1 ok: a1=1", "1 2-3 ok: r1=", "1 4-5 ok: r1=1"];
+    check(&stale, [holds, holds, holds, violated]);
 }
 
 #[test]

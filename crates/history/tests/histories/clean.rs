@@ -8,14 +8,15 @@ use crate::written::history_of;
 
 /// Judges so many histories of a database at each level; says how often a stricter level was broken.
 fn check(level: Level, histories: u64) -> usize {
-    let mut stricter = 0;
+    let (mut stricter, mut held) = (0, 0);
     for seed in 0..histories {
         let runs = simulate(Simulation::new(level), &mut Prng::new(seed));
         let findings = history::check(&history_of(runs));
         let words: Vec<String> = findings.witnesses.iter().map(ToString::to_string).collect();
         assert!(findings.faults.is_empty(), "seed {seed}: {:?}", findings.faults);
         let judged = findings.judge(level);
-        assert_eq!(judged, Judgement::Holds, "seed {seed} at {level}: {}", words.join("\n"));
+        assert_ne!(judged, Judgement::Violated, "seed {seed} at {level}: {}", words.join("\n"));
+        held += usize::from(judged == Judgement::Holds);
         if level >= Level::RepeatableRead {
             for session in
                 [Anomaly::MonotonicReads, Anomaly::ReadYourWrites, Anomaly::WritesFollowReads]
@@ -25,6 +26,8 @@ fn check(level: Level, histories: u64) -> usize {
         }
         stricter += usize::from(findings.judge(Level::StrictSerializable) == Judgement::Violated);
     }
+    // Where the order of a register's versions is a guess, it may be a wrong one.
+    assert!(held as u64 * 100 >= histories * 99, "{level}: {held} of {histories} hold");
     stricter
 }
 

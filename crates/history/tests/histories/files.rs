@@ -27,7 +27,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read_again(all in prop::collection::vec(did(), 0..40)) {
         let mut recorder = Recorder::default();
-        let mut out = Recorder::header([&group()]);
+        let mut out = Recorder::header([&group()], 1);
         recorder.connected(&mut out, 3, 0, 4711, 5);
         let list = |did: &Did| (0..did.length as i64).map(|at| at * did.key).collect::<Vec<_>>();
         for (number, did) in (1..).zip(&all) {
@@ -40,6 +40,7 @@ proptest! {
             recorder.has_read_accounts(&mut out, 3, 10, &list(did));
             recorder.ends(&mut out, 3, did.outcome, number * 10 + 5);
         }
+        recorder.finishes(&mut out);
         let mut history = History::default();
         read(&mut history, "0.history", out.as_slice()).unwrap();
         prop_assert_eq!(history.faults(), &[]);
@@ -84,7 +85,7 @@ proptest! {
 #[test]
 fn a_file_forgets_lists_before_it_knows_too_many() {
     let mut recorder = Recorder::default();
-    let mut out = Recorder::header([&group()]);
+    let mut out = Recorder::header([&group()], 1);
     recorder.connected(&mut out, 0, 0, 1, 1);
     recorder.begins(&mut out, 0, 1, 1);
     for round in 0..3 {
@@ -93,6 +94,7 @@ fn a_file_forgets_lists_before_it_knows_too_many() {
         }
     }
     recorder.ends(&mut out, 0, Outcome::Committed, 2);
+    recorder.finishes(&mut out);
     assert!(out.windows(3).any(|window| window == b"\nx\n"));
     let mut history = History::default();
     read(&mut history, "0.history", out.as_slice()).unwrap();
@@ -110,12 +112,12 @@ fn a_history_of_another_version_or_none_is_refused() {
         let error = read(&mut History::default(), "0.history", text.as_bytes()).unwrap_err();
         assert_eq!(error.to_string(), expected);
     };
-    let none = "0.history is not a history: its first line must be \"history 1\"";
+    let none = "0.history is not a history: its first line must be \"history 2\"";
     check("", none);
     check("ledger 2 seed 42\n", none);
     check(
-        "history 2\n",
-        "0.history has version 2, this pgrig reads 1; read it with the pgrig that wrote it",
+        "history 3\n",
+        "0.history has version 3, this pgrig reads 1 and 2; read it with the pgrig that wrote it",
     );
     let mut broken = std::io::BufReader::new(Broken);
     let error = read(&mut History::default(), "0.history", &mut broken).unwrap_err();
@@ -141,6 +143,9 @@ fn faults(lines: &str) -> (Vec<String>, Judgement, History) {
     (words, findings.judge(Level::StrictSerializable), history)
 }
 
+/// A read of what the first client has appended.
+const SEEN: &str = "b 2 1 50\nl 2 5 0 1\no 2 60\n";
+
 #[test]
 fn what_is_wrong_is_told_at_its_line_and_the_rest_is_judged() {
     let check = |lines: &str, expected: &[&str], judged: Judgement| {
@@ -153,10 +158,14 @@ fn what_is_wrong_is_told_at_its_line_and_the_rest_is_judged() {
     };
     let (holds, cannot) = (Judgement::Holds, Judgement::CannotTell);
     let clean = "b 1 1 10\na 1 5 1\no 1 20\n";
-    check(clean, &[], holds);
+    check(&format!("{clean}{SEEN}"), &[], holds);
     // Cut off: nothing more of what was open had been sent.
-    check(&format!("{clean}b 2 1 30\na 2 5 2"), &["0.history, line 9: the file ends"], holds);
-    check(&format!("{clean}b 2 1 30\na 2 5 2\n"), &[], holds);
+    check(
+        &format!("{clean}{SEEN}b 2 2 70\na 2 5 2"),
+        &["0.history, line 12: the file ends"],
+        holds,
+    );
+    check(&format!("{clean}{SEEN}b 2 2 70\na 2 5 2\n"), &[], holds);
     check(&format!("{clean}what\n"), &["0.history, line 8: \"what\": "], cannot);
     check(&format!("{clean}b 7 1 30\n"), &["0.history, line 8: \"b 7 1 30\": no line"], cannot);
     check(&format!("{clean}o 1 30\n"), &["0.history, line 8: \"o 1 30\": client 1 has no"], cannot);
@@ -180,6 +189,14 @@ fn what_is_wrong_is_told_at_its_line_and_the_rest_is_judged() {
         &["0.history, line 9: \"l 1 5 3\": the file"],
         cannot,
     );
+    // A transaction that the numbers lack.
+    check(
+        &format!("{clean}b 1 3 30\n"),
+        &["0.history, line 8: client 1 begins transaction 3, and not 2"],
+        cannot,
+    );
+    // Something between the letter and the first blank.
+    check(&format!("{clean}bad 1 2 30\n"), &["0.history, line 8: \"bad 1 2 30\""], cannot);
     // The same value twice: the key is not judged.
     check(
         &format!("{clean}b 2 1 30\na 2 5 1\no 2 40\n"),
@@ -209,6 +226,25 @@ fn a_line_that_cannot_be_read_spoils_no_other_transaction() {
     let outcomes: Vec<Outcome> = history.transactions().iter().map(|one| one.outcome).collect();
     assert_eq!(outcomes, [Outcome::Committed, Outcome::Unknown, Outcome::Committed]);
     assert!(matches!(history.faults()[0].what, Wrong::Line(_)));
+}
+
+#[test]
+fn a_file_that_lacks_its_last_line_was_cut_off() {
+    let check = |lines: &str, expected: &[&str]| {
+        let text = format!("history 2\nn 1\ng 0\tp\ti\tw\nc 1 0 1 1\n{lines}");
+        let mut history = History::default();
+        read(&mut history, "0.history", text.as_bytes()).unwrap();
+        let words: Vec<String> = history.faults().iter().map(Fault::to_string).collect();
+        assert_eq!(words.len(), expected.len(), "{lines}: {words:?}");
+        for (words, expected) in words.iter().zip(expected) {
+            assert!(words.starts_with(expected), "{lines}: {words}");
+        }
+        assert_eq!(history.files_written(), Some(1));
+    };
+    check("b 1 1 10\no 1 20\nz\n", &[]);
+    check("b 1 1 10\no 1 20\n", &["0.history, line 6: the file ends before"]);
+    check("b 1 1 10\no 1 2", &["0.history, line 6: the file ends before"]);
+    check("z\nb 1 1 10\n", &["0.history, line 6: \"b 1 1 10\": it stands behind"]);
 }
 
 #[test]

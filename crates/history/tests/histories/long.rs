@@ -11,7 +11,7 @@ use stats::Prng;
 /// four operations, on lists of up to some thirty elements. With stale reads, a tenth of them lack some.
 fn written(transactions: u64, is_stale: bool) -> Vec<u8> {
     let group = Group { server: "primary".to_owned(), ..Group::default() };
-    let mut out = Recorder::header([&group]);
+    let mut out = Recorder::header([&group], 1);
     let mut recorder = Recorder::default();
     let clients = 16;
     for client in 0..clients {
@@ -48,6 +48,7 @@ fn written(transactions: u64, is_stale: bool) -> Vec<u8> {
         }
         recorder.ends(&mut out, client, Outcome::Committed, ended);
     }
+    recorder.finishes(&mut out);
     out
 }
 

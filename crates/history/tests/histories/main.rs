@@ -1,6 +1,7 @@
 //! The checker on histories whose anomalies are known: written by hand, made by a simulated database,
 //! planted, and judged by trying out every order.
 
+mod attacked;
 mod brute;
 mod classes;
 mod clean;
@@ -10,5 +11,7 @@ mod files;
 mod long;
 mod planted;
 mod simulated;
+mod small;
 mod stale;
+mod truth;
 mod written;

@@ -134,6 +134,14 @@ fn dirty_update(place: &mut Place<'_>) -> Vec<Anomaly> {
 
 fn internal(place: &mut Place<'_>) -> Vec<Anomaly> {
     let (list, value) = (place.list(X), place.value());
+    place.run(vec![Plain::Append(X, value)]);
+    let longer = with(&list, &[value]);
+    place.run(vec![Plain::ReadList(X, list), Plain::ReadList(X, longer)]);
+    vec![cycle(Cycle::GSingle)]
+}
+
+fn own_write_unseen(place: &mut Place<'_>) -> Vec<Anomaly> {
+    let (list, value) = (place.list(X), place.value());
     place.run(vec![Plain::Append(X, value), Plain::ReadList(X, list)]);
     vec![]
 }
@@ -331,6 +339,7 @@ fn values_that_must_not_be_read_are_found() {
     check(incompatible, Anomaly::IncompatibleOrder);
     check(cyclic_versions, Anomaly::CyclicVersions);
     check(internal, Anomaly::Internal);
+    check(own_write_unseen, Anomaly::OwnWriteUnseen);
     check(lost_update, Anomaly::LostUpdate);
     check(wrong_total, Anomaly::WrongTotal);
 }

@@ -58,6 +58,7 @@ pub(crate) fn history_of(mut runs: Vec<Run>) -> History {
             number,
             begun,
             ended,
+            bound: 0,
         };
         history.add(transaction, &operations).unwrap();
     }
@@ -70,8 +71,8 @@ fn operation(history: &mut History, plain: &Plain) -> Operation {
             Operation::Append { key: history.intern(Kind::List, *key), value: *value }
         }
         Plain::ReadList(key, list) => {
-            let list = history.add_list(list).unwrap();
-            Operation::ReadList { key: history.intern(Kind::List, *key), list }
+            let key = history.intern(Kind::List, *key);
+            Operation::ReadList { key, list: history.add_read(key, None, 0, list).unwrap() }
         }
         Plain::Write(key, value) => {
             Operation::Write { key: history.intern(Kind::Register, *key), value: *value }

@@ -170,7 +170,7 @@ impl Lane<'_> {
             last.for_each(|entry| ledger.note(entry));
         }
         self.write_notes();
-        let history = self.history.as_mut().map_or(Ok(()), LaneHistory::write_all);
+        let history = self.history.as_mut().map_or(Ok(()), LaneHistory::finish);
         self.heed(history);
     }
 

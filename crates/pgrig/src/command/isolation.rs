@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use ::history::export::{Model, Notation, export};
-use ::history::{Findings, History, Judgement, Level, check};
+use ::history::{ASSUMES, Findings, History, Judgement, Level, NEVER_LOOKS_AT, check};
 use serde_json::{Value, json};
 
 use crate::arguments::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};
@@ -72,6 +72,7 @@ fn tell(findings: &Findings, level: Level) {
         "{} transactions committed, {} failed, {} unknown; {} reads, {} writes",
         counted.committed, counted.failed, counted.unknown, counted.reads, counted.writes
     ));
+    terminal::result(findings.observed);
     for fault in &findings.faults {
         terminal::result(fault);
     }
@@ -84,6 +85,9 @@ fn tell(findings: &Findings, level: Level) {
         terminal::result(format_args!("\n{witness}"));
     }
     terminal::result(format_args!("{level}: {}", verdict(findings, level)));
+    if findings.judge(level) == Judgement::CannotTell {
+        findings.doubts(level).iter().for_each(|doubt| terminal::result(format_args!("  {doubt}")));
+    }
 }
 
 fn of(findings: &Findings, level: Level) -> Value {
@@ -106,6 +110,10 @@ fn of(findings: &Findings, level: Level) -> Value {
         "unknown": counted.unknown,
         "reads": counted.reads,
         "writes": counted.writes,
+        "writes_read_share": findings.observed.read_share(),
+        "doubts": findings.doubts(level).iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "assumes": ASSUMES,
+        "never_looks_at": NEVER_LOOKS_AT,
         "is_partial": findings.is_partial,
         "anomalies": anomalies.collect::<Vec<_>>(),
         "witnesses": witnesses.collect::<Vec<_>>(),

@@ -230,7 +230,7 @@ impl Client {
         let [server, isolation, workload] = ["p", "i", "w"].map(str::to_owned);
         let groups = vec![crate::HistoryGroup { server, isolation, workload }];
         let plan = crate::HistoryPlan { directory: directory.display().to_string(), groups };
-        self.history = Some(LaneHistory::create(&plan, 0).expect("a history"));
+        self.history = Some(LaneHistory::create(&plan, 0, 1).expect("a history"));
         self.session.open_account(&self.program, None, 3);
         self
     }

@@ -1,0 +1,105 @@
+//! Reasons for which a level cannot be said to hold, although nothing that it forbids was found.
+
+use std::fmt;
+
+use crate::evidence::Observed;
+
+/// The least share of the writes that another transaction must have read, in percent. With fewer, nearly
+/// all of what a database may have done wrong was seen by nobody.
+pub const READ_PERCENT_LEAST: u64 = 10;
+
+/// A reason for which a level cannot be said to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// No transaction was committed.
+    NothingCommitted,
+    /// Nothing that anybody wrote was read by another transaction.
+    NothingRead {
+        /// The writes of committed transactions.
+        writes: u64,
+    },
+    /// Few of the writes were read by another transaction.
+    FewRead {
+        /// Those that were.
+        read: u64,
+        /// All of them.
+        writes: u64,
+    },
+    /// All balances were read, and they were the same each time: no transfer was seen.
+    NothingMoved,
+    /// Only balances were read: they show their sum, and no order of transactions.
+    OnlyBalances,
+    /// Lines or files are missing, or a value was written twice.
+    Incomplete,
+    /// The clocks of clients are apart.
+    ClocksApart,
+    /// Nothing tells the order of the versions of some keys, and none was found that shows the level.
+    NoOrder {
+        /// The number of such keys.
+        keys: usize,
+    },
+}
+
+impl Observed {
+    /// The share of the writes that another transaction read. None without writes.
+    pub fn read_share(&self) -> Option<f64> {
+        (self.writes > 0).then(|| self.read as f64 / self.writes as f64)
+    }
+
+    /// The reason why too little was observed, if it was.
+    pub(crate) fn doubt(&self, is_order_asked: bool) -> Option<Doubt> {
+        let Observed { writes, read, snapshots, snapshots_differ } = *self;
+        match (writes, snapshots) {
+            (0, 1..) if !snapshots_differ => Some(Doubt::NothingMoved),
+            (0, 1..) => is_order_asked.then_some(Doubt::OnlyBalances),
+            _ if read == 0 => Some(Doubt::NothingRead { writes }),
+            _ if read * 100 < writes * READ_PERCENT_LEAST => Some(Doubt::FewRead { read, writes }),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Observed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Observed { writes, read, snapshots, .. } = self;
+        match self.read_share() {
+            Some(share) => {
+                let percent = share * 100.0;
+                write!(f, "other transactions read {read} of {writes} writes ({percent:.0} %)")
+            }
+            None => write!(f, "no write was noted, and all balances were read {snapshots} times"),
+        }
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::NothingCommitted => f.write_str("no transaction was committed"),
+            Doubt::NothingRead { writes } => {
+                write!(f, "no transaction read any of the {writes} writes of others")
+            }
+            Doubt::FewRead { read, writes } => write!(
+                f,
+                "other transactions read {read} of {writes} writes, which is less than \
+                 {READ_PERCENT_LEAST} %"
+            ),
+            Doubt::NothingMoved => {
+                f.write_str("all balances were the same in each read: no transfer was seen")
+            }
+            Doubt::OnlyBalances => f.write_str(
+                "only balances were read, which show their sum and no order of transactions",
+            ),
+            Doubt::Incomplete => f.write_str(
+                "not everything could be judged: lines or files are missing, or a value was \
+                 written twice",
+            ),
+            Doubt::ClocksApart => f.write_str("the clocks of the clients are apart"),
+            Doubt::NoOrder { keys } => write!(
+                f,
+                "nothing tells the order of the versions of {keys} keys, and no order of them was \
+                 found in which it holds"
+            ),
+        }
+    }
+}
