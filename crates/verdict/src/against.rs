@@ -1,13 +1,14 @@
-//! The case against a run as a whole: something broke that may have been a server's fault, and no
-//! claim need speak of it.
+//! The case against a run as a whole: something broke that may have been a server's fault, or a check
+//! failed, and no claim need speak of it.
 
 use record::{Ending, Paired, Trial, VoidKind};
 use spec::Study;
 
 use crate::every::marred;
+use crate::failed_check::failed_checks;
 use crate::name::trial_name;
 
-/// The case against a run, one sentence for each attempt.
+/// The case against a run, one sentence for each thing that stands against an attempt.
 pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<String> {
     let of_trial = |trial: &Trial| {
         let name = trial_name(trial);
@@ -16,13 +17,15 @@ pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<
             attempt => format!(", attempt {attempt}"),
         };
         let name = format!("trial {}{attempt} ({name})", trial.number);
-        match (stands_against(&trial.ending), marred(study, trial)) {
+        let broke = match (stands_against(&trial.ending), marred(study, trial)) {
             (true, _) => {
                 Some(format!("{name} {}: {}", word(&trial.ending), trial.ending.headline()))
             }
             (false, Some(why)) => Some(format!("{name} {why}")),
             (false, None) => None,
-        }
+        };
+        let failed = failed_checks(study, trial).map(|why| format!("{name} {why}"));
+        broke.into_iter().chain(failed)
     };
     let of_pairs = |paired: &Paired| {
         stands_against(&paired.ending).then(|| {
@@ -37,7 +40,7 @@ pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<
             format!("pairs of {above_side} and {below_side} ({place}) {word}: {why}")
         })
     };
-    trials.iter().filter_map(of_trial).chain(pairs.iter().filter_map(of_pairs)).collect()
+    trials.iter().flat_map(of_trial).chain(pairs.iter().filter_map(of_pairs)).collect()
 }
 
 /// True if an attempt may have shown something bad that no figure tells. An action without an effect

@@ -23,7 +23,7 @@ pub struct Judgement {
     /// Attempts whose figures were left out, and why.
     pub discarded: Vec<Discarded>,
     /// The case against the run as a whole, whatever its claims say: attempts that broke and for which a
-    /// server may be to blame, and crashes that nobody asked for. No gate is passed with any.
+    /// server may be to blame, crashes that nobody asked for, and checks that failed. No gate is passed with any.
     pub against: Vec<String>,
 }
 

@@ -13,6 +13,7 @@ mod judge;
 mod against;
 mod attempts;
 mod every;
+mod failed_check;
 mod gaps;
 mod left_out;
 mod paired;

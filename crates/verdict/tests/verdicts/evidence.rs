@@ -205,6 +205,40 @@ fn a_run_with_something_that_broke_has_it_said() {
     check(&[(Ending::Done, &crashed)], &["trial 10 (b/s) had a server that crashed unasked"]);
 }
 
+/// A check that failed stands against the run, whoever names it, unless a claim expects the failure.
+#[test]
+fn a_check_that_failed_stands_against_the_run() {
+    let check = |figures: Figures<'_>, claim: &str, expected: &[&str]| {
+        let text = format!("{STUDY}{claim}");
+        let files = BTreeMap::from([("study.toml".to_owned(), text)]);
+        let folder = Folder { name: "mine".to_owned(), files, is_private: false };
+        let study = Study::parse(&folder, Profile::Quick).unwrap();
+        let trials = [attempt(2, 1, Ending::Done, figures)];
+        assert_eq!(judge(&study, &[], &trials, &[]).against, expected, "{figures:?} {claim}");
+    };
+    let corrupt = [("amcheck_corruptions", 2.0)];
+    let text = "trial 2 (b/s) failed its checks: amcheck_corruptions = 2";
+    check(&corrupt, "", &[text]);
+    check(&[("amcheck_corruptions", 0.0)], "", &[]);
+    check(
+        &[("checksum_failures", 1.0), ("sql_check_failures", 3.0)],
+        "",
+        &["trial 2 (b/s) failed its checks: checksum_failures = 1, sql_check_failures = 3"],
+    );
+    check(
+        &[("history_forbidden", 1.0)],
+        "",
+        &["trial 2 (b/s) failed its checks: history_forbidden = 1"],
+    );
+    let claim = |words: &str| format!("[[claims]]\nsays = \"x\"\n{words}\n");
+    check(&corrupt, &claim("every = \"amcheck_corruptions == 0\""), &[text]);
+    check(&corrupt, &claim("every = \"amcheck_corruptions >= 0\""), &[text]);
+    check(&corrupt, &claim("some = \"amcheck_corruptions > 0\""), &[]);
+    // What a claim about a cycle expects is what its level forbids.
+    let forbidden = [("history_forbidden", 4.0), ("history_long_fork", 4.0)];
+    check(&forbidden, &claim("some = \"history_long_fork > 0\""), &[]);
+}
+
 #[test]
 fn some_holds_by_one_witness_and_nothing_is_said_while_a_trial_is_open() {
     use Verdict::{CannotTell, DoesNotHold, Holds};

@@ -1,0 +1,51 @@
+//! Checks that failed. What a check found is evidence, whether or not a claim names it.
+
+use record::{Figure, Trial};
+use spec::{About, Better, Metric, Study, metrics};
+
+use crate::rounds::figure_of;
+use crate::truth::truth;
+
+/// The figures by which checks say that something is wrong: more than none is.
+const FOUND_WRONG: [&Metric; 4] = [
+    &metrics::AMCHECK_CORRUPTIONS,
+    &metrics::CHECKSUM_FAILURES,
+    &metrics::SQL_CHECK_FAILURES,
+    &metrics::HISTORY_FORBIDDEN,
+];
+
+/// The checks of a trial that failed, in words; none where each has what it expects. A failure that a
+/// claim about the trial expects, as that of a control does, is none.
+pub(crate) fn failed_checks(study: &Study, trial: &Trial) -> Option<String> {
+    let failed = FOUND_WRONG.into_iter().filter_map(|metric| {
+        let Figure { value, .. } = figure_of(trial, metric, "").filter(|one| one.value > 0.0)?;
+        (!is_expected(study, trial, metric)).then(|| format!("{} = {value}", metric.name))
+    });
+    let failed: Vec<String> = failed.collect();
+    (!failed.is_empty()).then(|| format!("failed its checks: {}", failed.join(", ")))
+}
+
+/// True if a claim about such trials rests on figures of the same check, and the trial is as the claim
+/// says. A claim that allows any value expects none.
+fn is_expected(study: &Study, trial: &Trial, metric: &Metric) -> bool {
+    let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
+    study.claims.iter().any(|claim| {
+        let About::Every { condition, of, points, .. } = &claim.about else { return false };
+        let asked = condition.metrics();
+        if !point.is_some_and(|point| points.contains(&point))
+            || !asked.iter().any(|one| is_count_of(one, metric))
+        {
+            return false;
+        }
+        let figures: Option<Vec<Figure>> =
+            asked.iter().map(|metric| figure_of(trial, metric, of)).collect();
+        let is_true = figures.is_some_and(|figures| truth(condition, &figures) == Some(true));
+        // With nothing found, the claim would not be true.
+        is_true && !condition.is_true(&vec![0.0; asked.len()])
+    })
+}
+
+/// True if a figure counts something wrong that the same check found.
+fn is_count_of(one: &Metric, metric: &Metric) -> bool {
+    one.source == metric.source && one.better == Better::Lower && one.unit.is_empty()
+}
