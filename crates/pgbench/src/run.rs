@@ -79,12 +79,17 @@ pub(crate) fn run(
         None => None,
     };
     vacuum::vacuum(options, &mut server, console);
+    let sums = check::Sums::before(options, &mut server)?;
     let server_version = server.version().to_owned();
     drop(server);
 
     let is_server_here = hosts.is_none() && is_here(&conninfo);
+    let mut windows = 0;
     let mut one = |options: &RunOptions, console: &mut Console<'_>| {
         let count = hosts.as_ref().map_or(options.ours.generators, |hosts| hosts.len() as u32);
+        // The windows of a search draw keys, scripts and arrivals of their own.
+        let seed = plan::seed_of_window(seed, windows);
+        windows += 1;
         let plan = plan::plan(options, &conninfo, &tables, seed, clock, count);
         let metrics = metrics.as_mut();
         let on = On { invocation, hosts: hosts.as_deref(), served };
@@ -156,7 +161,7 @@ pub(crate) fn run(
     };
     if options.ours.check && code != INTERRUPTED {
         let (mut server, _) = Server::open(&options.server, invocation, control)?;
-        if !check::check(options, &mut server, console)? {
+        if !check::check(options, sums, &mut server, console)? {
             code = INCOMPLETE;
         }
     }

@@ -48,6 +48,12 @@ pub(super) fn seed(options: &RunOptions, console: &mut Console<'_>) -> Result<u6
     Ok(seed)
 }
 
+/// The seed of a window of a search. The first one has that of the run.
+pub(super) fn seed_of_window(seed: u64, window: u64) -> u64 {
+    // An odd number of large period: neighbouring seeds may draw neighbouring values.
+    seed.wrapping_add(window.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
 fn strong_seed() -> Result<u64, Complaint> {
     let mut bytes = [0; 8];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));

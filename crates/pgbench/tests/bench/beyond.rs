@@ -156,6 +156,40 @@ fn an_order_entry_company_stays_consistent() {
     assert!(ended.out.contains("9 of 11 conditions hold"), "{ended:?}");
 }
 
+/// What always holds of pgbench's own scripts, as changes over the run: at any scale, and after other runs.
+#[test]
+fn sums_of_pgbenchs_tables_change_together() {
+    let server = Server::start(&[]);
+    let made = server.ours("postgres", "-i -s 2");
+    assert_eq!(made.code, 0, "{made:?}");
+    let check = |options: &str, code: u8, says: &str| {
+        let ended = server.ours("postgres", &format!("-c 3 -t 30 --check {options}"));
+        assert_eq!(i64::from(ended.code), i64::from(code), "{options}: {ended:?}");
+        assert!((ended.out.clone() + &ended.err).contains(says), "{options}: {ended:?}");
+    };
+    // A teller and a branch are drawn one by one, and -n keeps the history of earlier runs.
+    check("", 0, "check              4 of 4 conditions hold\n");
+    check("-n", 0, "check              4 of 4 conditions hold\n");
+    check("-N", 0, "check              4 of 4 conditions hold\n");
+    check("-S", 0, "check              4 of 4 conditions hold\n");
+    check("-b tpcb@1 -b simple@1", 0, "check              3 of 3 conditions hold\n");
+    let script = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(script.path(), "select 1;").expect("written");
+    check(
+        &format!("-b tpcb -f {}", script.path().display()),
+        0,
+        "not judged: what scripts of your own",
+    );
+    // A server that forgets a part of the history.
+    server.execute(
+        "postgres",
+        "create function forget() returns trigger language plpgsql as 'begin if new.aid % 2 = 0 then return null; \
+         end if; return new; end'; create trigger forget before insert on pgbench_history for each row execute \
+         function forget()",
+    );
+    check("", 2, "sum(abalance) changes as sum(delta) of the history (they changed by ");
+}
+
 #[test]
 fn a_search_needs_a_window_and_no_rate() {
     for (options, why) in [
