@@ -109,7 +109,7 @@ fn target(node: &Node, role: Option<&str>) -> Target {
     let mut endpoint: Endpoint = node.endpoint().with_database("app");
     if let Some(role) = role {
         role.clone_into(&mut endpoint.user);
-        endpoint.password = Some("x".to_owned());
+        endpoint.password = Some("x".into());
     }
     let conninfo = server::own_conninfo(&endpoint.to_string()).expect("a conninfo");
     Target::open(TargetConfig { conninfo, limits: Limits::of_administration() })

@@ -265,7 +265,7 @@ expect = "> 1"
         .batch_execute("CREATE ROLE owner LOGIN CREATEDB PASSWORD 'x'; GRANT CREATE ON DATABASE postgres TO owner")
         .expect("a role");
     let mut endpoint = node.endpoint();
-    (endpoint.user, endpoint.password) = ("owner".to_owned(), Some("x".to_owned()));
+    (endpoint.user, endpoint.password) = ("owner".to_owned(), Some("x".into()));
     let as_owner = endpoint.to_string();
     let said = desk.pgrig(&["run", "mine", "--target", &as_owner]).ended(1);
     assert!(said.err.contains("role \"owner\" has rights elsewhere"), "{}", said.err);
