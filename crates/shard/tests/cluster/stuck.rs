@@ -70,7 +70,7 @@ fn buckets_that_cannot_move_are_refused_before_anything_moves() {
     check(
         "CREATE TABLE bucket_0015.more (id int PRIMARY KEY)",
         "DROP TABLE bucket_0015.more",
-        "bucket_0015 has more.id integer, which is not in the template",
+        "bucket_0015 has more.id integer NOT NULL, which is not in the template",
     );
     check(
         &format!(
