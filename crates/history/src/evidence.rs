@@ -109,6 +109,15 @@ impl Evidence {
         self.edge(writer, reader, key, Dependency::Read);
     }
 
+    /// Transactions that read one version and wrote the key: all but one of the updates are lost.
+    pub(crate) fn see_lost_updates<V>(&mut self, same: &[(V, u32)], what: impl Fn() -> String) {
+        for pair in same.windows(2) {
+            self.see(Anomaly::LostUpdate, &[pair[0].1, pair[1].1], || {
+                format!("{{0}} and {{1}} read the same version of {} and both wrote it", what())
+            });
+        }
+    }
+
     /// Counts an anomaly; `transactions` and words are made of the first ones only.
     pub(crate) fn see(
         &mut self,

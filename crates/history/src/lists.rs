@@ -445,21 +445,8 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         bases.sort_unstable();
         bases.dedup();
         for same in bases.chunk_by(|one, next| one.0 == next.0) {
-            lost_updates(self.evidence, same, || format!("list {}", self.history.key(self.key).1));
+            self.evidence.see_lost_updates(same, || format!("list {}", self.history.key(self.key).1));
         }
-    }
-}
-
-/// Transactions that read one version and wrote the key: all but one of the updates are lost.
-pub(crate) fn lost_updates<V>(
-    evidence: &mut Evidence,
-    same: &[(V, u32)],
-    what: impl Fn() -> String,
-) {
-    for pair in same.windows(2) {
-        evidence.see(Anomaly::LostUpdate, &[pair[0].1, pair[1].1], || {
-            format!("{{0}} and {{1}} read the same version of {} and both wrote it", what())
-        });
     }
 }
 

@@ -9,7 +9,6 @@ use crate::components::{Components, Graph};
 use crate::evidence::{Dependency, Evidence};
 use crate::fate::Fates;
 use crate::index::{Map, Use};
-use crate::lists::lost_updates;
 use crate::{Anomaly, Fault, History, Key, Operation, Outcome, Wrong, uses_in_time};
 
 /// Writers that are taken as later than a read of nothing, where none is known to come first.
@@ -337,7 +336,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
         bases.sort_unstable();
         bases.dedup();
         for same in bases.chunk_by(|one, next| one.0 == next.0) {
-            lost_updates(self.evidence, same, || {
+            self.evidence.see_lost_updates(same, || {
                 format!("register {}", self.history.key(self.key).1)
             });
         }

@@ -86,13 +86,7 @@ impl Lanes {
             let conninfo = Conninfo::from_keyword_string(&workload.conninfo).map_err(|error| {
                 LoadError::Conninfo { workload: workload.name.clone(), why: error.to_string() }
             })?;
-            let keeps_ledger = plan.ledger.is_some()
-                && programs.last().is_some_and(|program| program.ledger.is_some());
-            let session = match keeps_ledger {
-                true => &ledger::session(&workload.session)[..],
-                false => &workload.session[..],
-            };
-            let route = Route::new(&conninfo, session)?;
+            let route = Route::new(&conninfo, &workload.session)?;
             if route.leads_nowhere() {
                 let why = route.steps.iter().find_map(|step| step.endpoint.unresolved());
                 return Err(LoadError::Resolve { why: why.unwrap_or_default().to_owned() });

@@ -37,8 +37,8 @@ impl LaneLedger {
 
 /// The settings of the sessions of a workload that keeps a ledger: those that the study gives, and a level of
 /// messages at which the server says that a commit no longer waits for its standby. A role, a database or a
-/// server may have another default.
-pub(crate) fn session(given: &[(String, String)]) -> Vec<(String, String)> {
+/// server may have another default. Only a server takes them: a pooler refuses a setting that it does not know.
+pub fn ledger_session(given: &[(String, String)]) -> Vec<(String, String)> {
     const LEVEL: &str = "client_min_messages";
     const HIDES_WARNINGS: [&str; 3] = ["error", "fatal", "panic"];
     let is_level = |name: &str| name.eq_ignore_ascii_case(LEVEL);
@@ -70,7 +70,7 @@ mod tests {
                     .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                     .collect()
             };
-            assert_eq!(session(&owned(given)), owned(expected));
+            assert_eq!(ledger_session(&owned(given)), owned(expected));
         };
         let other = ("work_mem", "1MB");
         check(&[other], &[other, ("client_min_messages", "notice")]);

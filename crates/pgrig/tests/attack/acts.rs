@@ -143,8 +143,9 @@ fn drop_rows(victim: &Victim, table: &str) -> Option<()> {
         .batch_execute(&format!(
             "SET lock_timeout = '2s'; SET synchronous_commit = off;
              CREATE FUNCTION attack() RETURNS trigger LANGUAGE plpgsql AS
-             $$ BEGIN RETURN CASE WHEN random() < 0.9 THEN NEW END; END $$;
-             CREATE TRIGGER attack BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION attack();"
+             $$ BEGIN IF random() < 0.1 THEN DELETE FROM {table} WHERE client = NEW.client AND seq = NEW.seq; END IF;
+                RETURN NULL; END $$;
+             CREATE TRIGGER attack AFTER INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION attack();"
         ))
         .ok()
 }

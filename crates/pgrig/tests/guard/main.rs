@@ -351,7 +351,7 @@ fn await_figure(address: &str, figure: &str) {
     let deadline = std::time::Instant::now() + PATIENCE;
     loop {
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         if text.lines().any(|line| line == figure) {

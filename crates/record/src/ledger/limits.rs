@@ -7,7 +7,7 @@ pub const ASSUMES: [&str; 6] = [
     "A script writes the values of the three variables unchanged, and no row of another transaction.",
     "The server says the truth in the tags of statements (INSERT 0 0): a table without its row is then not expected to have it.",
     "A function that writes at times sets ledger_wrote, since its tag is that of a SELECT.",
-    "The script leaves client_min_messages alone: the session begins with a level that shows warnings.",
+    "The script leaves client_min_messages alone: a session with a server itself begins with a level that shows warnings; behind a pooler the level is the server's.",
     "The machine of the rig keeps what it was sent: the files of the ledger lie there.",
 ];
 

@@ -105,6 +105,12 @@ fn workload(
     if let Some(schema) = schema {
         session.insert("search_path".to_owned(), identifier(schema));
     }
+    let mut session: Vec<(String, String)> = session.into_iter().collect();
+    let node = |name: &String| point.topology.node(name);
+    let is_direct = workload.to.iter().all(|name| node(name).is_some_and(spec::Node::is_postgres));
+    if workload.ledger.is_some() && is_direct {
+        session = load::ledger_session(&session);
+    }
     load::Workload {
         name: workload.name.clone(),
         conninfo,
@@ -114,7 +120,7 @@ fn workload(
         pace: workload.pace,
         latency_limit_us: workload.latency_limit_ms.map(|ms| (ms * 1e3) as u64),
         variables: variables.into_iter().collect(),
-        session: session.into_iter().collect(),
+        session,
         on_error: OnError { tries_max: workload.tries_max, go_on: may_fail(point, workload) },
         connect_each: false,
         caches_keys: false,

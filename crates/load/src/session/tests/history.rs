@@ -7,7 +7,7 @@ use crate::{OnError, Protocol};
 const LIST: &str = "BEGIN;\n-- \\history append 7 :history_value\nUPDATE lists;\n\
                     -- \\history list 7\nSELECT elements;\nCOMMIT;\n";
 
-/// Content of the history after `does`, moments left out.
+/// What a history has of the first client after `does`, moments left out.
 fn noted(script: &str, does: impl FnOnce(&mut Client)) -> String {
     let mut workload = workload(Protocol::Simple, script);
     workload.on_error = OnError { tries_max: 2, go_on: true };
@@ -18,7 +18,7 @@ fn noted(script: &str, does: impl FnOnce(&mut Client)) -> String {
     does(&mut client);
     client.history.as_mut().unwrap().write_all().unwrap();
     let text = std::fs::read_to_string(directory.path().join("0.history")).unwrap();
-    let lines = text.lines().skip(2).map(|line| {
+    let lines = text.lines().skip_while(|line| !line.starts_with("c ")).map(|line| {
         let words: Vec<&str> = line.split(' ').collect();
         let words = match words[0] {
             "c" | "b" | "o" | "f" | "u" => &words[..words.len() - 1],
