@@ -18,6 +18,20 @@ o 0 4000
 o 1 4500
 ";
 
+/// One client reads what another one has appended before.
+const READ: &str = "\
+history 1
+g 0\tprimary\tserializable\tlists
+c 0 0 11 1000
+c 1 0 12 1000
+b 0 1 2000
+a 0 5 1
+o 0 3000
+b 1 1 4000
+l 1 5 0 1
+o 1 5000
+";
+
 #[test]
 fn histories_are_judged_and_exported() {
     let desk = Desk::new();
@@ -39,17 +53,22 @@ fn histories_are_judged_and_exported() {
     assert_eq!((&found["verdict"], &found["committed"]), (&"does not hold".into(), &2.into()));
     assert_eq!(found["anomalies"][0]["anomaly"], "G2-item");
     let weaker = ["isolation", "check", "kept", "--gate", "--level", "repeatable read"];
-    let said = desk.pgrig(&weaker).ended(0);
-    assert!(said.out.contains("repeatable read: holds"), "{}", said.out);
+    // Nobody read what another one wrote: that forbids nothing, and shows nothing.
+    let said = desk.pgrig(&weaker).ended(5);
+    assert!(said.out.contains("repeatable read: cannot tell"), "{}", said.out);
+    std::fs::create_dir(desk.path("read")).unwrap();
+    desk.write("read/0.history", READ);
+    let said = desk.pgrig(&["isolation", "check", "read", "--gate"]).ended(0);
+    assert!(said.out.contains("strict serializable: holds"), "{}", said.out);
     let said = desk.pgrig(&["isolation", "check", "kept", "--level", "snapshot"]).ended(1);
     assert!(said.err.contains("\"snapshot\" is no isolation level"), "{}", said.err);
 
     desk.pgrig(&["isolation", "export", "kept"]).ended(0);
     let edn = std::fs::read_to_string(desk.path("history.edn")).unwrap();
     assert!(edn.starts_with("{:index 0, :type :invoke, :process 0, :time 2000"), "{edn}");
-    desk.write("kept/1.history", "history 2\n");
+    desk.write("kept/1.history", "history 3\n");
     let said = desk.pgrig(&["isolation", "check", "kept"]).ended(1);
-    assert!(said.err.contains("has version 2, this pgrig reads 1"), "{}", said.err);
+    assert!(said.err.contains("has version 3, this pgrig reads 1 and 2"), "{}", said.err);
     desk.write("kept/1.history", "history 1\nwhat\n");
     let said = desk.pgrig(&["isolation", "check", "kept"]).ended(0);
     assert!(said.out.contains("1.history, line 2: \"what\""), "{}", said.out);
