@@ -336,9 +336,8 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
         bases.sort_unstable();
         bases.dedup();
         for same in bases.chunk_by(|one, next| one.0 == next.0) {
-            self.evidence.see_lost_updates(same, || {
-                format!("register {}", self.history.key(self.key).1)
-            });
+            self.evidence
+                .see_lost_updates(same, || format!("register {}", self.history.key(self.key).1));
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     grid::{Grid, SharedGrid},
     lane::{Lane, Parts},
     lane_history::LaneHistory,
-    ledger::{self, LaneLedger},
+    ledger::LaneLedger,
     log::{self, Columns, LaneLog},
     partition::{self, LaneShare, Part},
     program::{CommonSettings, Program, message_bytes_max},

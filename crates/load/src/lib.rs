@@ -48,6 +48,7 @@ pub use blocks::{Blocks, Turn};
 pub use drive::{Fleet, drive, run};
 pub use error::LoadError;
 pub use hosts::OnHostLoss;
+pub use ledger::ledger_session;
 pub use ledger_statements::LedgerTables;
 pub use outcome::{
     CommandPlace, End, Event, GeneratorOutcome, HostClock, HostOutcome, Level, Message, Outcome,

@@ -103,7 +103,11 @@ fn every_crash_is_looked_at_and_a_state_that_fails_is_looked_at_again() {
     let run = desk.pgrig(&["run", "crashes", "--gate", "--seed", "7"]).ended(0);
     // The summary adds up what was explored.
     assert!(run.out.contains("explored apart/explore: none of "), "{}", run.out);
-    assert!(run.out.contains("acknowledged: all that was, in every table that the load wrote"), "{}", run.out);
+    assert!(
+        run.out.contains("acknowledged: all that was, in every table that the load wrote"),
+        "{}",
+        run.out
+    );
     let kept = || {
         let trials = std::fs::read_dir(desk.path("runs")).unwrap().next().unwrap().unwrap().path();
         let trials = std::fs::read_dir(trials.join("trials")).unwrap();

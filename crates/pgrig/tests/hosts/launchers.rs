@@ -141,7 +141,9 @@ pub(crate) fn nsenter_and_clocks_that_are_hours_apart() {
     let ended = crate::desk::run(Command::new(PGRIG).args(words).current_dir(site.desk.folder()));
     assert_eq!(ended.code, Some(3), "{ended:?}");
     assert!(
-        ended.out.contains("hosts node1, node3, node4, this machine: no connection to node2 at 10.77.0.12"),
+        ended.out.contains(
+            "hosts node1, node3, node4, this machine: no connection to node2 at 10.77.0.12"
+        ),
         "{}",
         ended.out
     );
