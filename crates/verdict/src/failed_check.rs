@@ -39,10 +39,25 @@ fn is_expected(study: &Study, trial: &Trial, metric: &Metric) -> bool {
         }
         let figures: Option<Vec<Figure>> =
             asked.iter().map(|metric| figure_of(trial, metric, of)).collect();
-        let is_true = figures.is_some_and(|figures| truth(condition, &figures) == Some(true));
-        // With nothing found, the claim would not be true.
-        is_true && !condition.is_true(&vec![0.0; asked.len()])
+        let Some(figures) = figures else { return false };
+        // With nothing wrong, the claim would not be true.
+        let sound: Vec<f64> = asked
+            .iter()
+            .zip(&figures)
+            .map(|(metric, figure)| value_where_all_is_well(metric, figure.value))
+            .collect();
+        truth(condition, &figures) == Some(true) && !condition.is_true(&sound)
     })
+}
+
+/// The value of a figure in a trial in which nothing is wrong: nothing is counted, and what is 1 where something
+/// survived is 1.
+fn value_where_all_is_well(metric: &Metric, value: f64) -> f64 {
+    match metric.better {
+        Better::Lower => 0.0,
+        Better::Higher if metric.unit.is_empty() => value.max(1.0),
+        Better::Higher | Better::Neither => value,
+    }
 }
 
 /// True if a figure counts something wrong that the same check found.

@@ -2,7 +2,7 @@
 
 use record::{Ending, Paired, PlannedTrial, Trial};
 use spec::{About, Claim, ClaimKind, Expression, Profile, Study};
-use stats::Expectation;
+use stats::{Expectation, HEADLINE_ROUNDS_MIN};
 
 use crate::claim_verdict::{ClaimFinding, ClaimVerdict, Measured, Verdict};
 use crate::every::Question;
@@ -113,15 +113,22 @@ pub(crate) fn leave_to_larger_profiles(study: &Study, claims: &mut [ClaimVerdict
     if study.profile != Profile::Smoke {
         return;
     }
+    let is_too_little = |measured: &Measured| match measured {
+        Measured::Nothing => true,
+        Measured::Value { interval, .. } => interval.n < HEADLINE_ROUNDS_MIN,
+        Measured::LeftOut
+        | Measured::BeyondProfile
+        | Measured::Pairs { .. }
+        | Measured::Count { .. } => false,
+    };
     let is_beyond = |claim: &&mut ClaimVerdict| {
         claim.kind == ClaimKind::Finding
             && !claim.expected.is_empty()
             && claim.verdict == Verdict::CannotTell
-            && !claim.is_left_out()
+            && is_too_little(&claim.measured)
     };
     for claim in claims.iter_mut().filter(is_beyond) {
         claim.measured = Measured::BeyondProfile;
-        claim.why = "profile smoke measures too little for it".to_owned();
     }
 }
 
