@@ -11,15 +11,17 @@ use plant::{Plant, World};
 const RIGHT_MIN: f64 = 0.95;
 
 #[test]
-fn a_lock_that_another_session_holds_is_named_first() {
+fn of_what_a_server_does_a_lock_that_another_session_holds_is_named_first() {
     if plant::is_impossible() {
         return;
     }
     let world = World::start(Plant::Lock);
     let found = world.bench(5);
-    assert_eq!(found.first(), "lock", "{found:#?}");
-    assert!(found.detail().contains("nightly report"), "{found:#?}");
-    assert!(found.words.contains("pgrig: tail by cause      lock held by "), "{}", found.words);
+    let (cause, detail) = found.first_of_server();
+    assert_eq!(cause, "lock", "{found:#?}");
+    assert!(detail.contains("nightly report"), "{found:#?}");
+    let by_cause = found.line("pgrig: tail by cause");
+    assert!(by_cause.contains("lock held by SELECT pg_sleep(?) (nightly report)"), "{by_cause}");
     assert!(found.words.contains("/s from shared memory\n"), "{}", found.words);
     // The shares are those of all slow transactions, and what they rest on is told.
     assert!((found.sum() - found.seconds()).abs() < 1e-6 * found.seconds(), "{found:#?}");

@@ -219,8 +219,13 @@ impl Found {
         self.tail["causes"][0]["cause"].as_str().unwrap_or("none")
     }
 
-    pub(crate) fn detail(&self) -> &str {
-        self.tail["causes"][0]["detail"].as_str().unwrap_or("none")
+    /// The largest cause but the wait for a CPU, and what is said of it. Beside other tests the machine may be
+    /// as busy as the planted cause is long, and the answer is right to say so.
+    pub(crate) fn first_of_server(&self) -> (&str, &str) {
+        let causes = self.tail["causes"].as_array().into_iter().flatten();
+        let mut of_server = causes.filter(|cause| cause["cause"] != "run_delay");
+        let Some(cause) = of_server.next() else { return ("none", "none") };
+        (cause["cause"].as_str().unwrap_or("none"), cause["detail"].as_str().unwrap_or("none"))
     }
 
     pub(crate) fn seconds(&self) -> f64 {
