@@ -99,6 +99,7 @@ impl Cluster {
             // A node of an earlier version of the program does not say by which switch it came.
             let mapped = usize::try_from(bucket).ok().and_then(|at| owners.get(at));
             let by_mapping = mapped.filter(|(owner, _)| *owner == number).map(|(_, since)| *since);
+            // Where neither says it, the bucket came before every switch that is known.
             let since = row.get::<_, Option<i64>>(2).or(by_mapping).unwrap_or(0);
             buckets.insert(bucket, (state, since));
         }

@@ -399,8 +399,8 @@ impl ClusterState {
         for bucket in self.buckets() {
             let owner = owner(bucket);
             // A switch that the proxy does not know of, or an operator's decision.
-            let is_known = repair.owners.get(index(bucket).unwrap_or(0))
-                == self.owners.get(index(bucket).unwrap_or(0));
+            let is_known =
+                index(bucket).is_some_and(|at| repair.owners.get(at) == self.owners.get(at));
             is_moved |= !is_known && !switching.contains(&bucket);
             for (node, state) in self.members() {
                 let Some((state, _)) = state.buckets.get(&bucket) else { continue };
