@@ -8,6 +8,7 @@ use stats::Expectation;
 use crate::expect;
 use crate::expression::{Condition, Expression, Fault, Target};
 use crate::fields::Fields;
+use crate::folder::Folder;
 use crate::headline::Rank;
 use crate::pairs::Pairs;
 use crate::problem::{Problems, nearest};
@@ -157,6 +158,23 @@ impl Claim {
         let about = about(&fields, text, made, targets);
         fields.finish();
         about.map(|about| Claim { says, about, published, kind, rank, within, note, span })
+    }
+
+    /// The statement of a claim that this profile does not make, where the profile has the points that the claim
+    /// speaks of.
+    pub(crate) fn of_another_profile(
+        value: &Value,
+        text: &str,
+        profile: Profile,
+        targets: &Arc<[Target]>,
+    ) -> Option<About> {
+        // Problems of the claim are reported where it is made.
+        let problems = Problems::of(Folder::STUDY);
+        let fields = Fields::of("a claim", value, &problems)?;
+        if made_in(&fields, profile) {
+            return None;
+        }
+        about(&fields, text, true, targets).filter(|_| problems.is_empty())
     }
 }
 

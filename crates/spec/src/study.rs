@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::claim::{Answer, Claim};
+use crate::claim::{About, Answer, Claim};
 use crate::defaults::Defaults;
 use crate::expand;
 use crate::expression::Target;
@@ -54,6 +54,9 @@ pub struct Study {
     pub answer: Option<Answer>,
     /// Its claims; the first one is the headline.
     pub claims: Vec<Claim>,
+    /// Statements of claims that only other profiles make about points that this one has. They are not judged
+    /// here; they say what is expected of the points.
+    pub expected: Vec<About>,
     /// Tables of its own.
     pub tables: Vec<Table>,
     /// Published figures.
@@ -165,14 +168,14 @@ fn read(
         true => claims(fields, text, profile, points, folder.files.contains_key(Folder::SET)),
         false => skip(fields),
     };
-    let Said { mut claims, mut tables, mut answer, mut left_out } = read(&points);
+    let Said { mut claims, mut expected, mut tables, mut answer, mut left_out } = read(&points);
     headline::rank(&mut claims, problems);
     pairing::check(&claims, &points, problems);
     pairing::part_servers(&claims, &mut points);
     let twin = twin::add(&mut points, &mut variants, &claims, profile);
     if twin.is_some() {
         // What is said of every trial is said of the twin's, too.
-        Said { claims, tables, answer, left_out } = read(&points);
+        Said { claims, expected, tables, answer, left_out } = read(&points);
         headline::rank(&mut claims, problems);
     }
     let names = |named: &'_ [Named]| named.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
@@ -195,6 +198,7 @@ fn read(
         twin,
         answer,
         claims,
+        expected,
         tables,
         published: published::parse(folder, &variant_names, &scenario_names, published_problems),
         variants,
@@ -206,6 +210,8 @@ fn read(
 #[derive(Default)]
 pub(crate) struct Said {
     pub(crate) claims: Vec<Claim>,
+    /// Statements of claims that only other profiles make.
+    expected: Vec<About>,
     tables: Vec<Table>,
     answer: Option<Answer>,
     /// Claims that do not fit values that were set.
@@ -224,8 +230,9 @@ pub(crate) fn claims(
     let targets: Arc<[Target]> = points.iter().map(target).collect();
     let mut left_out = 0;
     let problems_of_one = || Problems::of(Folder::STUDY);
-    let mut claims = Vec::new();
+    let (mut claims, mut expected) = (Vec::new(), Vec::new());
     for one in fields.list("claims") {
+        expected.extend(Claim::of_another_profile(one, text, profile, &targets));
         let own = problems_of_one();
         let problems = if is_set { &own } else { fields.problems };
         let claim = Claim::parse(one, text, profile, &targets, problems);
@@ -246,7 +253,7 @@ pub(crate) fn claims(
     let answer = fields.value("answer");
     let answer = answer.and_then(|one| Answer::parse(one, text, profile, &targets, problems));
     let answer = answer.filter(|_| own.is_empty() && left_out == 0);
-    Said { claims, tables, answer, left_out }
+    Said { claims, expected, tables, answer, left_out }
 }
 
 fn skip(fields: &Fields<'_>) -> Said {

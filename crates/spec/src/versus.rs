@@ -22,6 +22,7 @@ impl Study {
             points: vec![side(0), side(1)],
             variants: sides.map(named).into(),
             claims: Vec::new(),
+            expected: Vec::new(),
             tables: Vec::new(),
             published: Vec::new(),
             answer: None,

@@ -15,7 +15,8 @@ const FOUND_WRONG: [&Metric; 4] = [
 ];
 
 /// The checks of a trial that failed, in words; none where each has what it expects. A failure that a
-/// claim about the trial expects, as that of a control does, is none.
+/// claim about the trial expects, as that of a control does, is none; neither is one that a claim expects which
+/// only another profile judges.
 pub(crate) fn failed_checks(study: &Study, trial: &Trial) -> Option<String> {
     let failed = FOUND_WRONG.into_iter().filter_map(|metric| {
         let Figure { value, .. } = figure_of(trial, metric, "").filter(|one| one.value > 0.0)?;
@@ -29,8 +30,9 @@ pub(crate) fn failed_checks(study: &Study, trial: &Trial) -> Option<String> {
 /// says. A claim that allows any value expects none.
 fn is_expected(study: &Study, trial: &Trial, metric: &Metric) -> bool {
     let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
-    study.claims.iter().any(|claim| {
-        let About::Every { condition, of, points, .. } = &claim.about else { return false };
+    let made_here = study.claims.iter().map(|claim| &claim.about);
+    made_here.chain(&study.expected).any(|about| {
+        let About::Every { condition, of, points, .. } = about else { return false };
         let asked = condition.metrics();
         if !point.is_some_and(|point| points.contains(&point))
             || !asked.iter().any(|one| is_count_of(one, metric))

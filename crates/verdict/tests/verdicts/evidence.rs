@@ -234,6 +234,10 @@ fn a_check_that_failed_stands_against_the_run() {
     check(&corrupt, &claim("every = \"amcheck_corruptions == 0\""), &[text]);
     check(&corrupt, &claim("every = \"amcheck_corruptions >= 0\""), &[text]);
     check(&corrupt, &claim("some = \"amcheck_corruptions > 0\""), &[]);
+    // What another profile judges is expected here as well.
+    let of_full = |words| claim(&format!("{words}\nprofiles = [\"full\"]"));
+    check(&corrupt, &of_full("some = \"amcheck_corruptions > 0\""), &[]);
+    check(&corrupt, &of_full("every = \"amcheck_corruptions == 0\""), &[text]);
     // What a claim about a cycle expects is what its level forbids.
     let forbidden = [("history_forbidden", 4.0), ("history_long_fork", 4.0)];
     check(&forbidden, &claim("some = \"history_long_fork > 0\""), &[]);
