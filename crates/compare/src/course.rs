@@ -19,7 +19,7 @@ use crate::observation::{self, Octet, Segment};
 use crate::pilot::Shape;
 use crate::profile::{self, Profiler};
 use crate::schedule;
-use crate::tails::TailWatch;
+use crate::tails::TailSamplers;
 use crate::tidy::{self, Tidied};
 use crate::waits::{self, Watch};
 
@@ -293,7 +293,7 @@ impl<'c, 'a> Course<'c, 'a> {
         let origin = Instant::now();
         let workloads = &self.contest.workloads;
         let sampled = self.contest.tail;
-        let tails = plan.slowest.then(|| TailWatch::begin(sides, sampled, workloads, origin));
+        let tails = plan.slowest.then(|| TailSamplers::begin(sides, sampled, workloads, origin));
         let outcome = load::run(&plan, &own, origin, &mut |event| {
             if self.contest.control.urgency() != Urgency::None && stop.is_none() {
                 stop = Some(Stop::Interrupted);
@@ -350,7 +350,8 @@ impl<'c, 'a> Course<'c, 'a> {
             source: Box::new(source),
         })?;
         if let Some(tails) = tails {
-            let doubts = tails.end(&outcome, of_a, warm_blocks, &mut self.found.tails);
+            let workloads = &self.contest.workloads;
+            let doubts = tails.end(&outcome, workloads, warm_blocks, &mut self.found.tails);
             let known = &mut self.found.doubts;
             for doubt in doubts {
                 if !known.contains(&doubt) {

@@ -1,52 +1,40 @@
-//! Slow transactions of both sides by cause: each server is sampled while both have their turns.
+//! Slow transactions of both sides by cause: each server is sampled while it has its turn.
 
 use std::time::Instant;
 
 use load::{Blocks, Outcome, Workload};
-use probe::ActivitySampler;
+use measure::{TailLoad, TailSampler};
 use record::Moment;
 use record::comparison::Tails;
-use server::Conninfo;
-use stats::Latency;
-use tail::{Load, Slowest, Tail};
+use tail::Tail;
 
 use crate::contest::Ground;
 use crate::observation;
 
-/// The samplers of both sides' servers; the reason for a side that cannot be sampled; none for one that
-/// shall not be.
-pub(crate) struct TailWatch([Option<Result<ActivitySampler, String>>; 2]);
+/// The samplers of both sides' servers; none for a side that shall not be sampled.
+pub(crate) struct TailSamplers([Option<TailSampler>; 2]);
 
-impl TailWatch {
+impl TailSamplers {
     /// Begins to sample, on the clock of the load.
     pub(crate) fn begin(
         sides: [&dyn Ground; 2],
         sampled: [bool; 2],
         workloads: &[Vec<Workload>; 2],
         origin: Instant,
-    ) -> TailWatch {
-        let begin = |side: usize| -> Result<ActivitySampler, String> {
-            let workload = workloads[side].first().ok_or("it has no clients")?;
-            let conninfo = Conninfo::from_keyword_string(&workload.conninfo);
-            let conninfo = conninfo.map_err(|error| error.to_string())?;
-            let started = ActivitySampler::start(&conninfo, &sides[side].pids(), origin);
-            started.map_err(|error| error.to_string())
+    ) -> TailSamplers {
+        let begin = |side: usize| {
+            let load: Vec<&str> = workloads[side].iter().map(|one| one.conninfo.as_str()).collect();
+            let conninfo = load.first().copied().unwrap_or_default();
+            TailSampler::start(conninfo, None, &sides[side].pids(), &load, origin)
         };
-        TailWatch([0, 1].map(|side| sampled[side].then(|| begin(side))))
+        TailSamplers([0, 1].map(|side| sampled[side].then(|| begin(side))))
     }
 
-    /// Samples each side in its own turns from now on: its server does nothing in the others, and looks at
-    /// it would take CPU time from the other side.
+    /// Samples each side in its own turns from now on.
     pub(crate) fn keep_to_turns(&self, began: Moment, blocks: &Blocks) {
-        let length_ns = blocks.length_ms * 1_000_000;
         for (side, sampler) in self.0.iter().enumerate() {
-            let Some(Ok(sampler)) = sampler else { continue };
-            let turns = blocks.order.iter().zip(0..).filter(|(turn, _)| turn.side == side);
-            let spans = turns.map(|(_, number)| {
-                let from = began.0 + number * length_ns;
-                (from, from + length_ns)
-            });
-            sampler.keep_to(spans.collect());
+            let Some(sampler) = sampler else { continue };
+            sampler.keep_to_turns(side, began, blocks);
         }
     }
 
@@ -55,7 +43,7 @@ impl TailWatch {
     pub(crate) fn end(
         self,
         outcome: &Outcome,
-        of_a: usize,
+        workloads: &[Vec<Workload>; 2],
         warm_blocks: usize,
         sum: &mut Tails,
     ) -> Vec<String> {
@@ -66,30 +54,13 @@ impl TailWatch {
         for (side, sampler) in self.0.into_iter().enumerate() {
             let name = ["A", "B"][side];
             let Some(sampler) = sampler else { continue };
-            let sampled = match sampler {
-                Ok(sampler) => sampler.stop(),
-                Err(why) => {
-                    doubts.push(format!("the slow transactions of {name} have no causes: {why}"));
-                    continue;
-                }
-            };
-            doubts.extend(sampled.notes.iter().map(|note| format!("tail of {name}: {note}")));
-            let activity = sampled.activity;
-            let is_own = |workload: &usize| observation::side_of(*workload, of_a).0 == side;
-            let (mut slowest, mut latency, mut clients) = (Slowest::default(), Latency::new(), 0);
-            for workload in (0..count).filter(is_own) {
-                slowest.merge(outcome.slowest[workload].clone().since(from.0));
-                clients += outcome.workloads[workload].clients;
-            }
-            let own = outcome.intervals.iter().filter(|one| is_own(&one.workload));
-            own.filter(|one| one.start >= from).for_each(|one| latency.merge(&one.latency));
-            let load = Load {
-                slowest: &slowest,
-                count: latency.count(),
-                latency_ns: &|quantile| latency.quantile_ns(quantile).unwrap_or(0),
-                under_way: &|_| f64::from(clients),
-            };
-            let Some(found) = tail::attribute(&load, &activity) else { continue };
+            let sample = sampler.stop();
+            doubts.extend(sample.notes.iter().map(|note| format!("tail of {name}: {note}")));
+            let is_own = |one: &usize| observation::side_of(*one, workloads[0].len()).0 == side;
+            let own: Vec<usize> = (0..count).filter(is_own).collect();
+            let has_rate = workloads[side].iter().any(|one| one.pace.rate().is_some());
+            let load = TailLoad { outcome, workloads: &own, from, has_rate };
+            let Some(found) = sample.attribute(&load) else { continue };
             let place: &mut Option<Tail> = if side == 0 { &mut sum.a } else { &mut sum.b };
             match place {
                 Some(before) => before.add(found),

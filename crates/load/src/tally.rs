@@ -24,9 +24,14 @@ pub(crate) struct Tally {
     length_ns: u64,
     interval: i64,
     cells: Vec<Cell>,
+    /// The close has been noticed.
+    is_closed: bool,
     /// Per workload, what only the whole load knows.
     pub(crate) totals: Vec<Totals>,
 }
+
+/// The process of a transaction that never reached a server.
+const NO_BACKEND: i32 = 0;
 
 /// One workload's counters within the current interval.
 #[derive(Default)]
@@ -154,7 +159,7 @@ pub(crate) struct LaneInterval {
 impl Tally {
     pub(crate) fn new(length_ns: u64, totals: Vec<Totals>) -> Self {
         let cells = totals.iter().map(|_| Cell::default()).collect();
-        Tally { length_ns, interval: NOT_BEGUN, cells, totals }
+        Tally { length_ns, interval: NOT_BEGUN, cells, is_closed: false, totals }
     }
 
     /// Begins at the first interval of the grid.
@@ -239,44 +244,46 @@ impl Tally {
         if latency > totals.longest_ns && grid.in_window(done.ended) {
             totals.longest_ns = latency;
         }
-        if let Some(slowest) = &mut totals.slowest
-            && latency > slowest.floor_ns()
-            && grid.in_window(done.ended)
+        // One that ends after the close, before that is noticed, was open at the close.
+        let is_slow = |slowest: &Slowest| latency > slowest.floor_ns() && !self.is_closed;
+        if let Some(slowest) = totals.slowest.as_mut().filter(|slowest| is_slow(slowest))
+            && done.ended >= grid.open
         {
-            slowest.take(Slow {
-                backend: done.backend,
-                scheduled: done.scheduled,
-                began: done.began,
-                ended: done.ended,
-            });
+            let Finished { backend, scheduled, began, .. } = done;
+            slowest.take(Slow { backend, scheduled, began, ended: done.ended.min(grid.close) });
         }
     }
 
     /// The close has been noticed: what ended since then was open at the close. Only the latency of
     /// those that ended well is known.
     pub(crate) fn closed(&mut self) {
+        self.is_closed = true;
         for (cell, totals) in self.cells.iter().zip(&mut self.totals) {
             totals.open.ages.merge(&cell.latency);
         }
     }
 
-    /// A transaction of this age is under way at the close.
-    pub(crate) fn still_open(&mut self, workload: usize, age_ns: u64) {
-        self.totals[workload].open.ages.record_ns(age_ns);
+    /// A transaction is under way at the close, at which it counts as ended.
+    pub(crate) fn still_open(&mut self, workload: usize, open: Slow) {
+        let totals = &mut self.totals[workload];
+        totals.open.ages.record_ns(open.latency_ns());
+        if let Some(slowest) = &mut totals.slowest {
+            slowest.take(open);
+        }
     }
 
-    /// A transaction that was due so long before the close was never started.
-    pub(crate) fn never_started(&mut self, workload: usize, age_ns: u64) {
-        let open = &mut self.totals[workload].open;
-        open.ages.record_ns(age_ns);
-        open.never_started += 1;
-    }
-
-    /// The same of several, by their ages.
-    pub(crate) fn none_started(&mut self, workload: usize, ages: &Latency) {
-        let open = &mut self.totals[workload].open;
-        open.ages.merge(ages);
-        open.never_started += ages.count();
+    /// Transactions of these ages were due at the close and never started.
+    pub(crate) fn none_started(&mut self, workload: usize, close: u64, ages: &Latency) {
+        let totals = &mut self.totals[workload];
+        totals.open.ages.merge(ages);
+        totals.open.never_started += ages.count();
+        let Some(slowest) = &mut totals.slowest else { return };
+        for (age_ns, count) in ages.buckets() {
+            let scheduled = close.saturating_sub(age_ns);
+            for _ in 0..count {
+                slowest.take(Slow { backend: NO_BACKEND, scheduled, began: close, ended: close });
+            }
+        }
     }
 
     /// Counts an error, retried or not: its SQLSTATE, or the command of a script that failed by itself,

@@ -14,12 +14,13 @@ mod plan;
 mod progress;
 mod results;
 mod tables;
-mod tail;
 mod vacuum;
 
 use std::time::Instant;
 
 use load::{Control, End, Event, Fleet, Level, LoadError, Message, OnHostLoss, Outcome};
+use measure::{TailLoad, TailSampler};
+use record::Moment;
 use wire::conninfo::{Address, Conninfo, shown_word};
 
 use crate::complaint::Complaint;
@@ -32,7 +33,7 @@ use crate::server::Server;
 use files::Files;
 use metrics::Metrics;
 use progress::Progress;
-use results::Results;
+use results::{AttributedTail, Results};
 use tables::{Look, Tables};
 
 pub use plan::workload;
@@ -104,7 +105,7 @@ pub(crate) fn run(
         false => None,
     };
     let sampling = match options.ours.tail {
-        true => Some(tail::Sampling::begin(&conninfo, clock.origin)?),
+        true => Some(sample(&conninfo, clock.origin)?),
         false => None,
     };
     let (found, outcome);
@@ -119,7 +120,13 @@ pub(crate) fn run(
         }
     };
     hosts.into_iter().for_each(host::end);
-    let tail = sampling.map(|sampling| sampling.end(outcome, plan::is_open(options)));
+    let tail = sampling.map(|sampler| {
+        let sample = sampler.stop();
+        let (from, has_rate) =
+            (outcome.window.map_or(Moment(0), |window| window.open), plan::is_open(options));
+        let load = TailLoad { outcome, workloads: &[0], from, has_rate };
+        AttributedTail { tail: sample.attribute(&load), notes: sample.notes }
+    });
     let results = Results {
         options,
         tables: &tables,
@@ -176,6 +183,18 @@ pub(crate) fn run(
             Ok(code)
         }
         None => Ok(code),
+    }
+}
+
+/// Begins to sample the server for `--tail`.
+fn sample(conninfo: &Conninfo, origin: Instant) -> Result<TailSampler, Complaint> {
+    let conninfo = conninfo.to_keyword_string();
+    let sampler = TailSampler::start(&conninfo, None, &[], &[&conninfo], origin);
+    match sampler.refusal() {
+        Some(why) => {
+            Err(Complaint::error(format_args!("could not sample the server for --tail: {why}")))
+        }
+        None => Ok(sampler),
     }
 }
 

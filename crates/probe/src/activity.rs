@@ -28,7 +28,7 @@ use server::Conninfo;
 use tail::Activity;
 
 use crate::error::ProbeError;
-use agreement::{Pair, own_name, trusted};
+use agreement::{Names, Pair, learned_name, trusted};
 use asker::{Asker, Viewed};
 use load_threads::LoadThreads;
 use memory::{Seen, Slots};
@@ -73,6 +73,10 @@ pub struct SampledActivity {
 struct Shared {
     stops: AtomicBool,
     sees_locks: AtomicBool,
+    /// A wait event is seen in shared memory whose name the view has not told yet.
+    sees_unnamed: AtomicBool,
+    /// The numbers of the wait events whose names the view has told.
+    named: Mutex<HashSet<u32>>,
     autovacuum: AtomicBool,
     /// The stretches of time in which anybody looks; always, until they are known.
     spans: OnceLock<Vec<(u64, u64)>>,
@@ -84,7 +88,8 @@ struct Shared {
 
 impl ActivitySampler {
     /// Begins to sample, on the run's clock, whose origin is `origin`. The server's first process is one
-    /// of `started`, if the caller has started it; else it is looked for on this machine.
+    /// of `started`, if the caller has started it; else it is looked for on this machine. `load` are the
+    /// values of `application_name` by which sessions of the load are known behind a pooler.
     ///
     /// # Errors
     /// That the server cannot be connected to or asked. If shared memory cannot be read, the samples are
@@ -92,9 +97,10 @@ impl ActivitySampler {
     pub fn start(
         conninfo: &Conninfo,
         started: &[u32],
+        load: Vec<String>,
         origin: Instant,
     ) -> Result<ActivitySampler, ProbeError> {
-        let mut view = View::open(conninfo)?;
+        let mut view = View::open(conninfo, load)?;
         let shared = Arc::<Shared>::default();
         let found = match started {
             [] => Processes::find(&view.own).map(|found| vec![found]),
@@ -158,10 +164,10 @@ impl ActivitySampler {
             cpu_ns += remembered.cpu_ns;
             // Few comparisons are those of a short load: the places have been checked before it.
             if agreement.is_good() || agreement.same + agreement.other < 20 {
-                let (held, holders) = (activity.held, activity.holders);
-                activity = remembered.activity;
-                (activity.held, activity.holders) = (held, holders);
-                activity.rename(&|event| own_name(event, &names));
+                let viewed = std::mem::replace(&mut activity, remembered.activity);
+                (activity.held, activity.holders) = (viewed.held, viewed.holders);
+                activity.of_load = viewed.of_load;
+                activity.rename(&|event| learned_name(event, &names));
             } else {
                 activity.refusal = agreement.words();
             }
@@ -209,6 +215,18 @@ impl Shared {
         let mut known = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         known.clear();
         known.extend(others.map(|process| process.backend).chain([own]));
+    }
+
+    /// Tells the other thread which wait events have names.
+    fn names_are(&self, names: &Names) {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        named.extend(names.keys());
+    }
+
+    /// True if a wait event has a name, which its number or the view tells.
+    fn is_named(&self, wait: u32) -> bool {
+        memory::own_name_of(wait).is_some()
+            || self.named.lock().unwrap_or_else(PoisonError::into_inner).contains(&wait)
     }
 
     /// Tells the other thread which slots of shared memory have clients and the checkpointer.

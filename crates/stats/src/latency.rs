@@ -143,7 +143,7 @@ impl Latency {
     }
 
     /// Durations by rising length: the longest of each bucket, ns, and how many lie in it.
-    pub(crate) fn buckets(&self) -> Vec<(u64, u64)> {
+    pub fn buckets(&self) -> Vec<(u64, u64)> {
         let counts = self.counts.open();
         let buckets = counts.iter_recorded().map(|bucket| {
             let value_ns = counts.highest_equivalent(bucket.value_iterated_to());

@@ -1,7 +1,10 @@
 //! Samples of a server's activity, as small as they can be: thousands of looks a minute, each with all
 //! backends.
 
-use std::{collections::HashMap, ops::Range};
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::Range,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +49,8 @@ pub struct Activity {
     /// Nobody has looked since the last look.
     is_paused: bool,
     entries: Vec<Entry>,
+    /// Backends that bear the load's `application_name`, as those of a pooler do that work for it.
+    pub of_load: BTreeSet<i32>,
     /// Who held what a backend waited for, in order of time.
     pub held: Vec<Held>,
     /// The holders that `held` names.

@@ -4,7 +4,7 @@
 //! backend in a wait is an estimate of the share of their time that it is in this wait. A look counts for
 //! the time that it stands for, and each length for the time that its transactions took.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::{
     Activity, Cause, Look, Slow, Slowest, Tail, TailShare,
@@ -54,9 +54,7 @@ pub fn attribute(load: &Load<'_>, activity: &Activity) -> Option<Tail> {
     let weights = overlap::weights(activity);
     let settled = Settled::new(activity);
     let mut sums = Sums::new(&settled, &weights);
-    if is_pooled(&slow, activity) {
-        sums.pooled = Some(at_work(activity));
-    }
+    sums.is_pooled = is_pooled(&slow, activity);
     let strata = Strata::new(&slow, activity.looks(), &weights);
     for one in &slow {
         sums.take(one, strata.factor(one), load.under_way);
@@ -75,7 +73,7 @@ pub fn attribute(load: &Load<'_>, activity: &Activity) -> Option<Tail> {
         refusal: activity.refusal.clone(),
         rate: if looked_s > 0.0 { looks.len() as f64 / looked_s } else { 0.0 },
         samples: sums.samples,
-        is_pooled: sums.pooled.is_some(),
+        is_pooled: sums.is_pooled,
         ..Tail::default()
     };
     sums.tell(seconds(served), looks, &mut tail);
@@ -102,12 +100,6 @@ fn is_pooled(slow: &[Slow], activity: &Activity) -> bool {
     unseen > seen
 }
 
-/// Backends that ever worked for a client: a pooler's sessions, but not those of onlookers.
-fn at_work(activity: &Activity) -> BTreeSet<i32> {
-    let all = activity.looks().iter().flat_map(|look| activity.backends(look));
-    all.filter(|seen| is_at_work(seen.event)).map(|seen| seen.backend).collect()
-}
-
 /// True if a backend does not wait for its client's next command.
 fn is_at_work(event: &str) -> bool {
     event != "Client:ClientRead"
@@ -120,8 +112,11 @@ struct Sums<'a> {
     settled: &'a Settled<'a>,
     activity: &'a Activity,
     weights: &'a [f64],
-    /// Behind a pooler, the server sessions that it uses.
-    pooled: Option<BTreeSet<i32>>,
+    /// A pooler is between the clients and the server.
+    is_pooled: bool,
+    /// Behind a pooler: the seconds whose looks found a session of the load, and all.
+    matched: f64,
+    looked: f64,
     samples: u64,
     causes: BTreeMap<Kind, Seconds>,
     waits: BTreeMap<String, f64>,
@@ -135,7 +130,9 @@ impl<'a> Sums<'a> {
             settled,
             activity: settled.activity,
             weights,
-            pooled: None,
+            is_pooled: false,
+            matched: 0.0,
+            looked: 0.0,
             samples: 0,
             causes: BTreeMap::new(),
             waits: BTreeMap::new(),
@@ -155,7 +152,7 @@ impl<'a> Sums<'a> {
             self.checkpoint += weight * f64::from(u8::from(beside.checkpoint != Checkpoint::None));
             self.autovacuum += weight * f64::from(u8::from(beside.autovacuum));
             let client_waits = self.settled.load_delay(index);
-            if self.pooled.is_some() {
+            if self.is_pooled {
                 self.add_any(look, weight, client_waits, under_way(look.at));
                 continue;
             }
@@ -234,18 +231,19 @@ impl<'a> Sums<'a> {
 
     /// Adds a look at which any of the pooler's sessions may have worked for a client. Clients beyond
     /// these sessions are in the queue. A session with nothing to do waits for its client, or for the
-    /// pooler.
+    /// pooler. Sessions that do not bear the load's name are other programs': what they wait for is no cause.
     fn add_any(&mut self, look: &Look, weight: f64, client_waits: f64, under_way: f64) {
-        let settled = self.settled;
-        let Some(pooled) = &self.pooled else { return };
-        let sessions = settled.backends(look).filter(|seen| pooled.contains(&seen.backend));
+        let (settled, of_load) = (self.settled, &self.activity.of_load);
+        let sessions = settled.backends(look).filter(|seen| of_load.contains(&seen.backend));
         let (busy, idle): (Vec<Seen<'_>>, Vec<Seen<'_>>) =
             sessions.partition(|seen| is_at_work(seen.event));
         let under_way = under_way.max(busy.len() as f64);
-        if under_way <= 0.0 {
+        self.looked += weight;
+        if under_way <= 0.0 || busy.len() + idle.len() == 0 {
             self.cause(look, Cause::Unexplained, "", weight);
             return;
         }
+        self.matched += weight;
         let each = weight / under_way;
         let queued = (under_way - (busy.len() + idle.len()) as f64).max(0.0);
         self.cause(look, Cause::PoolerQueue, "", each * queued);
@@ -304,6 +302,7 @@ impl<'a> Sums<'a> {
         tail.waits =
             waits.map(|(event, weight)| WaitShare { event, seconds: weight * scale }).collect();
         tail.waits.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+        tail.matched = self.is_pooled.then(|| self.matched / self.looked);
         tail.during_checkpoint_s = self.checkpoint * scale;
         tail.during_autovacuum_s = self.autovacuum * scale;
     }

@@ -39,6 +39,10 @@ pub struct Tail {
     /// True if the sessions that clients were told of are not the server's: a pooler is between them,
     /// and seconds are divided among all clients alike.
     pub is_pooled: bool,
+    /// Behind a pooler: the share of the seconds at which a server session of the load was found, by its
+    /// `application_name`, 0 to 1. What the others were spent on is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched: Option<f64>,
 }
 
 /// A cause's part of the tail.
@@ -109,6 +113,12 @@ impl Tail {
             self.rate = (self.rate * self.seconds + other.rate * other.seconds) / all;
         }
         (self.source, self.is_pooled) = (other.source, self.is_pooled || other.is_pooled);
+        self.matched = match (self.matched, other.matched) {
+            (Some(own), Some(others)) if all > 0.0 => {
+                Some((own * self.seconds + others * other.seconds) / all)
+            }
+            (own, others) => own.or(others),
+        };
         if self.refusal.is_empty() {
             self.refusal = other.refusal;
         }
@@ -163,8 +173,13 @@ impl Tail {
             "" => String::new(),
             refusal => format!(" (shared memory was not read: {refusal})"),
         };
+        let matched = self.matched.map_or(String::new(), |share| {
+            let percent = percent(share);
+            format!("; behind a pooler, {percent} of them found a session of the load")
+        });
         format!(
-            "{} transactions above {} ({ms:.3} ms), {:.2} s in all; {} samples in them, {:.0}/s from {}{refusal}",
+            "{} transactions above {} ({ms:.3} ms), {:.2} s in all; {} samples in them, {:.0}/s from \
+             {}{refusal}{matched}",
             self.transactions,
             self.quantile_words(),
             self.seconds,

@@ -80,9 +80,10 @@ impl Slowest {
         self.raise(self.floor_ns.max(other.floor_ns));
     }
 
-    /// Those that began at a moment or later.
-    pub fn since(mut self, moment: u64) -> Slowest {
-        self.kept.retain(|slow| slow.began >= moment);
+    /// Those that ended at a moment or later.
+    #[must_use]
+    pub fn ended_since(mut self, moment: u64) -> Slowest {
+        self.kept.retain(|slow| slow.ended >= moment);
         self
     }
 

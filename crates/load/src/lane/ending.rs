@@ -1,6 +1,9 @@
 //! Ends of sessions: by the close, by an abort, by a lost connection, or because no session waits
 //! any longer.
 
+use stats::Latency;
+use tail::Slow;
+
 use super::{Lane, Link};
 use crate::{
     Limit, OnLoss,
@@ -54,16 +57,20 @@ impl Lane<'_> {
         for slot in self.slots.iter().filter(|slot| !slot.finished) {
             let session = &slot.session;
             if session.is_in_transaction() {
-                let age_ns = close.saturating_sub(session.scheduled);
-                self.tally.still_open(session.workload, age_ns);
+                let (backend, scheduled, began) =
+                    (session.backend, session.scheduled, session.began);
+                let open = Slow { backend, scheduled, began, ended: close };
+                self.tally.still_open(session.workload, open);
             } else if session.state == SessionState::Due && session.scheduled < close {
-                self.tally.never_started(session.workload, close - session.scheduled);
+                let mut age = Latency::new();
+                age.record_ns(close - session.scheduled);
+                self.tally.none_started(session.workload, close, &age);
             }
         }
         for workload in 0..self.schedules.len() {
-            let close = self.on_schedule(workload, close);
+            let on_schedule = self.on_schedule(workload, close);
             let Some(schedule) = &mut self.schedules[workload] else { continue };
-            self.tally.none_started(workload, &schedule.take_all(close));
+            self.tally.none_started(workload, close, &schedule.take_all(on_schedule));
         }
     }
 

@@ -36,7 +36,9 @@ fn more_than_the_server_takes_is_a_backlog_and_users_wait() {
     let server = Server::shared();
     let mut workload = workload(&server.conninfo(), "SELECT pg_sleep(0.02);\n", 2);
     workload.pace = Pace::Poisson(1_000.0);
-    let outcome = run(&plan(workload, window(1_000))).unwrap();
+    let mut plan = plan(workload, window(1_000));
+    plan.slowest = true;
+    let outcome = run(&plan).unwrap();
     let backlogs: Vec<_> = outcome.intervals.iter().map(|interval| interval.backlog).collect();
     // 1.2 s at 900 a second more than is done, with half of that for a machine that is busy.
     let last = backlogs.iter().max().copied().unwrap_or(0);
@@ -53,6 +55,12 @@ fn more_than_the_server_takes_is_a_backlog_and_users_wait() {
     assert!(result.never_started > 500, "{}", result.never_started);
     assert_eq!(result.open.count(), result.never_started + 2, "two clients are at work");
     assert!(result.longest_wait_is_open && result.longest_wait_ns >= 500_000_000);
+    // Each of them is one of the slow transactions, which end at the close for that.
+    let close = outcome.window.unwrap().close.0;
+    let slowest = outcome.slowest[0].kept();
+    let never_started = slowest.iter().filter(|slow| slow.began == close).count() as u64;
+    assert_eq!(never_started, result.never_started);
+    assert_eq!(slowest.len() as u64, result.open.count() + result.latency.count());
 }
 
 #[test]
@@ -62,10 +70,17 @@ fn what_is_under_way_at_the_close_is_a_wait_of_at_least_its_age() {
         let workload = workload(&server.conninfo(), script, 3);
         let mut plan = plan(workload, window(500));
         plan.drain_ms = Some(drain_ms);
+        plan.slowest = true;
         let outcome = run(&plan).unwrap();
         let result = &outcome.workloads[0];
         assert_eq!((result.open.count(), result.never_started), (3, 0), "{script}");
         assert_eq!(result.longest_wait_is_open, !ended, "{script}");
+        let close = outcome.window.unwrap().close.0;
+        let slowest = outcome.slowest[0].kept();
+        assert!(
+            slowest.len() == 3 && slowest.iter().all(|slow| slow.ended == close),
+            "{slowest:?}"
+        );
         result.longest_wait_ns / 1_000_000
     };
     // The close comes before the answer, and the rig stops waiting, or sees the end of it.

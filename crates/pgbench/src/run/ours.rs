@@ -12,8 +12,7 @@ use super::baseline::Baseline;
 use super::figure::{grouped, short_ms};
 use super::hosts;
 use super::plan::is_open;
-use super::results::Results;
-use super::tail;
+use super::results::{AttributedTail, Results};
 
 pub(super) fn lines(results: &Results<'_>) -> String {
     let mut text = String::new();
@@ -73,7 +72,7 @@ pub(super) fn lines(results: &Results<'_>) -> String {
 }
 
 /// Slow transactions by cause and by wait event.
-fn tail_lines(found: &tail::SampledTail, line: &mut impl FnMut(&str, String)) {
+fn tail_lines(found: &AttributedTail, line: &mut impl FnMut(&str, String)) {
     match &found.tail {
         None => line("tail", "no transaction was slow".to_owned()),
         Some(tail) => {

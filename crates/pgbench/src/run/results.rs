@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use load::{CommandPlace, Outcome, WarmUp};
 use record::{Counts, Interval, StatementResult, WorkloadResult};
 use stats::{SteadyState, steady_state};
+use tail::Tail;
 
 use crate::options::RunOptions;
 use crate::words::{CommandWords, ScriptWords, Words};
@@ -12,7 +13,14 @@ use crate::words::{CommandWords, ScriptWords, Words};
 use super::baseline::Baseline;
 use super::find::SearchResult;
 use super::tables::Tables;
-use super::tail;
+
+/// Slow transactions of a run by cause.
+pub(super) struct AttributedTail {
+    /// None where no transaction was slow.
+    pub(super) tail: Option<Tail>,
+    /// Notes on what could not be read.
+    pub(super) notes: Vec<String>,
+}
 
 /// Everything that there is to tell about a run.
 pub(super) struct Results<'a> {
@@ -24,7 +32,7 @@ pub(super) struct Results<'a> {
     /// The rig's performance against a server that does nothing.
     pub(super) baseline: Option<&'a Baseline>,
     /// Slow transactions by cause.
-    pub(super) tail: Option<&'a tail::SampledTail>,
+    pub(super) tail: Option<&'a AttributedTail>,
     /// The search that this is the last run of.
     pub(super) search: Option<&'a SearchResult>,
 }

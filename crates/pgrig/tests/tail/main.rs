@@ -29,6 +29,32 @@ fn of_what_a_server_does_a_lock_that_another_session_holds_is_named_first() {
 }
 
 #[test]
+fn a_lock_that_is_held_at_the_end_is_named_first() {
+    if plant::is_impossible() {
+        return;
+    }
+    // The transactions that wait for it have not ended at the close: they are the slowest.
+    let found = World::start(Plant::LastLock).bench(4);
+    assert_eq!(found.first(), "lock", "{found:#?}");
+}
+
+#[test]
+fn behind_a_pooler_the_sessions_of_other_programs_are_blamed_for_nothing() {
+    if plant::is_impossible() {
+        return;
+    }
+    if let Err(error) = lab::find::pgbouncer(None) {
+        testing::skip::because(error);
+        return;
+    }
+    let found = World::start(Plant::Pooler).bench(5);
+    assert_eq!(found.first_of_server().0, "pooler_queue", "{found:#?}");
+    assert!(!found.has_cause("lock"), "{found:#?}");
+    assert!(found.words.contains("behind a pooler, "), "{}", found.words);
+    assert!(found.matched() > 0.9, "{found:#?}");
+}
+
+#[test]
 #[ignore = "minutes: each planted cause, twenty times"]
 fn planted_causes_are_named_first() {
     let runs: u32 = std::env::var("PGRIG_TAIL_RUNS").map_or(20, |runs| runs.parse().unwrap());

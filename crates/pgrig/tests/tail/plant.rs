@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lab::{Lab, LabConfig, Node, NodeConfig, Pooler, PoolerConfig, PoolerProgram};
 use serde_json::Value;
@@ -17,6 +17,8 @@ use serde_json::Value;
 pub(crate) enum Plant {
     /// A session locks the table for 150 ms, again and again.
     Lock,
+    /// A session locks the table once, two seconds after the clients have come, until after the end.
+    LastLock,
     /// A disk that is slow while a checkpoint flushes data files.
     Checkpoint,
     /// An autovacuum worker holds a lock that transactions want.
@@ -25,13 +27,15 @@ pub(crate) enum Plant {
     Neighbour,
     /// A disk that takes 30 ms for some flushes.
     SlowFlush,
-    /// A pooler with fewer sessions than clients.
+    /// A pooler with fewer sessions than clients, beside three sessions of another program that wait for one
+    /// another's locks.
     Pooler,
 }
 
 impl Plant {
-    pub(crate) const ALL: [Plant; 6] = [
+    pub(crate) const ALL: [Plant; 7] = [
         Plant::Lock,
+        Plant::LastLock,
         Plant::Checkpoint,
         Plant::Autovacuum,
         Plant::Neighbour,
@@ -42,7 +46,7 @@ impl Plant {
     /// The cause that must be named first, as in JSON.
     pub(crate) fn expected(self) -> &'static str {
         match self {
-            Plant::Lock => "lock",
+            Plant::Lock | Plant::LastLock => "lock",
             Plant::Checkpoint => "checkpoint",
             Plant::Autovacuum => "autovacuum",
             Plant::Neighbour => "run_delay",
@@ -118,7 +122,7 @@ pub(crate) struct World {
     directory: tempfile::TempDir,
     // In this order: the cause ends before the server does.
     stops: Arc<AtomicBool>,
-    planter: Option<JoinHandle<()>>,
+    planters: Vec<JoinHandle<()>>,
     neighbours: Vec<Child>,
     pooler: Option<Pooler>,
     node: Node,
@@ -173,8 +177,12 @@ impl World {
             _ => Vec::new(),
         };
         let stops = Arc::<AtomicBool>::default();
-        let planter = planter(plant, client, Arc::clone(&stops));
-        World { plant, directory, stops, planter, neighbours, pooler, node, _lab: lab }
+        let others = if plant == Plant::Pooler { 2 } else { 0 };
+        let others = (0..others).map(|_| node.connect().expect("a connection"));
+        let clients = std::iter::once(client).chain(others);
+        let planters = clients.filter_map(|client| planter(plant, client, Arc::clone(&stops)));
+        let planters = planters.collect();
+        World { plant, directory, stops, planters, neighbours, pooler, node, _lab: lab }
     }
 
     /// Loads the server for so many seconds.
@@ -203,7 +211,7 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         self.stops.store(true, Ordering::Relaxed);
-        if let Some(planter) = self.planter.take() {
+        for planter in self.planters.drain(..) {
             let _ = planter.join();
         }
         for mut neighbour in self.neighbours.drain(..) {
@@ -226,6 +234,16 @@ impl Found {
         let mut of_server = causes.filter(|cause| cause["cause"] != "run_delay");
         let Some(cause) = of_server.next() else { return ("none", "none") };
         (cause["cause"].as_str().unwrap_or("none"), cause["detail"].as_str().unwrap_or("none"))
+    }
+
+    pub(crate) fn has_cause(&self, name: &str) -> bool {
+        let mut causes = self.tail["causes"].as_array().into_iter().flatten();
+        causes.any(|cause| cause["cause"] == name)
+    }
+
+    /// Behind a pooler: the share of the seconds at which a session of the load was found.
+    pub(crate) fn matched(&self) -> f64 {
+        self.tail["matched"].as_f64().unwrap_or(f64::NAN)
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -261,6 +279,30 @@ fn planter(
             ],
             700,
         ),
+        // The clients come once.
+        Plant::LastLock => (
+            &[
+                "DO $$ BEGIN LOOP EXIT WHEN (SELECT count(*) FROM pg_stat_activity \
+                 WHERE query LIKE 'UPDATE pgbench_accounts%') >= 4; PERFORM pg_stat_clear_snapshot(); \
+                 PERFORM pg_sleep(0.02); END LOOP; END $$",
+                "SELECT pg_sleep(2)",
+                "BEGIN",
+                "LOCK TABLE pgbench_accounts IN EXCLUSIVE MODE",
+                "SELECT pg_sleep(4)",
+                "COMMIT",
+            ],
+            3_600_000,
+        ),
+        Plant::Pooler => (
+            &[
+                "SET application_name = 'reports'",
+                "BEGIN",
+                "LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE",
+                "SELECT pg_sleep(0.1)",
+                "COMMIT",
+            ],
+            0,
+        ),
         Plant::Checkpoint => (&["CHECKPOINT"], 2_500),
         _ => return None,
     };
@@ -269,7 +311,10 @@ fn planter(
             for statement in statements {
                 client.batch_execute(statement).unwrap_or_default();
             }
-            thread::sleep(Duration::from_millis(pause));
+            let until = Instant::now() + Duration::from_millis(pause);
+            while Instant::now() < until && !stops.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(20));
+            }
         }
     }))
 }

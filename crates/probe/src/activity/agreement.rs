@@ -38,12 +38,14 @@ impl Agreement {
 /// Share of events that may differ from the view's.
 const OTHER_MAX: f64 = 0.2;
 
-/// The name that most looks saw for an event that is known by its number.
-pub(crate) fn own_name(event: &str, names: &Names) -> Option<String> {
-    let (_, number) = event.split_once(":0x")?;
-    let seen = names.get(&u32::from_str_radix(number, 16).ok()?)?;
-    let most = seen.iter().max_by_key(|(name, looks)| (**looks, name.as_str()))?;
-    Some(most.0.clone())
+/// The name of an event that is known by its number: the one that most looks saw, or its class where no look at
+/// the view met it.
+pub(crate) fn learned_name(event: &str, names: &Names) -> Option<String> {
+    let (class, number) = event.split_once(":0x")?;
+    let seen = names.get(&u32::from_str_radix(number, 16).ok()?);
+    let most =
+        seen.and_then(|seen| seen.iter().max_by_key(|(name, looks)| (**looks, name.as_str())));
+    Some(most.map_or_else(|| format!("{class}:name not seen"), |(name, _)| name.clone()))
 }
 
 /// A server's memory for the thread that asks the view, with the names of events that are known already, and

@@ -33,6 +33,9 @@ const LOOKS_BETWEEN_COMPARED: u64 = 3;
 /// Time between two questions who holds locks, while somebody waits for one.
 const HOLDERS_EACH: Duration = Duration::from_millis(20);
 
+/// Mean time between two looks at the view while shared memory has wait events without a name.
+const NAMES_EACH: Duration = Duration::from_millis(10);
+
 /// A question may take one part in so many of a session's time.
 const VIEW_SHARE: u32 = 50;
 
@@ -83,11 +86,15 @@ impl Asker {
     pub(crate) fn run(mut self) -> Viewed {
         self.viewed.activity = Activity::from(Source::View);
         let mut next = Instant::now() + self.beat.gap();
-        let mut fastest = Duration::MAX;
+        let (mut fastest, mut asks_names) = (Duration::MAX, false);
         loop {
             let holders_due = self.asked.is_none_or(|then| then.elapsed() >= HOLDERS_EACH);
             let locks = self.shared.sees_locks.load(Ordering::Relaxed);
             let now = Instant::now();
+            if !asks_names && self.shared.sees_unnamed.swap(false, Ordering::Relaxed) {
+                asks_names = true;
+                next = next.min(now + self.beat.sooner(NAMES_EACH));
+            }
             if now < next && !(locks && holders_due) && !self.shared.stops() {
                 let patience = next - now;
                 thread::park_timeout(if locks { patience.min(HOLDERS_EACH) } else { patience });
@@ -103,13 +110,14 @@ impl Asker {
                 continue;
             }
             let asked = Instant::now();
-            let looked = if now >= next { self.look() } else { Ok(()) };
+            let looked = if now >= next { self.look(asks_names) } else { Ok(()) };
             fastest = fastest.min(if now >= next { asked.elapsed() } else { fastest });
             if let Err(error) = looked.and_then(|()| self.ask_holders()) {
                 self.viewed.notes.push(format!("activity is not sampled any more: {error}"));
                 break;
             }
             if now >= next {
+                asks_names = false;
                 self.beat.cost(fastest);
                 next = Instant::now() + self.beat.gap();
             }
@@ -119,11 +127,12 @@ impl Asker {
         self.viewed
     }
 
-    fn look(&mut self) -> Result<(), ProbeError> {
+    fn look(&mut self, asks_names: bool) -> Result<(), ProbeError> {
         let began = Instant::now();
         let read = |pair: &mut Option<Backends>| pair.as_mut()?.read_all().ok();
-        let compares =
-            self.looks < COMPARED_LOOKS || self.looks.is_multiple_of(LOOKS_BETWEEN_COMPARED);
+        let compares = asks_names
+            || self.looks < COMPARED_LOOKS
+            || self.looks.is_multiple_of(LOOKS_BETWEEN_COMPARED);
         self.looks += 1;
         let before = if compares { read(&mut self.pair) } else { None };
         let processes = self.view.look()?;
@@ -135,8 +144,11 @@ impl Asker {
             let waits = |seen: &[Seen]| seen.iter().map(|seen| (seen.pid, seen.wait)).collect();
             let Viewed { agreement, names, .. } = &mut self.viewed;
             compare(&waits(&before), &processes, &waits(&after), agreement, names);
+            self.shared.names_are(names);
             self.shared.watch(&after, checkpointer.map_or(0, |one| one.backend));
         }
+        let of_load = processes.iter().filter(|process| process.is_of_load);
+        self.viewed.activity.of_load.extend(of_load.map(|process| process.backend));
         let ended = Instant::now();
         let at = (began + (ended - began) / 2).duration_since(self.origin).as_nanos() as u64;
         let accounts = &mut self.processes;

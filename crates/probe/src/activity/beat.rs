@@ -38,7 +38,12 @@ impl Beat {
 
     /// The time until the next look.
     pub(crate) fn gap(&mut self) -> Duration {
-        let mean = self.shortest.max(self.cost * self.share);
+        self.sooner(self.shortest)
+    }
+
+    /// The time until the next look where looks are wanted `shortest` apart for the moment.
+    pub(crate) fn sooner(&mut self, shortest: Duration) -> Duration {
+        let mean = shortest.max(self.cost * self.share);
         let factor = -(1.0 - self.prng.unit()).ln();
         mean.mul_f64(factor.min(GAP_MAX))
     }

@@ -196,8 +196,38 @@ pub(crate) fn class(event: &str) -> Option<u32> {
     Some(class)
 }
 
-/// A name for the number of an event whose own name is not known yet.
+/// Names of heavyweight locks in the order of `LockTagType` since PostgreSQL 13.
+const LOCKS: [&str; 12] = [
+    "relation",
+    "extend",
+    "frozenid",
+    "page",
+    "tuple",
+    "transactionid",
+    "virtualxid",
+    "spectoken",
+    "object",
+    "userlock",
+    "advisory",
+    "applytransaction",
+];
+
+/// The name of an event whose number tells it in every version: none, or a heavyweight lock.
+pub(crate) fn own_name_of(wait: u32) -> Option<String> {
+    match wait {
+        0 => Some(String::new()),
+        wait if wait >> 24 == 3 => {
+            Some(format!("Lock:{}", LOCKS.get((wait & 0x00ff_ffff) as usize)?))
+        }
+        _ => None,
+    }
+}
+
+/// A name for the number of an event, until the view has told its own.
 pub(crate) fn placeholder(wait: u32) -> String {
+    if let Some(own) = own_name_of(wait) {
+        return own;
+    }
     let class = match wait >> 24 {
         1 => "LWLock",
         3 => "Lock",

@@ -1,7 +1,7 @@
 //! The thread that reads shared memory.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io,
     sync::{Arc, PoisonError, atomic::Ordering},
     thread::{self, Thread},
@@ -51,7 +51,9 @@ impl Reader {
         let _ = os::scheduling::go_first();
         let mut activity = Activity::from(Source::SharedMemory);
         let mut notes = Vec::new();
-        let mut names: HashMap<u32, String> = HashMap::from([(0, String::new())]);
+        let mut names: HashMap<u32, String> = HashMap::new();
+        // Numbers of events whose names the view has told.
+        let mut named: HashSet<u32> = HashSet::new();
         let mut seen: Vec<(Seen, Option<Spent>)> = Vec::new();
         let mut waits: HashMap<i32, u32> = HashMap::new();
         let (mut looks, mut spent) = (0_u64, cpu_time());
@@ -106,6 +108,13 @@ impl Reader {
             });
             if !activity.add(at, background, backends) {
                 beat.halve();
+            }
+            let mut is_named = |wait: u32| {
+                named.contains(&wait) || (self.shared.is_named(wait) && named.insert(wait))
+            };
+            let has_unnamed = seen.iter().any(|(one, _)| !is_named(one.wait));
+            if has_unnamed && !self.shared.sees_unnamed.swap(true, Ordering::Relaxed) {
+                self.asker.unpark();
             }
             let waits_for_lock = seen.iter().any(|(one, _)| one.wait >> 24 == 3);
             if waits_for_lock && !self.shared.sees_locks.swap(true, Ordering::Relaxed) {

@@ -13,6 +13,8 @@ use crate::versions::APPLICATION;
 /// question is whole in itself: nothing is set or prepared that another client would find.
 pub(crate) struct View {
     client: Client,
+    /// The values of `application_name` by which sessions of the load are known.
+    load: Vec<String>,
     pub(crate) own: Own,
     /// Transactions of this session so far.
     pub(crate) transactions: u64,
@@ -35,6 +37,8 @@ pub(crate) struct Process {
     /// `type:event`; empty for none.
     pub(crate) event: String,
     pub(crate) kind: Kind,
+    /// It bears an `application_name` of the load.
+    pub(crate) is_of_load: bool,
 }
 
 /// Kind of a process.
@@ -53,7 +57,7 @@ const ACTIVITY: &str = "SELECT /* pgrig probe */ a.pid, \
     coalesce(a.wait_event_type || ':' || a.wait_event, ''), a.backend_type, \
     coalesce(a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()), false) \
         AND a.application_name IS DISTINCT FROM 'pgrig probe' \
-    FROM pg_stat_get_activity(NULL) a WHERE a.backend_type IS NOT NULL AND a.pid <> pg_backend_pid()";
+    , coalesce(a.application_name, '') FROM pg_stat_get_activity(NULL) a WHERE a.backend_type IS NOT NULL AND a.pid <> pg_backend_pid()";
 
 /// Every waiter of a lock with each session that it waits for.
 const HOLDERS: &str = "WITH a AS MATERIALIZED (SELECT * FROM pg_stat_get_activity(NULL)), \
@@ -69,13 +73,13 @@ const OWN: &str = "SELECT /* pgrig probe */ pg_backend_pid(), session_user::text
 
 impl View {
     /// Connects.
-    pub(crate) fn open(conninfo: &Conninfo) -> Result<View, ProbeError> {
+    pub(crate) fn open(conninfo: &Conninfo, load: Vec<String>) -> Result<View, ProbeError> {
         let mut conninfo = conninfo.clone();
         conninfo.set("application_name", APPLICATION);
         let client = server::connect(&conninfo, &Limits::of_questions())?;
         let own = Own { backend: 0, user: String::new(), database: String::new(), age_s: 0.0 };
         // Its start is a transaction as well.
-        let mut view = View { client, own, transactions: 1 };
+        let mut view = View { client, load, own, transactions: 1 };
         let what = "ask the server about the sampler's session";
         let rows = view.ask(what, OWN)?;
         let row = rows.first().ok_or(ProbeError::Silence { what, seconds: 0 })?;
@@ -88,14 +92,23 @@ impl View {
     /// All processes now, this session's own left out.
     pub(crate) fn look(&mut self) -> Result<Vec<Process>, ProbeError> {
         let rows = self.ask("read the server's activity", ACTIVITY)?;
+        let load = &self.load;
         let process = |row: &Row| {
+            let application = text(row, 4);
             let kind = match (text(row, 2).as_str(), text(row, 3) == "t") {
                 ("client backend" | "parallel worker", true) => Kind::Client,
                 ("checkpointer", _) => Kind::Checkpointer,
                 ("autovacuum worker", _) => Kind::AutovacuumWorker,
                 _ => Kind::Other,
             };
-            Some(Process { backend: text(row, 0).parse().ok()?, event: text(row, 1), kind })
+            let is_of_load =
+                kind == Kind::Client && load.iter().any(|name| is_named(&application, name));
+            Some(Process {
+                backend: text(row, 0).parse().ok()?,
+                event: text(row, 1),
+                kind,
+                is_of_load,
+            })
         };
         Ok(rows.iter().filter_map(process).collect())
     }
@@ -133,6 +146,13 @@ impl View {
     }
 }
 
+/// True if a session of a pooler bears a client's name. PgBouncer can add the client's address to it
+/// (`application_name_add_host`).
+fn is_named(application: &str, name: &str) -> bool {
+    let rest = application.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" - "))
+}
+
 /// A row as text.
 type Row = Vec<Option<String>>;
 
@@ -156,6 +176,15 @@ fn end_of_line(waiter: i32, blockers: &BTreeMap<i32, i32>) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_of_a_pooler_bears_its_clients_name() {
+        let check = |application, expected| assert_eq!(is_named(application, "load"), expected);
+        check("load", true);
+        check("load - 127.0.0.1:4711", true);
+        check("loader", false);
+        check("", false);
+    }
 
     #[test]
     fn a_line_ends_at_the_session_that_waits_for_nobody() {

@@ -14,7 +14,7 @@ use crate::bench::Bench;
 /// Samples a server for a while. `started` is its first process, if the sampler is told.
 fn sample(bench: &Bench, started: &[u32], meanwhile: impl FnOnce()) -> SampledActivity {
     let conninfo = Conninfo::from_keyword_string(&bench.node.endpoint().to_string()).unwrap();
-    let sampler = ActivitySampler::start(&conninfo, started, Instant::now()).unwrap();
+    let sampler = ActivitySampler::start(&conninfo, started, Vec::new(), Instant::now()).unwrap();
     meanwhile();
     sampler.stop()
 }

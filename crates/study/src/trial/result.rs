@@ -17,14 +17,14 @@ use crate::trial::figures::{self, Evidence, Figures};
 use crate::trial::host_use::{clock_doubts, gap_doubts, host_uses};
 use crate::trial::meter::Metered;
 use crate::trial::order::Order;
-use crate::trial::tail::Sampled;
+use crate::trial::tail::NodeTailSample;
 
 /// Everything that was measured.
 pub(crate) struct Loaded {
     pub(crate) outcome: Outcome,
     pub(crate) readings: Readings,
     /// What the server that has the data was seen to wait for, where that was asked for.
-    pub(crate) sampled: Option<Sampled>,
+    pub(crate) sampled: Option<NodeTailSample>,
     pub(crate) metered: Metered,
     pub(crate) warmed: Warmed,
     /// What the links let pass before the load.

@@ -11,13 +11,13 @@ use spec::Point;
 
 use crate::clock;
 use crate::fleet::Fleet;
-use crate::trial::tail::{Sampled, TailSampler};
+use crate::trial::tail::{NodeTailSample, NodeTailSampler};
 
 /// The samplers of a trial.
 #[derive(Debug)]
 pub(crate) struct Samplers {
     here: Running,
-    tail: Option<TailSampler>,
+    tail: Option<NodeTailSampler>,
     there: Vec<RemoteProbe>,
     /// The host of each node and service that is on one.
     hosts: BTreeMap<String, String>,
@@ -52,7 +52,7 @@ impl Samplers {
             }
         }
         let here = Probes::start(here, origin)?;
-        let tail = TailSampler::start(point, site, origin);
+        let tail = NodeTailSampler::start(point, site, origin);
         Ok(Samplers { here, tail, there, hosts, origin })
     }
 
@@ -89,19 +89,19 @@ impl Samplers {
     }
 
     /// Ends them; everything that they have read, on the run's clock.
-    pub(crate) fn stop(self, fleet: Option<&Fleet>) -> (Readings, Option<Sampled>) {
+    pub(crate) fn stop(self, fleet: Option<&Fleet>) -> (Readings, Option<NodeTailSample>) {
         let origin_ns = monotonic_ns_at(self.origin);
-        let (sampled, stopped) = self.tail.map(TailSampler::stop).unzip();
+        let sampled = self.tail.map(NodeTailSampler::stop);
         let mut all = self.here.stop();
-        if let Some(stopped) = stopped {
-            stopped.tell(&mut all);
+        if let Some(sampled) = &sampled {
+            sampled.tell(&mut all);
         }
         for sampler in self.there {
             let host = fleet.and_then(|fleet| fleet.host(sampler.host()));
             let course = host.and_then(|host| host.clock().course()).unwrap_or_default();
             all.add(sampler.stop(&course, origin_ns));
         }
-        (all, sampled.flatten())
+        (all, sampled)
     }
 
     fn of(&self, name: &str) -> Option<&RemoteProbe> {

@@ -347,17 +347,18 @@ fn locks_of_many_holders_are_one_cause() {
 #[test]
 fn behind_a_pooler_clients_without_a_session_are_in_its_queue() {
     let world = World::run(9, 30, &RARE, &mut |_, _| vec![(9 * MS, "(ready)")]);
-    let check = |sessions: i32, expected: [f64; 3]| {
+    let check = |sessions: i32, named: i32, expected: [f64; 4]| {
         // The server has sessions of which the clients know nothing: in turn, one is at work. One
-        // more is somebody's who only looks on.
+        // more is another program's, which waits for a lock.
         let mut activity = Activity::from(Source::View);
+        activity.of_load = (900..900 + named).collect();
         for at in 0..30_000 {
             let seen = (0..=sessions).map(|session| Lookup {
                 backend: 900 + session,
-                event: if session as u64 == at % sessions as u64 {
-                    "IO:WALSync"
-                } else {
-                    "Client:ClientRead"
+                event: match session {
+                    other if other == sessions => "Lock:relation",
+                    own if own as u64 == at % sessions as u64 => "IO:WALSync",
+                    _ => "Client:ClientRead",
                 },
                 spent: None,
             });
@@ -365,14 +366,18 @@ fn behind_a_pooler_clients_without_a_session_are_in_its_queue() {
         }
         let tail = world.tail(&activity);
         assert!(tail.is_pooled);
-        let causes = [Cause::PoolerQueue, Cause::WalFlush, Cause::Client];
+        assert_eq!(tail.matched, Some(if named > 0 { 1.0 } else { 0.0 }));
+        assert_eq!(share(&tail, Cause::Lock), 0.0);
+        let causes = [Cause::PoolerQueue, Cause::WalFlush, Cause::Client, Cause::Unexplained];
         let found = causes.map(|cause| share(&tail, cause));
         let is_same = found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 0.01);
         assert!(is_same, "{sessions}: {found:?}");
     };
-    check(2, [6.0 / 8.0, 1.0 / 8.0, 1.0 / 8.0]);
+    check(2, 2, [6.0 / 8.0, 1.0 / 8.0, 1.0 / 8.0, 0.0]);
     // More sessions than clients: there is no queue.
-    check(20, [0.0, 1.0 / 8.0, 7.0 / 8.0]);
+    check(20, 20, [0.0, 1.0 / 8.0, 7.0 / 8.0, 0.0]);
+    // Sessions without the load's name may be anybody's.
+    check(2, 0, [0.0, 0.0, 0.0, 1.0]);
 }
 
 /// Each look takes a CPU from a short transaction, which is slow for that and is what the look finds.
