@@ -66,6 +66,20 @@ pub struct Figure {
     pub is_at_least: bool,
 }
 
+impl Figure {
+    /// The figure of a metric in a scope.
+    #[must_use]
+    pub fn new(metric: &'static Metric, scope: &str, value: f64) -> Figure {
+        Figure::bounded(metric, scope, value, false)
+    }
+
+    /// The same, of which only a lower bound may be known.
+    #[must_use]
+    pub fn bounded(metric: &'static Metric, scope: &str, value: f64, is_at_least: bool) -> Figure {
+        Figure { metric, scope: scope.to_owned(), value, is_at_least }
+    }
+}
+
 impl Outcome {
     /// Adds a figure.
     pub fn set(&mut self, metric: &'static Metric, scope: &str, value: f64) {
@@ -80,7 +94,7 @@ impl Outcome {
         value: f64,
         is_at_least: bool,
     ) {
-        self.figures.push(Figure { metric, scope: scope.to_owned(), value, is_at_least });
+        self.figures.push(Figure::bounded(metric, scope, value, is_at_least));
     }
 
     /// Adds what a reader should know of a check.

@@ -15,36 +15,36 @@ mod servers;
 mod statements;
 mod topology;
 
+use check::Figure;
+
 use clients::{clients, whole};
 use phases::{generators, phases};
 use servers::{cpu, samples, server, warmth};
 use statements::statements;
 use topology::{crashes, crossings, handovers, sharding};
 
-pub(crate) use evidence::{Evidence, Figures};
+pub(crate) use evidence::Evidence;
 
 /// All figures that this trial has a value for.
-pub(crate) fn all(evidence: &Evidence<'_>) -> Figures {
-    let mut figures = Figures::default();
-    samples(evidence, &mut figures);
-    let whole = whole(&evidence.outcome.workloads);
-    for (index, workload) in evidence.outcome.workloads.iter().enumerate() {
-        clients(evidence, Some(index), workload, &workload.name, &mut figures);
-    }
-    if let Some(whole) = &whole {
-        clients(evidence, None, whole, "", &mut figures);
-    }
-    statements(&evidence.outcome.workloads, &mut figures);
-    phases(evidence, &mut figures);
-    generators(evidence, &mut figures);
+pub(crate) fn all(evidence: &Evidence<'_>) -> Vec<Figure> {
+    let workloads = &evidence.outcome.workloads;
+    let whole = whole(workloads);
     let transactions = whole.as_ref().map_or(0, |whole| whole.counts.transactions);
-    cpu(evidence, transactions, &mut figures);
     let total = whole.as_ref().map_or(0, |whole| whole.counts_total.transactions);
-    server(evidence, total, &mut figures);
-    warmth(evidence, &mut figures);
-    crossings(evidence, &mut figures);
-    handovers(evidence, &mut figures);
-    crashes(evidence, &mut figures);
-    sharding(evidence, &mut figures);
+    let mut figures = samples(evidence);
+    for (index, workload) in workloads.iter().enumerate() {
+        figures.extend(clients(evidence, Some(index), workload, &workload.name));
+    }
+    figures.extend(whole.iter().flat_map(|whole| clients(evidence, None, whole, "")));
+    figures.extend(statements(workloads));
+    figures.extend(phases(evidence));
+    figures.extend(generators(evidence));
+    figures.extend(cpu(evidence, transactions));
+    figures.extend(server(evidence, total));
+    figures.extend(warmth(evidence));
+    figures.extend(crossings(evidence));
+    figures.extend(handovers(evidence));
+    figures.extend(crashes(evidence));
+    figures.extend(sharding(evidence));
     figures
 }

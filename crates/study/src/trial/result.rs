@@ -13,7 +13,7 @@ use spec::metrics;
 
 use crate::clock;
 use crate::trial::ending::{ending, generator_doubts};
-use crate::trial::figures::{self, Evidence, Figures};
+use crate::trial::figures::{self, Evidence};
 use crate::trial::host_use::{clock_doubts, gap_doubts, host_uses};
 use crate::trial::meter::Metered;
 use crate::trial::order::Order;
@@ -68,7 +68,7 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     let Loaded { messages, found, data_host, sampled, .. } = loaded;
     let trial = &mut finished.trial;
     let window = outcome.window;
-    let mut figures = match window {
+    let measured = match window {
         Some(window) => figures::all(&Evidence {
             point: order.point,
             outcome: &outcome,
@@ -79,13 +79,9 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
             crossings: &crossings,
             data_host: data_host.as_deref(),
         }),
-        None => Figures::default(),
+        None => Vec::new(),
     };
-    for figure in &found.figures {
-        let check::Figure { metric, scope, value, is_at_least } = figure;
-        figures.set_bounded(metric, scope, *value, *is_at_least);
-    }
-    (trial.metrics, trial.at_least) = (figures.metrics, figures.at_least);
+    file(trial, measured.into_iter().chain(found.figures));
     let said = |kind: NoteKind, texts: Vec<String>| {
         texts.into_iter().map(move |text| Note::new(kind, text))
     };
@@ -117,6 +113,20 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     trial.disconnecting = outcome.disconnecting;
     trial.workloads = outcome.workloads;
     trial.generator = outcome.generator;
+}
+
+/// Files figures under their metrics and scopes. A value that is not finite is none; of two with one place the
+/// later one stays.
+fn file(trial: &mut Trial, figures: impl Iterator<Item = check::Figure>) {
+    for check::Figure { metric, scope, value, is_at_least } in
+        figures.filter(|one| one.value.is_finite())
+    {
+        if is_at_least {
+            let scopes = trial.at_least.entry(metric.name.to_owned()).or_default();
+            scopes.insert(scope.clone());
+        }
+        trial.metrics.entry(metric.name.to_owned()).or_default().insert(scope, value);
+    }
 }
 
 fn phase_marks(window: Option<Window>) -> Vec<Mark> {

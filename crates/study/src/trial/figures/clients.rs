@@ -1,11 +1,12 @@
 //! Figures that the clients of a trial, or of one of its workloads, have measured.
 
+use check::Figure;
 use record::WorkloadResult;
 use spec::metrics;
 use stats::censored;
 
 use super::course::{backlog, growth, seconds, standstills};
-use super::evidence::{Evidence, Figures, ms};
+use super::evidence::{Evidence, ms};
 use super::latency::{LAG, LATENCY, PERCENTILES, SERVICE, latency};
 
 /// All workloads together, as if they were one.
@@ -37,48 +38,49 @@ pub(super) fn clients(
     index: Option<usize>,
     workload: &WorkloadResult,
     scope: &str,
-    figures: &mut Figures,
-) {
+) -> Vec<Figure> {
+    let figure = |metric, value| Figure::new(metric, scope, value);
     let (counts, total) = (&workload.counts, &workload.counts_total);
-    figures.set(&metrics::TPS, scope, counts.transactions as f64 / evidence.window.seconds());
     let published = workload.published_way;
-    figures.set(&metrics::TPS_PUBLISHED, scope, published.transactions as f64 / published.seconds);
+    let published_tps = published.transactions as f64 / published.seconds;
+    let mut figures = vec![
+        figure(&metrics::TPS, counts.transactions as f64 / evidence.window.seconds()),
+        figure(&metrics::TPS_PUBLISHED, published_tps),
+    ];
     let seconds = seconds(evidence, index);
-    for (name, value) in [
+    let of_seconds = [
         (&metrics::TPS_SECOND_MIN, seconds.iter().copied().reduce(f64::min)),
         (&metrics::TPS_SECOND_MAX, seconds.iter().copied().reduce(f64::max)),
         (&metrics::TPS_CV, stats::sample::coefficient_of_variation(&seconds)),
-    ] {
-        figures.set(name, scope, value.unwrap_or(f64::NAN));
-    }
+    ];
+    figures
+        .extend(of_seconds.into_iter().filter_map(|(metric, value)| Some(figure(metric, value?))));
     let standstills = standstills(&seconds);
-    figures.set(&metrics::STANDSTILLS, scope, standstills.len() as f64);
-    figures.set(&metrics::STANDSTILL_S, scope, standstills.iter().sum::<usize>() as f64);
-    figures.set(
-        &metrics::STANDSTILL_MAX_S,
-        scope,
-        standstills.iter().max().copied().unwrap_or(0) as f64,
-    );
-    latency(&workload.latency, LATENCY, scope, figures);
-    waits(workload, scope, figures);
+    let longest = standstills.iter().max().copied().unwrap_or(0);
+    figures.extend([
+        figure(&metrics::STANDSTILLS, standstills.len() as f64),
+        figure(&metrics::STANDSTILL_S, standstills.iter().sum::<usize>() as f64),
+        figure(&metrics::STANDSTILL_MAX_S, longest as f64),
+    ]);
+    figures.extend(latency(&workload.latency, LATENCY, scope));
+    figures.extend(waits(workload, scope));
     let is_paced = evidence.point.workloads.iter().enumerate().any(|(at, workload)| {
         index.is_none_or(|index| index == at) && workload.pace != spec::Pace::Closed
     });
     if is_paced {
-        latency(&workload.service, SERVICE, scope, figures);
-        latency(&workload.lag, LAG, scope, figures);
+        figures.extend(latency(&workload.service, SERVICE, scope));
+        figures.extend(latency(&workload.lag, LAG, scope));
         let backlog = backlog(evidence, index);
-        figures.set(
-            &metrics::BACKLOG_MAX,
-            scope,
-            backlog.iter().copied().max().unwrap_or(0) as f64,
-        );
+        let largest = backlog.iter().copied().max().unwrap_or(0);
         let due = counts.transactions + counts.failed() + counts.skipped;
-        figures.set(&metrics::BACKLOG_GROWTH, scope, growth(&backlog, due));
-        figures.set(&metrics::NEVER_STARTED, scope, workload.never_started as f64);
+        figures.extend([
+            figure(&metrics::BACKLOG_MAX, largest as f64),
+            figure(&metrics::BACKLOG_GROWTH, growth(&backlog, due)),
+            figure(&metrics::NEVER_STARTED, workload.never_started as f64),
+        ]);
     }
     let errors: u64 = total.errors.values().sum();
-    for (name, count) in [
+    let counted = [
         (&metrics::TRANSACTIONS, counts.transactions),
         (&metrics::TRANSACTIONS_TOTAL, total.transactions),
         (&metrics::FAILED, total.failed()),
@@ -91,31 +93,31 @@ pub(super) fn clients(
         (&metrics::ABORTED_CLIENTS, total.aborted_clients),
         (&metrics::UNKNOWN, workload.unknown),
         (&metrics::HUNG, workload.open.count_from(HANGS_FROM_NS)),
-    ] {
-        figures.set(name, scope, count as f64);
-    }
+    ];
+    figures.extend(counted.map(|(metric, count)| figure(metric, count as f64)));
     let sum: f64 = workload.per_client.iter().map(|n| *n as f64).sum();
     let squares: f64 = workload.per_client.iter().map(|n| (*n as f64).powi(2)).sum();
     // Jain, Chiu, Hawe: A quantitative measure of fairness, DEC-TR-301, 1984.
-    figures.set(&metrics::JAIN, scope, sum * sum / (workload.per_client.len() as f64 * squares));
-    if let Some(fewest) = workload.per_client.iter().min() {
-        figures.set(&metrics::CLIENT_TRANSACTIONS_MIN, scope, *fewest as f64);
-    }
+    figures.push(figure(&metrics::JAIN, sum * sum / (workload.per_client.len() as f64 * squares)));
+    let fewest = workload.per_client.iter().min();
+    figures.extend(fewest.map(|count| figure(&metrics::CLIENT_TRANSACTIONS_MIN, *count as f64)));
+    figures
 }
 
 /// Percentiles and the longest wait, what was open at the close included.
-fn waits(workload: &WorkloadResult, scope: &str, figures: &mut Figures) {
-    for (name, quantile) in PERCENTILES {
-        if let Some(found) = censored::quantile(&workload.latency, &workload.open, *quantile) {
-            figures.set_bounded(name, scope, ms(found.value_ns as f64), found.is_at_least);
-        }
-    }
+fn waits(workload: &WorkloadResult, scope: &str) -> Vec<Figure> {
+    let percentiles = PERCENTILES.iter().filter_map(|(metric, quantile)| {
+        let found = censored::quantile(&workload.latency, &workload.open, *quantile)?;
+        Some(Figure::bounded(metric, scope, ms(found.value_ns as f64), found.is_at_least))
+    });
     let (longest_ms, is_open) =
         (ms(workload.longest_wait_ns as f64), workload.longest_wait_is_open);
-    figures.set_bounded(&metrics::LONGEST_WAIT_MS, scope, longest_ms, is_open);
-    if !workload.latency.is_empty() || !workload.open.is_empty() {
-        figures.set_bounded(&metrics::LATENCY_MAX_MS, scope, longest_ms, is_open);
-    }
+    let has_any = !workload.latency.is_empty() || !workload.open.is_empty();
+    let longest = [&metrics::LONGEST_WAIT_MS]
+        .into_iter()
+        .chain(has_any.then_some(&metrics::LATENCY_MAX_MS))
+        .map(|metric| Figure::bounded(metric, scope, longest_ms, is_open));
+    percentiles.chain(longest).collect()
 }
 
 /// Longer than a failover by hand takes.

@@ -1,9 +1,10 @@
 //! The figures of a distribution of latencies.
 
+use check::Figure;
 use spec::{Metric, metrics};
 use stats::Latency;
 
-use super::evidence::{Figures, ms};
+use super::evidence::ms;
 
 /// The metrics of one kind of latency and how each is taken.
 pub(super) type Names = &'static [(&'static Metric, Take)];
@@ -49,16 +50,16 @@ pub(super) const STATEMENT: Names = &[
 pub(super) const CONNECT: Names =
     &[(&metrics::CONNECT_MEAN_MS, Take::Mean), (&metrics::CONNECT_P99_MS, Take::Quantile(0.99))];
 
-pub(super) fn latency(latency: &Latency, names: Names, scope: &str, figures: &mut Figures) {
-    for (name, take) in names {
+/// The figures of a distribution; none of an empty one.
+pub(super) fn latency(latency: &Latency, names: Names, scope: &str) -> Vec<Figure> {
+    let figures = names.iter().filter_map(|(metric, take)| {
         let ns = match take {
             Take::Mean => latency.mean_ns(),
             Take::Stddev => latency.stddev_ns(),
             Take::Quantile(quantile) => latency.quantile_ns(*quantile).map(|ns| ns as f64),
             Take::Max => latency.max_ns().map(|ns| ns as f64),
         };
-        if let Some(ns) = ns {
-            figures.set(name, scope, ms(ns));
-        }
-    }
+        Some(Figure::new(metric, scope, ms(ns?)))
+    });
+    figures.collect()
 }

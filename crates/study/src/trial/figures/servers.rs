@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use check::Figure;
 use record::MarkKind;
 use spec::{Kind, Scope, metric, metrics};
 
-use super::evidence::{Evidence, Figures};
+use super::evidence::Evidence;
 use super::scope::{inside, label_scope, mean_of, scopes};
 use super::statements::server_statements;
 
-pub(super) fn cpu(evidence: &Evidence<'_>, transactions: u64, figures: &mut Figures) {
+/// CPU time of servers, relays and the generator. Relay CPU is charged neither to servers nor to clients.
+pub(super) fn cpu(evidence: &Evidence<'_>, transactions: u64) -> Vec<Figure> {
+    let mut figures = Vec::new();
     let mut servers: Option<f64> = None;
     for node in &evidence.point.topology.nodes {
         let metered = evidence.metered.cpu.get(&node.name).map(|span| span.cores());
@@ -21,37 +24,38 @@ pub(super) fn cpu(evidence: &Evidence<'_>, transactions: u64, figures: &mut Figu
             (cores > 0.0).then_some(cores)
         };
         if let Some(cores) = metered.or_else(sampled) {
-            figures.set(&metrics::SERVER_CPU_CORES, &node.name, cores);
+            figures.push(Figure::new(&metrics::SERVER_CPU_CORES, &node.name, cores));
             servers = Some(servers.unwrap_or(0.0) + cores);
         }
     }
-    // What a relay costs is no server's, and no client's.
     for link in &evidence.point.topology.links {
         if let Some(span) = evidence.metered.cpu.get(&link.name) {
-            figures.set(&metrics::SERVER_CPU_CORES, &link.name, span.cores());
+            figures.push(Figure::new(&metrics::SERVER_CPU_CORES, &link.name, span.cores()));
         }
     }
     let generator = evidence.outcome.generator.cpu_ns as f64 / 1e9 / evidence.window.seconds();
     let per_transaction =
         |cores: f64| cores * evidence.window.seconds() * 1e6 / transactions as f64;
-    figures.set(&metrics::GENERATOR_CPU_US_PER_TX, "", per_transaction(generator));
+    let figure = |metric, value| Figure::new(metric, "", value);
+    figures.push(figure(&metrics::GENERATOR_CPU_US_PER_TX, per_transaction(generator)));
     if let Some(servers) = servers {
-        figures.set(&metrics::SERVER_CPU_CORES, "", servers);
-        figures.set(&metrics::SERVER_CPU_US_PER_TX, "", per_transaction(servers));
-        figures.set(&metrics::GENERATOR_CPU_SHARE, "", generator / (generator + servers));
+        figures.push(figure(&metrics::SERVER_CPU_CORES, servers));
+        figures.push(figure(&metrics::SERVER_CPU_US_PER_TX, per_transaction(servers)));
+        figures.push(figure(&metrics::GENERATOR_CPU_SHARE, generator / (generator + servers)));
     }
+    figures
 }
 
 /// Counts of the servers from before the first client came until after the last one left.
-pub(super) fn server(evidence: &Evidence<'_>, transactions_total: u64, figures: &mut Figures) {
+pub(super) fn server(evidence: &Evidence<'_>, transactions_total: u64) -> Vec<Figure> {
+    let mut figures = Vec::new();
     let deltas = &evidence.readings.deltas;
     for (node, delta) in deltas {
-        let mut set = |name, value: Option<f64>| {
-            if let Some(value) = value {
-                for scope in scopes(evidence, node) {
-                    figures.set(name, &scope, value);
-                }
-            }
+        let mut set = |metric, value: Option<f64>| {
+            let scopes = scopes(evidence, node);
+            figures.extend(value.into_iter().flat_map(|value| {
+                scopes.iter().map(move |scope| Figure::new(metric, scope, value))
+            }));
         };
         set(&metrics::HIT_RATIO, delta.hit_ratio());
         set(&metrics::SERVER_TRANSACTIONS, delta.transactions().map(|count| count as f64));
@@ -71,20 +75,21 @@ pub(super) fn server(evidence: &Evidence<'_>, transactions_total: u64, figures: 
                 && mark.at < evidence.window.close
         });
         set(&metrics::CHECKPOINTS, Some(checkpoints.count() as f64));
-        wait_shares(evidence, node, figures);
+        figures.extend(wait_shares(evidence, node));
     }
     let wal: f64 = deltas.values().filter_map(|delta| delta.counter(&metrics::WAL_BYTES)).sum();
     if !deltas.is_empty() {
-        figures.set(&metrics::WAL_BYTES_PER_TX, "", wal / transactions_total as f64);
+        figures.push(Figure::new(&metrics::WAL_BYTES_PER_TX, "", wal / transactions_total as f64));
     }
-    server_statements(evidence.point, deltas, figures);
+    figures.extend(server_statements(evidence.point, deltas));
+    figures
 }
 
 /// PostgreSQL's default block size.
 const PAGE_BYTES: f64 = 8192.0;
 
 /// Of the sessions that were seen active inside the window, the share in each wait event.
-fn wait_shares(evidence: &Evidence<'_>, node: &str, figures: &mut Figures) {
+fn wait_shares(evidence: &Evidence<'_>, node: &str) -> Vec<Figure> {
     let mut by_event: BTreeMap<&str, f64> = BTreeMap::new();
     for sample in inside(evidence) {
         if sample.is_of(&metrics::WAITING_SESSIONS) && sample.node == node {
@@ -94,10 +99,11 @@ fn wait_shares(evidence: &Evidence<'_>, node: &str, figures: &mut Figures) {
     let all: f64 = by_event.values().sum();
     let of_wal: f64 = by_event.iter().filter(|(event, _)| is_of_wal(event)).map(|(_, n)| n).sum();
     let waiting: f64 = by_event.iter().filter(|(event, _)| **event != "CPU").map(|(_, n)| n).sum();
-    figures.set(&metrics::WAL_WAIT_SHARE, node, of_wal / waiting);
-    for (event, sum) in by_event {
-        figures.set(&metrics::WAIT_SHARE, &label_scope(evidence, node, event), sum / all);
-    }
+    let of_wal = Figure::new(&metrics::WAL_WAIT_SHARE, node, of_wal / waiting);
+    let by_event = by_event.into_iter().map(|(event, sum)| {
+        Figure::new(&metrics::WAIT_SHARE, &label_scope(evidence, node, event), sum / all)
+    });
+    std::iter::once(of_wal).chain(by_event).collect()
 }
 
 /// True if a wait event is one of writing or flushing WAL, which `synchronous_commit = local` waits
@@ -107,21 +113,24 @@ fn is_of_wal(event: &str) -> bool {
     name.starts_with("WAL") && ["IO", "LWLock"].contains(&kind)
 }
 
-pub(super) fn warmth(evidence: &Evidence<'_>, figures: &mut Figures) {
+/// The share of the warmed relations that was in shared buffers when the load began.
+pub(super) fn warmth(evidence: &Evidence<'_>) -> Vec<Figure> {
     let node = &evidence.point.data.node;
     let residency = &evidence.warmed.residency;
-    for (relation, (resident, all)) in residency {
+    let relations = residency.iter().map(|(relation, (resident, all))| {
         let scope = label_scope(evidence, node, relation);
-        figures.set(&metrics::RELATION_RESIDENCY, &scope, resident / all);
-    }
+        Figure::new(&metrics::RELATION_RESIDENCY, &scope, resident / all)
+    });
     let sum = |part: fn(&(f64, f64)) -> f64| residency.values().map(part).sum::<f64>();
-    for scope in scopes(evidence, node) {
-        figures.set(&metrics::RESIDENCY, &scope, sum(|blocks| blocks.0) / sum(|blocks| blocks.1));
-    }
+    let share = sum(|blocks| blocks.0) / sum(|blocks| blocks.1);
+    let whole = scopes(evidence, node).into_iter();
+    let whole = whole.map(|scope| Figure::new(&metrics::RESIDENCY, &scope, share));
+    relations.chain(whole).collect()
 }
 
 /// The mean, inside the window, of everything that was read second by second.
-pub(super) fn samples(evidence: &Evidence<'_>, figures: &mut Figures) {
+pub(super) fn samples(evidence: &Evidence<'_>) -> Vec<Figure> {
+    let mut figures = Vec::new();
     let mut sums: BTreeMap<(&str, &str, &str), (f64, u32)> = BTreeMap::new();
     for sample in inside(evidence) {
         let key = (sample.metric.as_str(), sample.node.as_str(), sample.label.as_str());
@@ -139,10 +148,9 @@ pub(super) fn samples(evidence: &Evidence<'_>, figures: &mut Figures) {
             (_, "") => scopes(evidence, node),
             (_, label) => vec![label_scope(evidence, node, label)],
         };
-        for scope in scopes {
-            figures.set(metric, &scope, mean);
-        }
+        figures.extend(scopes.iter().map(|scope| Figure::new(metric, scope, mean)));
     }
+    figures
 }
 
 /// Scopes under which a figure of a machine is filed: its label, if everything runs on this

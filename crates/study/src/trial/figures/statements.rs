@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use check::Figure;
 use check::statements::{label, scripts};
 use probe::Delta;
 use record::WorkloadResult;
 use spec::{Point, metrics};
 use stats::Latency;
 
-use super::evidence::{Figures, ms};
+use super::evidence::ms;
 use super::latency::{STATEMENT, latency};
 
 /// Statements of the same name, in whatever script, count as one.
-pub(super) fn statements(workloads: &[WorkloadResult], figures: &mut Figures) {
+pub(super) fn statements(workloads: &[WorkloadResult]) -> Vec<Figure> {
+    let mut figures = Vec::new();
     let mut by_label: BTreeMap<String, Latency> = BTreeMap::new();
     for statement in workloads.iter().flat_map(|workload| &workload.statements) {
         if !statement.text.starts_with('\\') {
@@ -27,15 +29,14 @@ pub(super) fn statements(workloads: &[WorkloadResult], figures: &mut Figures) {
         ];
         for (metric, ns) in figures_of_it {
             let Some(ns) = ns else { continue };
-            figures.set(metric, &workload.name, ms(ns));
+            figures.push(Figure::new(metric, &workload.name, ms(ns)));
             if workloads.len() == 1 {
-                figures.set(metric, "", ms(ns));
+                figures.push(Figure::new(metric, "", ms(ns)));
             }
         }
     }
-    for (label, merged) in by_label {
-        latency(&merged, STATEMENT, &label, figures);
-    }
+    figures.extend(by_label.iter().flat_map(|(label, merged)| latency(merged, STATEMENT, label)));
+    figures
 }
 
 /// Time of a transaction's statements without the commands that begin and end it; none where no
@@ -71,11 +72,7 @@ fn is_control(text: &str) -> bool {
 const TRANSACTION_CONTROL: [&str; 6] = ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"];
 
 /// The statements of the point's scripts, and those inside functions where they are tracked.
-pub(super) fn server_statements(
-    point: &Point,
-    deltas: &BTreeMap<String, Delta>,
-    figures: &mut Figures,
-) {
+pub(super) fn server_statements(point: &Point, deltas: &BTreeMap<String, Delta>) -> Vec<Figure> {
     let own = scripts(point);
     let mut by_label: BTreeMap<String, [f64; 4]> = BTreeMap::new();
     let statements = deltas.values().filter_map(|delta| delta.statements.as_ref()).flatten();
@@ -90,12 +87,16 @@ pub(super) fn server_statements(
         sums[2] += statement.shared_blocks_hit as f64;
         sums[3] += statement.shared_blocks_read as f64;
     }
-    for (label, [calls, total_ms, hit, read]) in by_label {
-        figures.set(&metrics::SERVER_STATEMENT_CALLS, &label, calls);
-        figures.set(&metrics::SERVER_STATEMENT_S, &label, total_ms / 1e3);
-        figures.set(&metrics::SERVER_STATEMENT_MEAN_MS, &label, total_ms / calls);
-        figures.set(&metrics::SERVER_STATEMENT_HIT_RATIO, &label, hit / (hit + read));
-    }
+    let figures = by_label.into_iter().flat_map(|(label, [calls, total_ms, hit, read])| {
+        let of_label = [
+            (&metrics::SERVER_STATEMENT_CALLS, calls),
+            (&metrics::SERVER_STATEMENT_S, total_ms / 1e3),
+            (&metrics::SERVER_STATEMENT_MEAN_MS, total_ms / calls),
+            (&metrics::SERVER_STATEMENT_HIT_RATIO, hit / (hit + read)),
+        ];
+        of_label.map(|(metric, value)| Figure::new(metric, &label, value))
+    });
+    figures.collect()
 }
 
 #[cfg(test)]
@@ -142,9 +143,11 @@ mod tests {
     #[test]
     fn what_lies_between_begin_and_commit_is_summed_up_and_is_what_they_leave() {
         let check = |statements: &[(&str, u64)], summed: Option<f64>, left: Option<f64>| {
-            let mut figures = Figures::default();
-            super::statements(&[workload(20, statements)], &mut figures);
-            let value = |name: &str| figures.metrics.get(name)?.get("w").map(|ms| ms.round());
+            let figures = super::statements(&[workload(20, statements)]);
+            let value = |name: &str| {
+                let is_meant = |one: &&Figure| one.metric.name == name && one.scope == "w";
+                figures.iter().find(is_meant).map(|one| one.value.round())
+            };
             let found = (value("statements_ms"), value("latency_inside_ms"));
             assert_eq!(found, (summed, left), "{statements:?}");
         };

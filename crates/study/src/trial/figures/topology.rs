@@ -1,56 +1,69 @@
 //! Figures of the parts of a topology: standbys that took places, buckets that moved.
 
+use check::Figure;
 use spec::metrics;
 
-use super::evidence::{Evidence, Figures, ms};
+use super::evidence::{Evidence, ms};
 use crate::trial::death::Death;
 use crate::trial::replication;
 
 /// Time until another standby was in the place of one that had gone.
-pub(super) fn handovers(evidence: &Evidence<'_>, figures: &mut Figures) {
+pub(super) fn handovers(evidence: &Evidence<'_>) -> Vec<Figure> {
     let takeovers = &evidence.readings.takeovers;
-    for node in &evidence.point.topology.nodes {
+    let figures = evidence.point.topology.nodes.iter().flat_map(|node| {
         let standbys = evidence.point.topology.standbys(&node.name);
         let is_mine = |death: &&Death| standbys.iter().any(|standby| standby.name == death.node);
         let deaths = || evidence.metered.deaths.iter().filter(is_mine);
-        if let Some(ns) = replication::handover_ns(&node.name, deaths(), takeovers) {
-            figures.set(&metrics::SYNC_HANDOVER_MS, &node.name, ms(ns as f64));
-        }
-        if let Some(ns) = replication::return_ns(&node.name, deaths(), takeovers) {
-            figures.set(&metrics::SYNC_RETURN_MS, &node.name, ms(ns as f64));
-        }
-    }
+        let name = &node.name;
+        let times = [
+            (&metrics::SYNC_HANDOVER_MS, replication::handover_ns(name, deaths(), takeovers)),
+            (&metrics::SYNC_RETURN_MS, replication::return_ns(name, deaths(), takeovers)),
+        ];
+        times
+            .into_iter()
+            .filter_map(move |(metric, ns)| Some(Figure::new(metric, name, ms(ns? as f64))))
+    });
+    figures.collect()
 }
 
 /// What the links let pass before the clients came.
-pub(super) fn crossings(evidence: &Evidence<'_>, figures: &mut Figures) {
-    for crossing in evidence.crossings {
-        figures.set(&metrics::LINK_ROUND_TRIP_MS, &crossing.link, crossing.round_trip_ms);
-        let bytes_per_s = crossing.bytes_per_s.unwrap_or(f64::NAN);
-        figures.set(&metrics::LINK_CARRIES_BYTES, &crossing.link, bytes_per_s);
-    }
+pub(super) fn crossings(evidence: &Evidence<'_>) -> Vec<Figure> {
+    let figures = evidence.crossings.iter().flat_map(|crossing| {
+        let carries = crossing.bytes_per_s;
+        let carries =
+            carries.map(|rate| Figure::new(&metrics::LINK_CARRIES_BYTES, &crossing.link, rate));
+        let round_trip_ms = crossing.round_trip_ms;
+        [Figure::new(&metrics::LINK_ROUND_TRIP_MS, &crossing.link, round_trip_ms)]
+            .into_iter()
+            .chain(carries)
+    });
+    figures.collect()
 }
 
 /// Time that servers took to recover from the death of one of their processes. Where a limit on
 /// their I/O ended with the window before that, it is a lower bound.
-pub(super) fn crashes(evidence: &Evidence<'_>, figures: &mut Figures) {
-    for crash in &evidence.metered.crashes {
+pub(super) fn crashes(evidence: &Evidence<'_>) -> Vec<Figure> {
+    let figures = evidence.metered.crashes.iter().map(|crash| {
         let is_at_least = crash.until > evidence.window.close;
         let seconds = crash.recovery.as_secs_f64();
-        figures.set_bounded(&metrics::CRASH_RECOVERY_S, &crash.node, seconds, is_at_least);
-    }
+        Figure::bounded(&metrics::CRASH_RECOVERY_S, &crash.node, seconds, is_at_least)
+    });
+    figures.collect()
 }
 
 /// Buckets that moved between the nodes of a cluster, and the distribution of its rows.
-pub(super) fn sharding(evidence: &Evidence<'_>, figures: &mut Figures) {
-    if let Some(moved) = &evidence.metered.moved {
-        figures.set(&metrics::MOVED_BUCKETS, "", moved.buckets as f64);
-        figures.set(&metrics::MOVED_ROWS, "", moved.rows as f64);
-        figures.set(&metrics::MOVED_BYTES, "", moved.bytes as f64);
-        figures.set(&metrics::REBALANCE_S, "", moved.seconds);
-        if let Some((longest, p99)) = moved.fence_ms() {
-            figures.set(&metrics::FENCE_MAX_MS, "", longest);
-            figures.set(&metrics::FENCE_P99_MS, "", p99);
-        }
+pub(super) fn sharding(evidence: &Evidence<'_>) -> Vec<Figure> {
+    let Some(moved) = &evidence.metered.moved else { return Vec::new() };
+    let figure = |metric, value| Figure::new(metric, "", value);
+    let mut figures = vec![
+        figure(&metrics::MOVED_BUCKETS, moved.buckets as f64),
+        figure(&metrics::MOVED_ROWS, moved.rows as f64),
+        figure(&metrics::MOVED_BYTES, moved.bytes as f64),
+        figure(&metrics::REBALANCE_S, moved.seconds),
+    ];
+    if let Some((longest, p99)) = moved.fence_ms() {
+        figures.push(figure(&metrics::FENCE_MAX_MS, longest));
+        figures.push(figure(&metrics::FENCE_P99_MS, p99));
     }
+    figures
 }
