@@ -6,10 +6,7 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use load::{Control, Limit, Plan, Urgency, WarmUp, Workload};
-use record::comparison::{
-    Background, Floor, Instances, Look, Metric, Profile, Ratio, Renewal, Tails, Wait,
-};
-use record::{Conditions, Series};
+use record::comparison::{Floor, Instances, Look, Metric, Renewal};
 use server::Client;
 use stats::sequence::OBSERVATIONS_MIN;
 
@@ -17,7 +14,6 @@ use crate::answer::Rule;
 use crate::design::CYCLE;
 use crate::error::Error;
 use crate::figure::{self, Figure};
-use crate::observation::Segment;
 use crate::pilot::{self, SLICE_MS, Shape};
 use crate::schedule;
 use crate::tidy::Tidied;
@@ -87,37 +83,6 @@ pub struct Contest<'a> {
     pub control: &'a Control,
 }
 
-/// The result of a contest.
-#[derive(Debug, Default)]
-pub(crate) struct Contested {
-    /// The segments, each measured from one restart to the next, warm-up left out.
-    pub(crate) segments: Vec<Segment>,
-    /// The figures of all segments together.
-    pub(crate) figures: Vec<Figure>,
-    /// Throughput of one half of A's blocks ÷ that of the other half.
-    pub(crate) identical: Option<Ratio>,
-    /// The figures after each segment.
-    pub(crate) looks: Vec<Look>,
-    /// The differences between the servers' instances.
-    pub(crate) instances: Instances,
-    /// The activity of each side's servers besides the load.
-    pub(crate) background: [Background; 2],
-    /// The clients' waits.
-    pub(crate) waits: Vec<Wait>,
-    /// The slow transactions of both sides by cause, where that was asked for.
-    pub(crate) tails: Tails,
-    /// The series from which the ratios of throughput and latency are computed.
-    pub(crate) series: Vec<Series>,
-    /// The observed conditions of machine and generator.
-    pub(crate) conditions: Conditions,
-    /// The profile of the servers' CPU time, where that was asked for.
-    pub(crate) profile: Option<Profile>,
-    /// The reasons to doubt the figures, in sentences.
-    pub(crate) doubts: Vec<String>,
-    /// The side whose client failed, and the reason.
-    pub(crate) lost: Option<String>,
-}
-
 /// The progress of a contest.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
@@ -131,23 +96,6 @@ pub struct Progress<'a> {
     pub instances: &'a Instances,
     /// Since measuring began.
     pub seconds: f64,
-}
-
-/// What is said of a contest under way.
-#[derive(Clone, Copy, Debug)]
-pub enum Told<'a> {
-    /// The time holds too few segments for an interval. It is known before the first one is measured, and
-    /// says which time would do.
-    Short(&'a str),
-    /// A segment has been measured.
-    Progress(Progress<'a>),
-}
-
-impl Contested {
-    /// Pairs of neighbouring blocks.
-    pub(crate) fn pairs(&self) -> usize {
-        self.segments.iter().map(|segment| segment.pairs).sum()
-    }
 }
 
 /// The confidence of an interval, or of several together.

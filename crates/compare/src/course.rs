@@ -4,16 +4,19 @@ use std::time::{Duration, Instant};
 
 use lab::machine::CpuTime;
 use load::{Blocks, Control, End, Limit, Plan, Urgency, WarmUp};
-use record::comparison::{Look, Metric, OCTET_PAIRS, Renewal, Stop};
+use record::comparison::{Look, Metric, OCTET_PAIRS, Renewal, Shown, Stop};
 use record::{Conditions, Generator};
 use stats::sequence::OBSERVATIONS_MIN;
 
-use crate::contest::{CONFIDENCE, Contest, Contested, Ground, Progress, Told, WARM_MS};
+use crate::contest::{CONFIDENCE, Contest, Ground, Progress, WARM_MS};
+use crate::crash::Watched;
 use crate::design::{self, CYCLE};
 use crate::doubts;
 use crate::error::Error;
+use crate::event::Event;
 use crate::figure::{self, Confidence, Figure};
 use crate::instances::{self, Cost};
+use crate::measure::PairMeasurement;
 use crate::meter::Meter;
 use crate::observation::{self, Octet, Segment};
 use crate::pilot::Shape;
@@ -24,43 +27,69 @@ use crate::tidy::{self, Tidied};
 use crate::waits::{self, Watch};
 
 impl Contest<'_> {
-    /// Loads the sides in turn in blocks of this shape, and says why it ended. What was measured
-    /// before an interruption, or before a client failed, is a result. `began` is when the
-    /// time of the contest began.
-    pub(crate) fn run(
+    /// Loads both sides in turn, in blocks of this shape, until the rule or the time ends it. What was measured
+    /// before an interruption, a crash or a failure of a client counts. `began` is when the time of the contest
+    /// began.
+    pub fn measure(
         &mut self,
+        watched: &Watched,
         shape: Shape,
         began: Instant,
-        observe: &mut dyn FnMut(Told<'_>),
-    ) -> Result<(Contested, Stop), Error> {
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<PairMeasurement, Error> {
         let cpu = CpuTime::now();
         let mut course = Course::new(self, shape, began);
-        let stop = course.segments(observe)?;
+        let mut stop = course.segments(observe)?;
         course.conditions.steal_share = CpuTime::now().steal_share_since(cpu);
-        let Course { waits, mut conditions, units, octets, cut, backlog, mut found, .. } = course;
-        let missed = self.missed_rates(&found.figures, backlog);
+        let Course {
+            waits, mut conditions, units, octets, cut, backlog, figures, segments, ..
+        } = course;
+        let PairMeasurement { mut shown, lost, .. } = course.found;
+        let missed = self.missed_rates(&figures, backlog);
         conditions.is_rate_missed = !missed.is_empty();
         conditions.failed_shares = observation::failed_shares(&octets);
         let [a, b] = conditions.failed_shares;
         conditions.failed_share_max = a.max(b);
-        found.series = figure::series(&units, &self.names());
-        found.conditions = conditions;
-        found.background = observation::background(&octets);
         let names = self.arena.sides().map(Ground::name);
-        found.doubts.extend(doubts::doubts(&octets, names, &conditions));
-        found.doubts.extend(doubts::of_tidying(names, found.instances.tidy_s));
-        found.doubts.extend(doubts::of_cut_tidying(names, cut, tidy::limit(self.max_time)));
-        found.doubts.extend(found.identical.as_ref().and_then(doubts::of_identical));
-        found.doubts.extend(missed);
-        found.doubts.extend(found.lost.clone());
-        found.waits = waits::waits(&waits);
-        let cpu = found.figures.iter().find(|figure| figure.metric == Metric::Cpu);
-        if let (Some(profile), Some(cpu)) = (&mut found.profile, cpu) {
+        shown.doubts.extend(doubts::doubts(&octets, names, &conditions));
+        shown.doubts.extend(doubts::of_tidying(names, shown.instances.tidy_s));
+        shown.doubts.extend(doubts::of_cut_tidying(names, cut, tidy::limit(self.max_time)));
+        shown.doubts.extend(shown.identical.as_ref().and_then(doubts::of_identical));
+        shown.doubts.extend(missed);
+        shown.doubts.extend(lost.clone());
+        let cpu = figures.iter().find(|figure| figure.metric == Metric::Cpu);
+        if let (Some(profile), Some(cpu)) = (&mut shown.profile, cpu) {
             for (folded, cpu_us) in profile.folded.iter_mut().zip(cpu.sides) {
                 *folded = profile::scaled(folded, cpu_us * 1e3);
             }
         }
-        Ok((found, stop))
+        let seconds = began.elapsed().as_secs_f64();
+        // Servers that end because the user has asked for it did not die.
+        if stop == Stop::Died && self.control.urgency() != Urgency::None {
+            stop = Stop::Interrupted;
+        }
+        let crashes = match stop {
+            Stop::Interrupted => Vec::new(),
+            _ => watched.end(self.arena.sides()),
+        };
+        if !crashes.is_empty() {
+            stop = Stop::Died;
+        }
+        let threshold = self.rule.threshold;
+        let judged = self.rule.judged(&figures, &shown.instances).into_iter();
+        let shown = Shown {
+            pairs: pairs(&segments),
+            seconds,
+            stop,
+            figures: judged.map(|figure| figure.under(&conditions, threshold)).collect(),
+            background: observation::background(&octets),
+            waits: waits::waits(&waits),
+            conditions,
+            ..shown
+        };
+        let series = figure::series(&units, &self.names());
+        let (decides, notes) = (self.rule.deciding.clone(), Vec::new());
+        Ok(PairMeasurement { shown, series, crashes, lost, decides, notes })
     }
 
     /// The names of the workloads that run together, which are B's; none where there is one.
@@ -121,13 +150,18 @@ pub(crate) struct Course<'c, 'a> {
     cut: [usize; 2],
     /// Those of A and of B.
     pub(crate) backlog: [Backlog; 2],
-    found: Contested,
+    /// The segments, each measured from one restart to the next, warm-up left out.
+    segments: Vec<Segment>,
+    /// The figures of all segments together.
+    figures: Vec<Figure>,
+    found: PairMeasurement,
 }
 
 impl<'c, 'a> Course<'c, 'a> {
     fn new(contest: &'c mut Contest<'a>, shape: Shape, began: Instant) -> Self {
         let is_here = contest.arena.sides().iter().all(|ground| !ground.pids().is_empty());
         let cores = lab::machine::Machine::here().cores;
+        let shown = contest.begun(shape);
         Course {
             shape,
             began,
@@ -145,7 +179,9 @@ impl<'c, 'a> Course<'c, 'a> {
             between_s: WARM_MS as f64 / 1e3,
             cut: [0; 2],
             backlog: Default::default(),
-            found: Contested::default(),
+            segments: Vec::new(),
+            figures: Vec::new(),
+            found: PairMeasurement { shown, ..PairMeasurement::default() },
             contest,
         }
     }
@@ -155,7 +191,7 @@ impl<'c, 'a> Course<'c, 'a> {
     }
 
     /// Segment after segment, until the rule says that it is enough.
-    fn segments(&mut self, observe: &mut dyn FnMut(Told<'_>)) -> Result<Stop, Error> {
+    fn segments(&mut self, observe: &mut dyn FnMut(Event<'_>)) -> Result<Stop, Error> {
         for number in 0.. {
             if self.contest.control.urgency() != Urgency::None {
                 return Ok(Stop::Interrupted);
@@ -207,7 +243,7 @@ impl<'c, 'a> Course<'c, 'a> {
     }
 
     /// Says that the time is too short for an interval, where it is, and which time would do.
-    fn tell_if_short(&mut self, observe: &mut dyn FnMut(Told<'_>)) {
+    fn tell_if_short(&mut self, observe: &mut dyn FnMut(Event<'_>)) {
         let (segment_s, between_s) = (self.segment_s(), self.between_s);
         let left_s = self.left().as_secs_f64() - WARM_MS as f64 / 1e3;
         let fits = schedule::segments(left_s, segment_s, between_s);
@@ -224,8 +260,8 @@ impl<'c, 'a> Course<'c, 'a> {
             terms::duration(self.contest.max_time.as_secs_f64()),
             terms::duration(needs_s),
         );
-        observe(Told::Short(&note));
-        self.found.doubts.push(note);
+        observe(Event::Short(&note));
+        self.found.shown.doubts.push(note);
     }
 
     /// True if the sides have exchanged their files in this segment: in one of two, at random.
@@ -255,10 +291,10 @@ impl<'c, 'a> Course<'c, 'a> {
         if self.contest.control.urgency() != Urgency::None {
             return Ok(Stop::Interrupted);
         }
-        if self.found.figures.iter().all(|figure| figure.ratio.is_none()) {
+        if self.figures.iter().all(|figure| figure.ratio.is_none()) {
             return Err(error);
         }
-        let pairs = self.found.pairs();
+        let pairs = pairs(&self.segments);
         self.found.lost = Some(match error {
             // Where nothing of a side ended well, its first clients failed in the lead-in of a later segment.
             Error::Died { side, why } | Error::Failing { side, why } => {
@@ -351,8 +387,8 @@ impl<'c, 'a> Course<'c, 'a> {
         })?;
         if let Some(tails) = tails {
             let workloads = &self.contest.workloads;
-            let doubts = tails.end(&outcome, workloads, warm_blocks, &mut self.found.tails);
-            let known = &mut self.found.doubts;
+            let doubts = tails.end(&outcome, workloads, warm_blocks, &mut self.found.shown.tails);
+            let known = &mut self.found.shown.doubts;
             for doubt in doubts {
                 if !known.contains(&doubt) {
                     known.push(doubt);
@@ -361,9 +397,9 @@ impl<'c, 'a> Course<'c, 'a> {
         }
         if let Some(profiler) = profiler {
             match profiler.end() {
-                Ok(profile) => self.found.profile = Some(profile),
+                Ok(profile) => self.found.shown.profile = Some(profile),
                 // Figures are worth as much without it.
-                Err(error) => self.found.doubts.push(error.to_string()),
+                Err(error) => self.found.shown.doubts.push(error.to_string()),
             }
         }
         self.note_generator(&outcome.generator);
@@ -427,7 +463,7 @@ impl<'c, 'a> Course<'c, 'a> {
     }
 
     /// Evaluates the segments so far; returns the reason to stop if they are enough.
-    fn look(&mut self, observe: &mut dyn FnMut(Told<'_>)) -> Option<Stop> {
+    fn look(&mut self, observe: &mut dyn FnMut(Event<'_>)) -> Option<Stop> {
         // One that was interrupted in its first octet has shown nothing.
         if self.under_way.octets == 0 {
             return None;
@@ -437,36 +473,40 @@ impl<'c, 'a> Course<'c, 'a> {
         let (ratio, background) = (whole.ratio(), whole.background());
         let is_exchanged = segment.is_exchanged;
         self.units.push(whole);
-        let found = &mut self.found;
-        found.segments.push(segment);
+        self.segments.push(segment);
         let (renewal, floor) = (self.contest.arena.renewal(), &self.contest.floor);
-        found.instances = instances::instances(&found.segments, renewal, floor, self.cost);
-        found.figures = figure::figures(&self.units, &self.confidence);
-        found.identical = figure::identical(&self.units, CONFIDENCE).map(figure::recorded);
-        for figure in &mut found.figures {
-            figure.allow_for(&found.instances);
+        let shown = &mut self.found.shown;
+        shown.instances = instances::instances(&self.segments, renewal, floor, self.cost);
+        shown.identical = figure::identical(&self.units, CONFIDENCE).map(figure::recorded);
+        self.figures = figure::figures(&self.units, &self.confidence);
+        for figure in &mut self.figures {
+            figure.allow_for(&shown.instances);
         }
         let seconds = self.began.elapsed().as_secs_f64();
-        let ratios = found.figures.iter().filter_map(|figure| {
+        let ratios = self.figures.iter().filter_map(|figure| {
             let ratio = figure.ratio?;
             Some((figure.metric, [ratio.point, ratio.low, ratio.high]))
         });
-        let pairs = found.pairs();
-        let ratios = ratios.collect();
-        found.looks.push(Look { pairs, seconds, segment: ratio, is_exchanged, ratios, background });
-        let Contested { figures, looks, instances, .. } = found;
-        observe(Told::Progress(Progress { pairs, figures, looks, instances, seconds }));
+        let (pairs, ratios) = (pairs(&self.segments), ratios.collect());
+        shown.looks.push(Look { pairs, seconds, segment: ratio, is_exchanged, ratios, background });
+        let (figures, Shown { looks, instances, .. }) = (&self.figures, &*shown);
+        observe(Event::Progress(Progress { pairs, figures, looks, instances, seconds }));
         let needed = self.contest.rule.deciding.iter().map(|one| figure::transactions_min(*one));
         let needed = needed.max().unwrap_or(0) as f64;
         let share = seconds / self.contest.max_time.as_secs_f64();
         let is_due = observation::transactions_min(&self.units) as f64 >= needed * share;
         let rule = &self.contest.rule;
-        rule.stops(&self.found.figures, &self.found.instances, is_due).or_else(|| {
+        rule.stops(&self.figures, &self.found.shown.instances, is_due).or_else(|| {
             let is_judged = !rule.claims.is_empty()
                 && rule.are_judged(&figure::series(&self.units, &self.contest.names()));
             is_judged.then_some(Stop::Decided)
         })
     }
+}
+
+/// Pairs of neighbouring blocks.
+fn pairs(segments: &[Segment]) -> usize {
+    segments.iter().map(|segment| segment.pairs).sum()
 }
 
 /// Does for both sides, at the same time, what would otherwise happen inside a block.

@@ -6,7 +6,7 @@
 //! servers are restarted: which memory and which files a server got is a matter of chance, and
 //! the interval is to contain it.
 //!
-//! Reading order: [`measure`] finds what any two sides that stand show, [`Compared`]:
+//! Reading order: [`measure`] finds what any two sides that stand show, [`PairMeasurement`]:
 //! `contest` says what two sides are, `pilot` finds the length of a block, `design` the order of
 //! blocks, `course` loads them and `schedule` divides its time; `tidy` does what would otherwise happen inside a block; `meter`, `waits` and `profile` look at the servers meanwhile,
 //! `plans` at their plans afterwards and `presets` at how they were built; `figure` makes figures of what was observed, `answer` their
@@ -49,13 +49,13 @@ pub fn fuzz_plan(json: &str) {
 
 pub use answer::{Claimed, Rule, Until};
 pub use common::Common;
-pub use contest::{Arena, CONFIDENCE, Contest, Ground, Progress, Told};
+pub use contest::{Arena, CONFIDENCE, Contest, Ground, Progress};
 pub use crash::Watched;
 pub use design::SIDES;
 pub use error::Error;
 pub use event::Event;
 pub use figure::Figure;
-pub use measure::{Compared, Over, measure, rate};
+pub use measure::{PairMeasurement, measure, rate};
 pub use observation::{Half, Octet, Segment};
 pub use pilot::Shape;
 pub use same::check as check_same;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use compare::{CONFIDENCE, Claimed, Contest, Over, Rule, Told, Watched};
+use compare::{CONFIDENCE, Claimed, Contest, Event, PairMeasurement, Rule, Watched};
 use load::{Control, Urgency};
 use record::comparison::{Floor, Metric, Shown, Stop};
 use record::{Ending, Fault, Interruption, Moment, Paired, SkipKind};
@@ -80,11 +80,11 @@ impl PairsOrder<'_> {
         Paired { ending, ..self.blank() }
     }
 
-    /// Measures it. Half of it is nothing: one that was interrupted counts for no claim.
+    /// Measures it. A partial measurement is discarded: one that was interrupted counts for no claim.
     pub(crate) fn measure(
         &self,
         sites: [&mut Site; 2],
-        observe: &mut dyn FnMut(Told<'_>),
+        observe: &mut dyn FnMut(Event<'_>),
     ) -> Paired {
         let mut paired = self.blank();
         let [below, above] = sites;
@@ -112,7 +112,7 @@ impl PairsOrder<'_> {
         &self,
         mut sites: [&mut Site; 2],
         paired: &mut Paired,
-        observe: &mut dyn FnMut(Told<'_>),
+        observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Failure> {
         let points = self.points();
         let began = Instant::now();
@@ -162,7 +162,7 @@ impl PairsOrder<'_> {
         let watched = Watched::begin(contest.arena.sides());
         let shape = contest.find_shape(pairs.block_ms)?;
         paired.shown = contest.begun(shape);
-        let Over { shown, series, crashes, lost } =
+        let PairMeasurement { shown, series, crashes, lost, .. } =
             contest.measure(&watched, shape, began, observe)?;
         let stop = shown.stop;
         (paired.shown, paired.series) = (shown, series);

@@ -98,12 +98,17 @@ impl Run<'_> {
         let Ok(sites) = self.sites.get_disjoint_mut([below, above]) else {
             return Ok(order.skipped("both variants have the same servers".to_owned()));
         };
-        let measured = order.measure(sites, &mut |told| {
+        let measured = order.measure(sites, &mut |event| {
             let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
-            observe(match told {
-                compare::Told::Progress(progress) => Event::Pairs { progress, left_s },
-                compare::Told::Short(note) => Event::Note(note),
-            });
+            match event {
+                compare::Event::Progress(progress) => observe(Event::Pairs { progress, left_s }),
+                compare::Event::Short(note) => observe(Event::Note(note)),
+                // Of a comparison's own servers, which pairs do not have.
+                compare::Event::Building { .. }
+                | compare::Event::Built { .. }
+                | compare::Event::Pilot { .. }
+                | compare::Event::Planned { .. } => {}
+            }
         });
         self.spent.measured_s += began.elapsed().as_secs_f64();
         Ok(measured)

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use compare::{Common, Compared};
+use compare::{Common, PairMeasurement};
 use record::comparison::{DataOrigin, Side, Stop};
 use record::{Comparison, Ending, Fact, Header, Moment, Paired, RunState, Writer};
 use spec::Folder;
@@ -48,7 +48,7 @@ impl Versus {
         servers: [(String, Option<String>); 2],
         data: DataOrigin,
         rate: Option<f64>,
-        compared: &Compared,
+        compared: &PairMeasurement,
     ) -> Comparison {
         let of_side = |side: usize| Side {
             variant: two.point.as_ref().map(|(variants, _)| variants[side].clone()),
@@ -89,9 +89,9 @@ impl Versus {
         two: &Two,
         comparison: Comparison,
         facts: Vec<Fact>,
-        compared: Compared,
+        compared: PairMeasurement,
     ) -> Found {
-        let Compared { shown, series, notes, .. } = compared;
+        let PairMeasurement { shown, series, notes, .. } = compared;
         let Two { study, folder, .. } = two;
         let Common { command, started_at, seed, precision, .. } = &self.common;
         let [below, above] = [0, 1].map(|side: usize| &study.points[side].name);
