@@ -17,7 +17,7 @@ use crate::event::Event;
 use crate::figure::{self, Confidence, Figure};
 use crate::instances::{self, Cost};
 use crate::measure::PairMeasurement;
-use crate::meter::Meter;
+use crate::meter::{Meter, SessionLife};
 use crate::observation::{self, Octet, Segment};
 use crate::pilot::Shape;
 use crate::profile::{self, Profiler};
@@ -204,12 +204,12 @@ impl<'c, 'a> Course<'c, 'a> {
             if let Err(error) = self.renew(is_exchanged) {
                 return self.stopped(error);
             }
-            self.between_s = ended.elapsed().as_secs_f64() + WARM_MS as f64 / 1e3;
+            let led_in_and_out_s = (WARM_MS + self.shape.led_out_ms()) as f64 / 1e3;
+            self.between_s = ended.elapsed().as_secs_f64() + led_in_and_out_s;
             if number == 0 {
                 self.tell_if_short(observe);
             }
-            // What is not known before: warming up.
-            let octets = self.octets_in(self.left().as_secs_f64() - WARM_MS as f64 / 1e3);
+            let octets = self.octets_in(self.left().as_secs_f64() - led_in_and_out_s);
             if octets < 1 {
                 return Ok(Stop::Time);
             }
@@ -324,7 +324,9 @@ impl<'c, 'a> Course<'c, 'a> {
         let profiler = self.profiler(number)?;
         // Sessions of their own, for the servers are new.
         let sides = self.contest.arena.sides();
-        let mut meter = Meter::new(sides);
+        let reconnects = self.contest.workloads.iter().flatten().any(|one| one.connect_each);
+        let sessions = if reconnects { SessionLife::Shorter } else { SessionLife::Whole };
+        let mut meter = Meter::new(sides, sessions);
         let watch = Watch::new(sides, plan.seed);
         let origin = Instant::now();
         let workloads = &self.contest.workloads;
@@ -443,12 +445,14 @@ impl<'c, 'a> Course<'c, 'a> {
         Profiler::begin(pids).map(Some)
     }
 
-    /// Blocks that warm both sides up, then so many octets.
+    /// Blocks that warm both sides up, then so many octets, and one block more: while it runs, the sessions are
+    /// there whose processes are read after the last octet.
     fn plan(&self, number: u64, warm_blocks: usize, octets: usize) -> Plan {
         // Each segment draws keys of its own, the same on both sides.
         let seed = self.contest.seed.wrapping_add(number);
-        let mut order = design::order(octets + warm_blocks.div_ceil(CYCLE), seed);
-        let order = order.split_off(order.len() - octets * CYCLE - warm_blocks);
+        let mut order = design::order(octets + 1 + warm_blocks.div_ceil(CYCLE), seed);
+        order.truncate(order.len() + 1 - CYCLE);
+        let order = order.split_off(order.len() - 1 - octets * CYCLE - warm_blocks);
         let Shape { length_ms, rest_ms, .. } = self.shape;
         let window_ms = order.len() as u64 * length_ms;
         let workloads = &self.contest.workloads;

@@ -1,5 +1,5 @@
 //! Resources that the servers used between two moments: CPU time and context switches of their
-//! processes, WAL, buffers and temporary files as their statistics count them. Their work besides
+//! processes, the latter where sessions live as long as they are measured, WAL, buffers and temporary files as their statistics count them. Their work besides
 //! the load, too: CPU time in the other side's turn, checkpoints, autovacuum.
 
 use std::collections::BTreeMap;
@@ -17,8 +17,19 @@ pub(crate) struct Meter {
     sides: [Counter; 2],
 }
 
+/// The life of the sessions that a meter counts. The kernel forgets the context switches of a process that has
+/// ended, while its CPU time stays in the postmaster's account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionLife {
+    /// They are there at each reading.
+    Whole,
+    /// Some end between two readings.
+    Shorter,
+}
+
 struct Counter {
     processes: Vec<ServerUse>,
+    sessions: SessionLife,
     client: Option<Client>,
     statement: String,
     before: Reading,
@@ -36,7 +47,7 @@ struct Reading {
 }
 
 impl Meter {
-    pub(crate) fn new(sides: [&dyn Ground; 2]) -> Meter {
+    pub(crate) fn new(sides: [&dyn Ground; 2], sessions: SessionLife) -> Meter {
         let counter = |side: &dyn Ground| {
             // Without a connection these figures are missing, and everything else goes on.
             let mut client = side.connect().ok();
@@ -44,6 +55,7 @@ impl Meter {
             let version = version.map_or(0, |row| row.get::<_, i32>(0));
             Counter {
                 processes: side.pids().into_iter().map(ServerUse::of).collect(),
+                sessions,
                 client,
                 statement: counters(version),
                 before: Reading::default(),
@@ -54,15 +66,29 @@ impl Meter {
 
     /// Begins anew: what came before belongs to no octet.
     pub(crate) fn reset(&mut self) {
-        for counter in &mut self.sides {
-            counter.before = counter.read();
+        let now = self.read_both();
+        for (counter, now) in self.sides.iter_mut().zip(now) {
+            counter.before = now;
         }
+    }
+
+    /// Both servers' counters now: the processes of both before either server is asked, so that they are read in
+    /// the same state.
+    fn read_both(&mut self) -> [Reading; 2] {
+        let mut readings = self.sides.each_mut().map(|counter| {
+            let (at, used) = (Some(Instant::now()), counter.processes().unwrap_or_default());
+            Reading { at, used, ..Reading::default() }
+        });
+        for (counter, reading) in self.sides.iter_mut().zip(&mut readings) {
+            counter.ask(reading);
+        }
+        readings
     }
 
     /// Gives each half what its server used since the last reading.
     pub(crate) fn read(&mut self, halves: &mut [Half; 2]) {
-        for (counter, half) in self.sides.iter_mut().zip(halves) {
-            let now = counter.read();
+        let now = self.read_both();
+        for ((counter, now), half) in self.sides.iter_mut().zip(now).zip(halves) {
             let before = std::mem::replace(&mut counter.before, now);
             let now = &counter.before;
             let since = now.used.iter().filter_map(|(metric, now)| {
@@ -97,13 +123,13 @@ impl Counter {
         let cpu_ns: u64 = used.iter().map(|one| one.cpu_ns).sum();
         let switches: u64 = used.iter().map(|one| one.switches).sum();
         let cpu = (Metric::Cpu, cpu_ns as f64 / 1e3);
-        Some(BTreeMap::from([cpu, (Metric::ContextSwitches, switches as f64)]))
+        let switches = (self.sessions == SessionLife::Whole)
+            .then_some((Metric::ContextSwitches, switches as f64));
+        Some(std::iter::once(cpu).chain(switches).collect())
     }
 
-    fn read(&mut self) -> Reading {
-        let at = Some(Instant::now());
-        let used = self.processes().unwrap_or_default();
-        let mut read = Reading { at, used, ..Reading::default() };
+    /// Asks the server for what its statistics count.
+    fn ask(&mut self, read: &mut Reading) {
         let statement = self.statement.as_str();
         let row = self.client.as_mut().and_then(|client| client.query_one(statement, &[]).ok());
         if let Some(row) = row {
@@ -118,7 +144,6 @@ impl Counter {
             read.checkpoints = Some(count(4));
             read.autovacuum_workers = count(5);
         }
-        read
     }
 }
 

@@ -58,6 +58,11 @@ impl Shape {
         blocks as f64 * self.length_ms as f64 / 1e3
     }
 
+    /// Length of the block that follows the last octet of a segment, in milliseconds; turns have none.
+    pub(crate) fn led_out_ms(self) -> u64 {
+        if self.turn.is_some() { 0 } else { self.length_ms }
+    }
+
     /// The pairs of such an octet; of turns, of a quad.
     pub(crate) fn pairs(self) -> usize {
         if self.turn.is_some() { QUAD / 2 } else { OCTET_PAIRS }

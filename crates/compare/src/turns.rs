@@ -8,7 +8,7 @@ use record::comparison::Stop;
 use crate::course::Course;
 use crate::design::QUAD;
 use crate::error::Error;
-use crate::meter::Meter;
+use crate::meter::{Meter, SessionLife};
 use crate::observation::Octet;
 use crate::waits::{self, Watch};
 
@@ -33,7 +33,8 @@ impl Course<'_, '_> {
             let drawn = stats::mix(self.contest.seed.wrapping_add(draws));
             let first = (drawn % 2) as usize;
             let sides = self.contest.arena.sides();
-            let (mut meter, watch) = (Meter::new(sides), Watch::new(sides, drawn));
+            let mut meter = Meter::new(sides, SessionLife::Shorter);
+            let watch = Watch::new(sides, drawn);
             meter.reset();
             watch.count(true);
             let mut octet = Octet::default();
