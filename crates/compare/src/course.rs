@@ -324,9 +324,7 @@ impl<'c, 'a> Course<'c, 'a> {
         let profiler = self.profiler(number)?;
         // Sessions of their own, for the servers are new.
         let sides = self.contest.arena.sides();
-        let reconnects = self.contest.workloads.iter().flatten().any(|one| one.connect_each);
-        let sessions = if reconnects { SessionLife::Shorter } else { SessionLife::Whole };
-        let mut meter = Meter::new(sides, sessions);
+        let mut meter = Meter::new(sides, SessionLife::Whole);
         let watch = Watch::new(sides, plan.seed);
         let origin = Instant::now();
         let workloads = &self.contest.workloads;

@@ -68,6 +68,12 @@ fn is_told(desk: &Desk) {
     let pairs: serde_json::Value = serde_json::from_str(&pairs).unwrap();
     assert_eq!(pairs["plans"][0]["statement"], "SELECT work();", "{}", pairs["plans"]);
     assert!(pairs["background"][1]["idle_cpus"].is_number(), "{}", pairs["background"]);
+    // Each transaction waits for its sleep and for its client's next command, on both sides.
+    let figures = pairs["figures"].as_array().expect("figures");
+    let switches = figures.iter().find(|one| one["metric"] == "context_switches");
+    let switches = switches.expect("context switches");
+    let of = |side: &str| switches[side].as_f64().expect("a count");
+    assert!(of("a") > 1.5 && of("b") > 1.5, "{switches}");
     let junit = std::fs::read_to_string(desk.path("first.xml")).expect("the JUnit file");
     let case = r#"name="throughput of B is that of A within 20 %, or better"><failure message="#;
     assert!(junit.contains(&format!("{case}\"does not hold: 0.")), "{junit}");
