@@ -2,10 +2,9 @@
 //! was found.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
 use std::ops::Range;
 
-use record::ledger::{self, Anomaly, Findings, Giver, Ledger, Row, Rows, Split};
+use record::ledger::{self, Anomaly, Findings, Ledger, Row, Rows, Split};
 use record::{Moment, Note, NoteKind, Window};
 use server::Urgency;
 use site::{Site, SiteNode};
@@ -56,8 +55,8 @@ struct Checked {
     load_shares: Vec<(String, f64)>,
     /// Tables that a server could not read.
     unreadable: usize,
-    /// The servers that acknowledged, of each workload that keeps a ledger and names them, and of all
-    /// together under an empty name.
+    /// The servers that acknowledged, of each workload that writes rows of a ledger, and of all together under an
+    /// empty name, where they are known.
     splits: Vec<(String, Split)>,
     notes: Vec<Note>,
 }
@@ -178,12 +177,20 @@ fn ledger_keepers(point: &Point) -> impl Iterator<Item = Range<u32>> {
 }
 
 fn splits(point: &Point, ledger: &Ledger) -> Vec<(String, Split)> {
-    let keepers = point.workloads.iter().zip(clients(point));
-    let keepers = keepers.filter(|(workload, _)| workload.ledger.is_some());
-    let each = keepers.filter_map(|(workload, clients)| {
-        Some((workload.name.clone(), Split::of(&ledger.of_clients(clients))?))
-    });
-    each.chain(Split::of(ledger).map(|split| (String::new(), split))).collect()
+    // Readers do not ask for their server.
+    let writes = |workload: &Workload| {
+        workload.ledger.as_ref().is_some_and(|it| it.insert.is_some() || it.update.is_some())
+    };
+    let writers = point.workloads.iter().zip(clients(point)).filter(|(one, _)| writes(one));
+    let (mut splits, mut unknown) = (Vec::new(), 0);
+    for (workload, clients) in writers {
+        let (split, unnamed) = Split::of(&ledger.of_clients(clients));
+        unknown += unnamed;
+        splits.extend(split.map(|split| (workload.name.clone(), split)));
+    }
+    let all = Split::of(ledger).0;
+    splits.extend(all.map(|split| (String::new(), Split { unknown, ..split })));
+    splits
 }
 
 fn pauses(point: &Point, ledger: &Ledger, window: Window) -> Vec<(String, u64)> {
@@ -313,6 +320,7 @@ fn only_anomalies(findings: Findings) -> Findings {
         intended: 0,
         acknowledged: 0,
         acknowledged_alone: 0,
+        acknowledged_cover_unknown: 0,
         acknowledged_in_part: 0,
         wrote_nothing: 0,
         wrote_nothing_present: 0,
@@ -375,19 +383,29 @@ fn words(workload: &str, node: &SiteNode, findings: &Findings) -> Vec<String> {
         let examples = findings.examples.iter().filter(|example| example.anomaly == anomaly);
         words.extend(examples.map(|example| example.to_string()));
         if anomaly == Anomaly::Lost {
-            words.extend(findings.lost_of.iter().map(|(giver, count)| lost_of(giver, *count)));
+            // What a rewind of that server has thrown away.
+            words.extend(findings.lost_of.iter().map(|(giver, count)| {
+                format!("of the lost ones, {count} were acknowledged by {giver}")
+            }));
+            words.push(covered(findings));
         }
     }
     words
 }
 
-/// Tells who had acknowledged what is lost: what a rewind of that server has thrown away.
-fn lost_of(giver: &Giver, count: u64) -> String {
-    let Giver { server, timeline } = giver;
-    // A script that asks for inet_server_addr() has it as a number.
-    let address = u32::try_from(*server).ok().filter(|number| *number > u32::from(u16::MAX));
-    let server = address.map_or(server.to_string(), |number| Ipv4Addr::from(number).to_string());
-    format!("of the lost ones, {count} were acknowledged by server {server} on timeline {timeline}")
+/// Tells what covered the lost transactions.
+fn covered(findings: &Findings) -> String {
+    let (covered, alone) = (findings.lost_covered(), findings.lost_alone);
+    let unknown = match findings.lost_cover_unknown {
+        0 => String::new(),
+        count => format!(
+            "; of {count} it is not known: nobody saw the server's settings at that time, or they changed"
+        ),
+    };
+    format!(
+        "of the lost ones, {covered} were confirmed by a standby before they were acknowledged, and {alone} were \
+         acknowledged by the primary alone{unknown}"
+    )
 }
 
 /// A client that has no row cannot change it: nothing was ever written there.
@@ -453,6 +471,10 @@ fn figures(checked: &Checked, outcome: &mut Outcome) {
             (&metrics::LEDGER_INTENDED, findings.intended as f64),
             (&metrics::LEDGER_ACKNOWLEDGED, findings.acknowledged as f64),
             (&metrics::LEDGER_ACKNOWLEDGED_ALONE, findings.acknowledged_alone as f64),
+            (
+                &metrics::LEDGER_ACKNOWLEDGED_COVER_UNKNOWN,
+                findings.acknowledged_cover_unknown as f64,
+            ),
             (&metrics::LEDGER_ACKNOWLEDGED_IN_PART, findings.acknowledged_in_part as f64),
             (&metrics::LEDGER_WROTE_NOTHING, findings.wrote_nothing as f64),
             (&metrics::LEDGER_WROTE_NOTHING_PRESENT, findings.wrote_nothing_present as f64),
@@ -463,7 +485,7 @@ fn figures(checked: &Checked, outcome: &mut Outcome) {
             (&metrics::LEDGER_PRESENT, findings.present as f64),
             (&metrics::LEDGER_LOST, findings.lost as f64),
             (&metrics::LEDGER_LOST_ALONE, findings.lost_alone as f64),
-            (&metrics::LEDGER_LOST_COVERED, (findings.lost - findings.lost_alone) as f64),
+            (&metrics::LEDGER_LOST_COVER_UNKNOWN, findings.lost_cover_unknown as f64),
             (&metrics::LEDGER_LOST_MAX_RUN, findings.lost_max_run as f64),
             (&metrics::LEDGER_LOST_SPAN_MS, span_ns as f64 / 1e6),
             (&metrics::LEDGER_HOLES, findings.holes as f64),
@@ -480,6 +502,9 @@ fn figures(checked: &Checked, outcome: &mut Outcome) {
         ] {
             outcome.set_bounded(metric, scope, value, is_at_least);
         }
+        let is_at_least = is_at_least || findings.lost_cover_unknown > 0;
+        let covered = findings.lost_covered() as f64;
+        outcome.set_bounded(&metrics::LEDGER_LOST_COVERED, scope, covered, is_at_least);
     }
     for (scope, ns) in &checked.pauses {
         outcome.set(&metrics::ACK_PAUSE_MAX_MS, scope, *ns as f64 / 1e6);
@@ -488,9 +513,17 @@ fn figures(checked: &Checked, outcome: &mut Outcome) {
         outcome.set(&metrics::LEDGER_LOAD_SHARE, scope, *share);
     }
     for (scope, split) in &checked.splits {
-        outcome.set(&metrics::LEDGER_SERVERS, scope, split.servers as f64);
-        outcome.set(&metrics::LEDGER_SPLIT, scope, split.acknowledged as f64);
-        outcome.set(&metrics::LEDGER_SPLIT_MS, scope, split.span_ns as f64 / 1e6);
+        outcome.set(&metrics::LEDGER_SERVER_UNKNOWN, scope, split.unknown as f64);
+        // Acknowledgements of servers that are not known may have been a second primary's.
+        let is_at_least = split.unknown > 0;
+        for (metric, value) in [
+            (&metrics::LEDGER_SERVERS, split.servers as f64),
+            (&metrics::LEDGER_SPLIT, split.acknowledged as f64),
+            (&metrics::LEDGER_SPLIT_MS, split.at_least_ns as f64 / 1e6),
+            (&metrics::LEDGER_SPLIT_MAX_MS, split.at_most_ns as f64 / 1e6),
+        ] {
+            outcome.set_bounded(metric, scope, value, is_at_least);
+        }
     }
     if let Some(count) = checked.in_flight {
         outcome.set(&metrics::LEDGER_IN_FLIGHT, "", count as f64);

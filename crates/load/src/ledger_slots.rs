@@ -8,10 +8,6 @@ pub(crate) struct LedgerSlots {
     pub(crate) client: Slot,
     pub(crate) seq: Slot,
     pub(crate) chain: Slot,
-    /// The server that runs the transaction, if the script asks for it.
-    pub(crate) server: Slot,
-    /// That server's timeline, if the script asks for it.
-    pub(crate) timeline: Slot,
     /// The client of a row that the transaction has read, if the script says so.
     pub(crate) read_client: Slot,
     /// The number of that row's transaction.
@@ -26,10 +22,9 @@ impl LedgerSlots {
         let seq = names.slot("ledger_seq")?;
         let (client, chain) = (names.intern("ledger_client"), names.intern("ledger_chain"));
         // A script only sets them.
-        let (server, timeline) = (names.intern("ledger_server"), names.intern("ledger_timeline"));
         let (read_client, read_seq) =
             (names.intern("ledger_read_client"), names.intern("ledger_read_seq"));
         let wrote = names.intern("ledger_wrote");
-        Some(LedgerSlots { client, seq, chain, server, timeline, read_client, read_seq, wrote })
+        Some(LedgerSlots { client, seq, chain, read_client, read_seq, wrote })
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Program {
     pub(crate) ledger: Option<LedgerSlots>,
     /// The tables of its ledger, where they are known.
     pub(crate) ledger_tables: Option<LedgerTables>,
+    /// A script sets `synchronous_commit` itself: for whom its commits wait, the session does not tell.
+    pub(crate) sets_synchronous_commit: bool,
     /// The variables of its history, where it keeps one.
     pub(crate) history: Option<HistorySlots>,
     /// Unless `-D client_id` was given.
@@ -134,6 +136,10 @@ impl Program {
             variables,
             ledger,
             ledger_tables: workload.ledger.clone(),
+            sets_synchronous_commit: workload
+                .scripts
+                .iter()
+                .any(|script| script.text.contains("synchronous_commit")),
             history,
             statements,
             protocol: workload.protocol,

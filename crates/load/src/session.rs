@@ -12,6 +12,7 @@ use wire::frontend;
 mod account;
 mod diary;
 mod end;
+mod look;
 mod place;
 mod reply;
 mod transaction;
@@ -198,6 +199,8 @@ impl Session {
         self.reply = Reply::default();
         self.carry = Vec::new();
         self.unread_bytes = 0;
+        self.backend = 0;
+        self.forget_looks();
         // A command of the transaction that was lost.
         self.shell = None;
         // A slot of the schedule that it has taken stays taken.

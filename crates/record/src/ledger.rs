@@ -15,6 +15,7 @@
 
 mod chain;
 mod check;
+mod cover;
 mod entry;
 mod findings;
 mod givers;
@@ -24,9 +25,10 @@ mod seen;
 
 pub use chain::Chain;
 pub use check::{Exposure, Row, Rows, check, check_unless};
+pub use cover::{Cover, Look};
 pub use entry::{Entry, Seen, What, Wrote, header_line};
 pub use findings::{Anomaly, Example, Findings};
-pub use givers::{Giver, Split};
+pub use givers::{Giver, SILENCE_NS_MAX, Split};
 pub use history::{Ledger, Outcome, SUFFIX, Transaction};
 pub use limits::{ASSUMES, NEVER_LOOKS_AT};
 pub use seen::check_seen;

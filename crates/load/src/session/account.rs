@@ -3,7 +3,7 @@
 use history::Outcome;
 use record::{
     Moment,
-    ledger::{Chain, Entry, Giver, Seen, What, Wrote},
+    ledger::{Chain, Entry, Seen, What, Wrote},
 };
 use script::{Pipeline, Slot, Template, Value};
 use wire::backend::ErrorResponse;
@@ -11,7 +11,9 @@ use wire::backend::ErrorResponse;
 use crate::{
     LedgerTables,
     program::{Effect, Program},
-    session::{Block, LaneContext, Session, SessionState, diary::Diary, writes::Writes},
+    session::{
+        Block, LaneContext, Session, SessionState, diary::Diary, look::Looks, writes::Writes,
+    },
     tally::Ending,
 };
 
@@ -19,7 +21,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Account {
     /// Its part of the ledger, if there is one.
-    chained: Option<Chained>,
+    pub(super) chained: Option<Chained>,
     /// Its part of the history, if there is one.
     pub(super) diary: Option<Diary>,
     /// The transaction under way.
@@ -28,12 +30,13 @@ pub(crate) struct Account {
 
 /// One client's part of a ledger.
 #[derive(Debug)]
-struct Chained {
+pub(super) struct Chained {
     chain: Chain,
     seq: u64,
     value: i64,
     /// The rows of the transaction under way.
     writes: Writes,
+    pub(super) looks: Looks,
 }
 
 /// The answers so far to the transaction under way.
@@ -91,6 +94,7 @@ impl Session {
                 seq: 0,
                 value: 0,
                 writes: Writes::default(),
+                looks: Looks::default(),
             }
         });
         let diary = program.history.map(|_| Diary::new(clients));
@@ -115,9 +119,7 @@ impl Session {
             self.variables.set(slots.seq, Value::Int(chained.seq as i64));
             self.variables.set(slots.chain, Value::Int(chained.value));
             // What the last transaction was told says nothing of this one.
-            let told =
-                [slots.server, slots.timeline, slots.read_client, slots.read_seq, slots.wrote];
-            for told in told {
+            for told in [slots.read_client, slots.read_seq, slots.wrote] {
                 self.variables.set(told, Value::Null);
             }
             self.note(cx, now, What::Intended);
@@ -336,10 +338,8 @@ impl Session {
                 _ => {}
             }
             let is_told = matches!(told, What::Acknowledged | What::AcknowledgedAlone);
-            let given = self.giver(cx).map(What::Given);
-            let seen = self.seen(cx).map(What::Read);
-            let before = given.into_iter().chain(seen).filter(|_| is_told);
-            let before = before.chain(wrote.map(What::Wrote));
+            let seen = self.seen(cx).map(What::Read).filter(|_| is_told);
+            let before = seen.into_iter().chain(wrote.map(What::Wrote));
             before.for_each(|before| self.note(cx, now, before));
             self.note(cx, now, what);
         }
@@ -368,12 +368,6 @@ impl Session {
         (!is_usual && wrote != Wrote::NOTHING).then_some(wrote)
     }
 
-    /// The server of the transaction under way, if its script has asked for it.
-    fn giver(&self, cx: &LaneContext<'_>) -> Option<Giver> {
-        let slots = cx.program.ledger?;
-        Some(Giver { server: self.number(slots.server)?, timeline: self.number(slots.timeline)? })
-    }
-
     /// The row that the transaction under way has read, if its script says so. No transaction has number 0.
     fn seen(&self, cx: &LaneContext<'_>) -> Option<Seen> {
         let slots = cx.program.ledger?;
@@ -395,7 +389,7 @@ impl Session {
         Some(Entry { client: self.id, seq: chained.seq, at: Moment(now), what: What::Ended })
     }
 
-    fn note(&self, cx: &mut LaneContext<'_>, now: u64, what: What) {
+    pub(super) fn note(&self, cx: &mut LaneContext<'_>, now: u64, what: What) {
         let chained = self.account.as_ref().and_then(|account| account.chained.as_ref());
         if let (Some(chained), Some(ledger)) = (chained, &mut cx.ledger) {
             ledger.note(Entry { client: self.id, seq: chained.seq, at: Moment(now), what });

@@ -138,7 +138,11 @@ impl Session {
     ) -> (&'b [u8], Wait) {
         let Some((tag, bytes)) = frame::header(rest) else { return (rest, wait) };
         let most = match tag {
-            tag::DATA_ROW | tag::ROW_DESCRIPTION if self.reply.captured.is_none() => 0,
+            tag::DATA_ROW | tag::ROW_DESCRIPTION
+                if self.reply.captured.is_none() && !self.is_looking() =>
+            {
+                0
+            }
             tag::COPY_DATA | tag::NOTIFICATION_RESPONSE => 0,
             tag::ERROR_RESPONSE | tag::NOTICE_RESPONSE => TOLD_BYTES_MAX,
             _ => cx.program.message_bytes_max,
@@ -164,6 +168,9 @@ impl Session {
         now: u64,
         frame: Frame<'_>,
     ) -> Result<Option<Wait>, wire::ProtocolError> {
+        if self.is_looking() && self.look_answer(cx, now, &frame)? {
+            return Ok(None);
+        }
         match frame.tag {
             tag::READY_FOR_QUERY => {
                 if let Message::ReadyForQuery(status) = Message::parse(frame)? {
@@ -245,7 +252,11 @@ impl Session {
             cx.narration.push(crate::Message { level: Level::Error, text, at });
             return;
         }
-        // The first error is the cause; later ones say that the block is in ruins.
+        self.ruined_by(error);
+    }
+
+    /// The first error is the cause; later ones say that the block is in ruins.
+    pub(super) fn ruined_by(&mut self, error: ServerError) {
         self.reply.error.get_or_insert_with(|| Box::new(error));
         self.reply.has_failed = true;
     }

@@ -154,6 +154,7 @@ impl Session {
                     return Err(self.abort_in_command(cx, &why));
                 }
                 let is_kept = capture.is_some() || self.reads_for_diary(cx);
+                self.look(cx, template, now);
                 self.send(cx, script, template, is_kept)?;
                 self.account_for_command(cx, template);
                 if self.pipeline == Pipeline::Off {

@@ -110,9 +110,7 @@ const INIT: &str = "CREATE TABLE log (client int, seq bigint, chain bigint, \
 
 const WRITE: &str = "BEGIN;\n\
     INSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_chain);\n\
-    SELECT coalesce(inet_server_addr() - '0.0.0.0', 0) AS ledger_server, \
-    ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int AS ledger_timeline \
-    \\gset\nCOMMIT;\n";
+    COMMIT;\n";
 
 const READ: &str = "SELECT 0 AS ledger_read_client, coalesce(max(seq), 0) AS ledger_read_seq \
                     FROM log WHERE client = 0 AND :ledger_seq > 0 \\gset\n";

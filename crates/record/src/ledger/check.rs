@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::cover::{Cover, Covers};
 use super::findings::{About, Anomaly, Findings};
 use super::{Ledger, Outcome, Transaction, Wrote};
 use crate::Moment;
@@ -39,7 +40,7 @@ pub struct Exposure {
 impl Exposure {
     /// True if the transaction may have been committed in it: some time between its intent and its
     /// acknowledgement lies inside.
-    fn may_hold(&self, transaction: &Transaction) -> bool {
+    pub(super) fn may_hold(&self, transaction: &Transaction) -> bool {
         transaction.ended >= self.from && transaction.intended <= self.until
     }
 }
@@ -61,6 +62,7 @@ pub fn check_unless(
     let mut findings = Findings { unjudged: ledger.cut().count() as u64, ..Findings::default() };
     let inserted = rows.insert.as_ref().map(|rows| inserted(ledger, rows, &mut findings));
     let updated = rows.update.as_ref().map(|rows| updated(ledger, rows, &mut findings));
+    let covers = Covers::of(ledger, exposed);
     for (client, history) in ledger.clients() {
         if is_over() {
             return None;
@@ -71,7 +73,7 @@ pub fn check_unless(
             last_inserted: counts.map(last_inserted),
             last_updated: updated.as_ref().map(|all| all.get(&client).copied().unwrap_or(0)),
         };
-        one_client((client, history), ledger, &found, exposed, &mut findings);
+        one_client((client, history), ledger, &found, &covers, &mut findings);
     }
     Some(findings)
 }
@@ -147,7 +149,7 @@ fn one_client(
     (client, history): (u32, &[Transaction]),
     ledger: &Ledger,
     found: &ClientRows<'_>,
-    exposed: &[Exposure],
+    covers: &Covers<'_>,
     findings: &mut Findings,
 ) {
     let holes = found.holes(history);
@@ -168,17 +170,17 @@ fn one_client(
                 findings.unknown_present += u64::from(is_there);
             }
             Outcome::Acknowledged | Outcome::AcknowledgedAlone => {
-                let alone = outcome == Outcome::AcknowledgedAlone
-                    || exposed.iter().any(|window| window.may_hold(transaction));
+                let cover = covers.cover(transaction);
                 findings.acknowledged += 1;
                 let is_in_part = found.counts.is_some() && transaction.wrote.insert == 0
                     || found.last_updated.is_some() && !transaction.wrote.update;
                 findings.acknowledged_in_part += u64::from(is_in_part);
-                findings.acknowledged_alone += u64::from(alone);
+                findings.acknowledged_alone += u64::from(cover == Cover::Alone);
+                findings.acknowledged_cover_unknown += u64::from(cover == Cover::Unknown);
                 run = if is_there { 0 } else { run + 1 };
                 findings.lost_max_run = findings.lost_max_run.max(run);
                 if !is_there {
-                    lost((client, seq, transaction), found, alone, findings);
+                    lost((client, seq, transaction), found, cover, findings);
                     if let Some(giver) = ledger.giver(transaction) {
                         *findings.lost_of.entry(giver).or_default() += 1;
                     }
@@ -210,13 +212,17 @@ fn one_client(
 fn lost(
     (client, seq, transaction): (u32, u64, &Transaction),
     found: &ClientRows<'_>,
-    alone: bool,
+    cover: Cover,
     findings: &mut Findings,
 ) {
     let about = About { client: Some(client), seq, at: transaction.ended };
-    findings.lose(transaction.ended, alone);
+    findings.lose(transaction.ended, cover);
     findings.note(Anomaly::Lost, about, || {
-        let by = if alone { "by the primary alone" } else { "without a warning" };
+        let by = match cover {
+            Cover::Covered => "when a standby had confirmed it",
+            Cover::Alone => "by the primary alone",
+            Cover::Unknown => "without a warning",
+        };
         (format!("what was acknowledged {by}"), found.lacks(seq, transaction.wrote))
     });
 }

@@ -1,9 +1,13 @@
 //! One line of a ledger, as text that a person can grep and `COPY` can read.
 //!
 //! ```text
-//! ledger 3 seed 42
+//! ledger 4 seed 42
+//! s 3 16 61034000000 9 71 2 10.0.0.3 5432 1
+//!                             from now on, client 3 is served by the server of cluster 9 that started at 71, with
+//!                             timeline 2, at this address and port; its commits wait for a standby
+//! t 3 17 61034600000 9 71 2 10.0.0.3 5432 -
+//!                             the same of this transaction alone; it is not known for whom its commit waits
 //! i 3 17 61034567890          client 3 is about to send its transaction 17, at 61.03 s
-//! g 3 17 61035561201 7 2      server 7 with timeline 2 gave the answer that follows
 //! r 3 17 61035561201 4 21     it has read the row of client 4's transaction 21
 //! p 3 17 61035561201 2 0      it wrote two rows into the insert table and none into the update table
 //! a 3 17 61035561201          the server acknowledged it
@@ -17,6 +21,7 @@
 
 use std::io::Write;
 
+use super::cover::Look;
 use super::givers::Giver;
 use crate::Moment;
 
@@ -51,7 +56,9 @@ pub enum What {
     /// The connection was lost while the server had something to answer, or the rig itself cancelled
     /// or abandoned the transaction.
     Unknown,
-    /// The server that gives the answer that the next entry notes, as the transaction asked for it.
+    /// Its server, and whether commits wait for a standby there.
+    Looked(Look),
+    /// The server that gives the answer that the next entry notes, as scripts said it until format 3.
     Given(Giver),
     /// The row that it has read, as its script says; its acknowledgement follows.
     Read(Seen),
@@ -90,7 +97,7 @@ pub struct Seen {
 }
 
 /// The format that [`header_line`] announces.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// The first format in which every client says that it is done. Files of format 2 are taken for whole.
 const FORMAT_WITH_ENDS: u32 = 3;
@@ -140,6 +147,8 @@ impl Entry {
             What::Ended => 'e',
             What::Failed(_) => 'f',
             What::Unknown => 'u',
+            What::Looked(Look { lasts: true, .. }) => 's',
+            What::Looked(_) => 't',
             What::Given(_) => 'g',
             What::Read(_) => 'r',
             What::Disconnected => 'l',
@@ -150,7 +159,16 @@ impl Entry {
                 let sqlstate = String::from_utf8_lossy(sqlstate);
                 writeln!(out, "{letter} {client} {seq} {at} {sqlstate}")
             }
-            What::Given(Giver { server, timeline }) => {
+            What::Looked(Look { giver, awaits_standby, .. }) => {
+                let Giver { cluster, server, timeline, address, port } = giver;
+                let address = address.map_or("-".to_owned(), |address| address.to_string());
+                let awaits = awaits_standby.map_or("-", |awaits| if awaits { "1" } else { "0" });
+                writeln!(
+                    out,
+                    "{letter} {client} {seq} {at} {cluster} {server} {timeline} {address} {port} {awaits}"
+                )
+            }
+            What::Given(Giver { server, timeline, .. }) => {
                 writeln!(out, "{letter} {client} {seq} {at} {server} {timeline}")
             }
             What::Wrote(Wrote { insert, update }) => {
@@ -177,9 +195,31 @@ impl Entry {
             ("f", [sqlstate]) => {
                 What::Failed(Some(sqlstate.as_bytes().try_into().map_err(|_| bad())?))
             }
+            ("s" | "t", [cluster, server, timeline, address, port, awaits]) => {
+                let address = (*address != "-").then(|| address.parse()).transpose();
+                What::Looked(Look {
+                    giver: Giver {
+                        cluster: cluster.parse().map_err(|_| bad())?,
+                        server: server.parse().map_err(|_| bad())?,
+                        timeline: timeline.parse().map_err(|_| bad())?,
+                        address: address.map_err(|_| bad())?,
+                        port: port.parse().map_err(|_| bad())?,
+                    },
+                    awaits_standby: match *awaits {
+                        "0" => Some(false),
+                        "1" => Some(true),
+                        "-" => None,
+                        _ => return Err(bad()),
+                    },
+                    lasts: *letter == "s",
+                })
+            }
             ("g", [server, timeline]) => What::Given(Giver {
+                cluster: 0,
                 server: server.parse().map_err(|_| bad())?,
                 timeline: timeline.parse().map_err(|_| bad())?,
+                address: None,
+                port: 0,
             }),
             ("r", [client, seq]) => What::Read(Seen {
                 client: client.parse().map_err(|_| bad())?,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::check::{Row, differences};
+use super::cover::Cover;
 use super::givers::Giver;
 use crate::Moment;
 
@@ -15,9 +16,11 @@ pub struct Findings {
     pub intended: u64,
     /// Of them, those that the server acknowledged.
     pub acknowledged: u64,
-    /// Of those, acknowledged by the primary alone: the server warned, or it may have been while
-    /// the primary was exposed.
+    /// Of those, acknowledged by the primary alone: the server warned, commits waited for no standby, or it may
+    /// have been while the primary was exposed.
     pub acknowledged_alone: u64,
+    /// Of the acknowledged ones, those of which nobody knows whether a standby had confirmed them.
+    pub acknowledged_cover_unknown: u64,
     /// Of those, the ones that wrote into one table only, as the server said.
     pub acknowledged_in_part: u64,
     /// Those that ended well and wrote no row.
@@ -36,9 +39,11 @@ pub struct Findings {
     pub lost: u64,
     /// Of the lost ones, those that were acknowledged by the primary alone.
     pub lost_alone: u64,
+    /// Of the lost ones, those of which nobody knows whether a standby had confirmed them.
+    pub lost_cover_unknown: u64,
     /// Most acknowledged transactions of one client lost in a row.
     pub lost_max_run: u64,
-    /// The servers that had acknowledged the lost ones, where scripts have asked for them, and how many.
+    /// The servers that had acknowledged the lost ones, where they are known, and how many.
     pub lost_of: BTreeMap<Giver, u64>,
     /// Times at which the first and the last of the lost ones were acknowledged.
     pub lost_span: Option<(Moment, Moment)>,
@@ -191,6 +196,11 @@ impl Findings {
         }
     }
 
+    /// Of the lost ones, those that a standby had confirmed.
+    pub fn lost_covered(&self) -> u64 {
+        self.lost - self.lost_alone - self.lost_cover_unknown
+    }
+
     /// Everything that must not be, counted once: a hole is lost already.
     pub fn anomalies(&self) -> u64 {
         let counted = Anomaly::ALL.iter().filter(|anomaly| **anomaly != Anomaly::Hole);
@@ -231,7 +241,9 @@ impl Findings {
         for (giver, count) in &other.lost_of {
             *self.lost_of.entry(*giver).or_default() += count;
         }
+        self.acknowledged_cover_unknown += other.acknowledged_cover_unknown;
         self.lost_alone += other.lost_alone;
+        self.lost_cover_unknown += other.lost_cover_unknown;
         self.lost_max_run = self.lost_max_run.max(other.lost_max_run);
         if let Some((first, last)) = other.lost_span {
             self.extend_lost_span(first);
@@ -261,8 +273,9 @@ impl Findings {
         self.examples.push(Example { anomaly, client, seq, at, expected, found });
     }
 
-    pub(super) fn lose(&mut self, at: Moment, alone: bool) {
-        self.lost_alone += u64::from(alone);
+    pub(super) fn lose(&mut self, at: Moment, cover: Cover) {
+        self.lost_alone += u64::from(cover == Cover::Alone);
+        self.lost_cover_unknown += u64::from(cover == Cover::Unknown);
         self.extend_lost_span(at);
     }
 

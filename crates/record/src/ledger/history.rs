@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::entry::{Header, Seen, parse_header};
-use super::{Chain, Entry, Giver, What, Wrote};
+use super::{Chain, Entry, Giver, Look, What, Wrote};
 use crate::Moment;
 use crate::error::Error;
 use crate::inside::Inside;
@@ -28,6 +28,8 @@ pub struct Ledger {
     torn: Vec<String>,
     /// The servers that gave answers.
     givers: Vec<Giver>,
+    /// When a client looked at a server, of that number, and whether commits waited for a standby there.
+    looks: Vec<LookedAt>,
     /// The rows that clients have read.
     readings: Vec<Reading>,
     /// The clients whose entries are all there.
@@ -54,8 +56,11 @@ pub struct Transaction {
     /// True if the client lost its connection before it ran another one.
     pub is_last: bool,
     /// The number of the server that answered, from 1; 0 where it is not known.
-    giver: u16,
+    pub(super) giver: u16,
 }
+
+/// The number of a server, when a client looked at it, and whether commits waited for a standby there.
+pub(super) type LookedAt = (u16, Moment, Option<bool>);
 
 /// One reading of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +100,8 @@ struct Open {
     chain: Chain,
     /// True if the last transaction still waits for its outcome.
     is_open: bool,
+    /// The number of the server with which the connection stays.
+    giver: u16,
 }
 
 impl Ledger {
@@ -151,12 +158,13 @@ impl Ledger {
             });
             (*client, sent.collect())
         });
-        let givers = self.givers.clone();
+        let (givers, looks) = (self.givers.clone(), self.looks.clone());
         let readings = self.readings.iter().filter(|one| one.at <= ended_by).copied().collect();
         Ledger {
             clients: clients.collect(),
             torn: Vec::new(),
             givers,
+            looks,
             readings,
             whole: self.whole.clone(),
             expected: self.expected.clone(),
@@ -207,7 +215,7 @@ impl Ledger {
     fn take(&mut self, open: &mut BTreeMap<u32, Open>, entry: Entry) -> Result<(), String> {
         let Entry { client, seq, at, what } = entry;
         let seed = self.seed;
-        let begins = || Open { chain: Chain::new(seed, client), is_open: false };
+        let begins = || Open { chain: Chain::new(seed, client), is_open: false, giver: 0 };
         if !open.contains_key(&client) && self.clients.contains_key(&client) {
             return Err(format!("client {client} stands in two ledgers"));
         }
@@ -224,12 +232,13 @@ impl Ledger {
             }
             let chain = state.chain.value(seq);
             let outcome = Outcome::Unknown;
-            let (intended, ended, is_last, giver) = (at, at, false, 0);
+            let (intended, ended, is_last, giver) = (at, at, false, state.giver);
             let wrote = Wrote::ONE_EACH;
             history.push(Transaction { intended, ended, outcome, chain, wrote, is_last, giver });
             return Ok(());
         }
         if what == What::Disconnected {
+            state.giver = 0;
             if let Some(last) = history.last_mut() {
                 last.is_last = true;
             }
@@ -241,6 +250,17 @@ impl Ledger {
                 return Err(format!("client {client} ends after {seq}, its last was {last}"));
             }
             self.whole.insert(client);
+            return Ok(());
+        }
+        if let What::Looked(Look { giver, awaits_standby, lasts }) = what {
+            let giver = number_of(&mut self.givers, giver);
+            self.looks.push((giver, at, awaits_standby));
+            if lasts {
+                state.giver = giver;
+            }
+            if let (true, Some(transaction)) = (state.is_open, history.last_mut()) {
+                transaction.giver = giver;
+            }
             return Ok(());
         }
         let (true, true, Some(transaction)) = (state.is_open, seq == last, history.last_mut())
@@ -289,7 +309,7 @@ impl Ledger {
         self.clients.get(&client).map(Vec::as_slice)
     }
 
-    /// The server that answered a transaction, where the transaction has asked for it.
+    /// The server that answered a transaction, where it is known.
     pub fn giver(&self, transaction: &Transaction) -> Option<Giver> {
         let index = usize::from(transaction.giver).checked_sub(1)?;
         self.givers.get(index).copied()
@@ -327,12 +347,12 @@ impl Ledger {
     pub fn of_clients(&self, clients: Range<u32>) -> Ledger {
         let part = self.clients.range(clients.clone());
         let part = part.map(|(client, all)| (*client, all.clone()));
-        let (torn, givers) = (self.torn.clone(), self.givers.clone());
+        let (torn, givers, looks) = (self.torn.clone(), self.givers.clone(), self.looks.clone());
         let readings = self.readings.iter().filter(|one| clients.contains(&one.reader));
         let readings = readings.copied().collect();
         let whole = self.whole.range(clients.clone()).copied().collect();
         let (clients, expected) = (part.collect(), Some(clients));
-        Ledger { clients, torn, givers, readings, whole, expected, ..*self }
+        Ledger { clients, torn, givers, looks, readings, whole, expected, ..*self }
     }
 
     /// The same, about these clients: of those that no file tells of nothing is known.
@@ -353,6 +373,11 @@ impl Ledger {
         let told = self.clients.keys().copied();
         let all: BTreeSet<u32> = told.chain(self.expected.clone().into_iter().flatten()).collect();
         all.into_iter().filter(|client| self.is_cut(*client))
+    }
+
+    /// What clients saw of their servers.
+    pub(super) fn looks(&self) -> &[LookedAt] {
+        &self.looks
     }
 
     /// What its clients have read.

@@ -340,8 +340,8 @@ fn what_cannot_have_happened_is_named_with_its_line() {
     };
     let head = "ledger 2 seed 42\n";
     check("i 1 1 5\n", "1: it does not begin as a ledger does");
-    check("ledger 4 seed 42\n", "1: the ledger has format 4, this pgrig reads 2 to 3");
-    check("ledger 1 seed 42\n", "1: the ledger has format 1, this pgrig reads 2 to 3");
+    check("ledger 5 seed 42\n", "1: the ledger has format 5, this pgrig reads 2 to 4");
+    check("ledger 1 seed 42\n", "1: the ledger has format 1, this pgrig reads 2 to 4");
     check(&format!("{head}p 1 1 5 1 2\n"), "2: \"p 1 1 5 1 2\" is no entry of a ledger");
     check(&format!("{head}i 1 1 5\ne 1 2 6\n"), "3: client 1 ends after 2, its last was 1");
     check("ledger 2 seed x\n", "1: \"x\" is no seed");

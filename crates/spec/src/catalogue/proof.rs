@@ -18,7 +18,9 @@ metrics! {
         "of them, those that the server acknowledged"),
     LEDGER_ACKNOWLEDGED_ALONE = row("ledger_acknowledged_alone", "", Lower, Workload, Total, LEDGER,
         "of those, acknowledged by the primary alone: with the warning that a commit no longer \
-         waits for its standby, or while the primary was exposed"),
+         waits for its standby, while commits waited for none, or while a guard had recorded an exposure"),
+    LEDGER_ACKNOWLEDGED_COVER_UNKNOWN = row("ledger_acknowledged_cover_unknown", "", Lower, Workload, Total, LEDGER,
+        "acknowledged transactions of which it is not known whether commits waited for a standby then"),
     LEDGER_ACKNOWLEDGED_IN_PART = row("ledger_acknowledged_in_part", "", Neither, Workload, Total, LEDGER,
         "of those, the ones that wrote into one of the two tables only, as the tags of their statements say; \
          the other table is not expected to have them"),
@@ -52,9 +54,13 @@ metrics! {
     LEDGER_LOST = row("ledger_lost", "", Lower, Workload, Total, BOTH,
         "acknowledged transactions that are not there"),
     LEDGER_LOST_ALONE = row("ledger_lost_alone", "", Lower, Workload, Total, BOTH,
-        "of the lost ones, those that were acknowledged by the primary alone"),
+        "of the lost ones, those that were acknowledged by the primary alone: the server warned, commits waited \
+         for no standby, or a guard had recorded an exposure"),
+    LEDGER_LOST_COVER_UNKNOWN = row("ledger_lost_cover_unknown", "", Lower, Workload, Total, BOTH,
+        "of the lost ones, those of which it is not known whether commits waited for a standby then"),
     LEDGER_LOST_COVERED = row("ledger_lost_covered", "", Lower, Workload, Total, BOTH,
-        "of the lost ones, those that nothing said were acknowledged by the primary alone"),
+        "of the lost ones, those that a standby had confirmed: commits waited for one, before and after, and \
+         the server did not warn"),
     LEDGER_LOST_MAX_RUN = row("ledger_lost_max_run", "", Lower, Workload, Total, BOTH,
         "most acknowledged transactions of one client lost in a row"),
     LEDGER_LOST_SPAN_MS = row("ledger_lost_span_ms", "ms", Lower, Workload, Total, BOTH,
@@ -86,13 +92,18 @@ metrics! {
         "of the rows that clients have read, those that are not there any more"),
 
     LEDGER_SERVERS = row("ledger_servers", "", Neither, Workload, Total, LEDGER,
-        "servers that acknowledged transactions, as the script's ledger_server names them"),
+        "servers that acknowledged transactions, as the sessions asked them; one that was started again is \
+         another one"),
+    LEDGER_SERVER_UNKNOWN = row("ledger_server_unknown", "", Lower, Workload, Total, LEDGER,
+        "acknowledged transactions whose server is not known, as outside of a block behind a pooler"),
     LEDGER_SPLIT = row("ledger_split", "", Lower, Workload, Total, LEDGER,
         "acknowledgements of a server for transactions that were sent after a server with a later \
          timeline had acknowledged one: two primaries, proven by the clients"),
     LEDGER_SPLIT_MS = row("ledger_split_ms", "ms", Lower, Workload, Total, LEDGER,
-        "time from the first acknowledgement with a later timeline to the last one with an earlier \
-         timeline; 0 where the earlier one has given none since"),
+        "time for which two servers acknowledged at once, at least: neither was silent for longer than 1 s in it"),
+    LEDGER_SPLIT_MAX_MS = row("ledger_split_max_ms", "ms", Lower, Workload, Total, LEDGER,
+        "the same, at most: from the first transaction sent that a later timeline acknowledged to the last \
+         acknowledgement of an earlier one; 0 where the earlier one gave none after the later one's first"),
 
     TWO_PRIMARIES_MS = row("two_primaries_ms", "ms", Lower, Trial, Total, WATCHED,
         "time in which two servers of a manager's or more said that they take writes"),

@@ -201,6 +201,53 @@ fn what_a_promoted_standby_lacks_was_acknowledged_by_the_primary_alone() {
     assert_eq!(of("ledger_anomalies"), of("ledger_lost"), "{:?}", trial.notes);
 }
 
+/// The old primary goes on while a standby is promoted, both on this machine, and none is synchronous.
+#[test]
+fn two_primaries_of_one_machine_are_told_apart_and_what_is_lost_was_covered_by_nobody() {
+    let pair = "[topologies.pair.nodes]\nprimary = { listen = \"tcp\" }\n\
+        standby1 = { of = \"primary\", listen = \"tcp\" }\n\
+        [workloads.moves]\nscript = \"move.sql\"\nclients = 2\nto = \"standby1\"\n\
+        ledger = { insert = \"log\" }\n";
+    let scenario = "window = \"3s\"\nsteady = false\nchecks = [{ ledger = \"standby1\" }]\n\
+         timeline = [{ at = \"400ms\", promote = \"standby1\" }]";
+    let mut folder = study(pair, &[("split", scenario)]);
+    let text = folder.files.get_mut("study.toml").unwrap();
+    *text = text.replace("run = [\"writes\"]", "run = [\"writes\", \"moves\"]");
+    let insert = "INSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_chain);\n";
+    folder.files.insert("move.sql".to_owned(), insert.to_owned());
+    let place = tempfile::tempdir().unwrap();
+    let ran = Ran::run(folder, place.path());
+    let trial = ran.trial("split");
+    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    let of = |metric: &str| figure(trial, metric, "");
+    assert_eq!((of("ledger_servers"), of("ledger_server_unknown")), (2.0, 0.0));
+    assert!(of("ledger_split") > 0.0, "{:?}", trial.notes);
+    let (least, most) = (of("ledger_split_ms"), of("ledger_split_max_ms"));
+    assert!(0.0 < least && least <= most && most < 60_000.0, "{least} to {most} ms");
+    let lost = of("ledger_lost");
+    assert!(lost > 0.0 && lost <= of("ledger_acknowledged_alone"), "{:?}", trial.notes);
+    let covers = ["alone", "covered", "cover_unknown"].map(|of| format!("ledger_lost_{of}"));
+    assert_eq!(covers.map(|name| of(&name)), [lost, 0.0, 0.0], "{:?}", trial.notes);
+}
+
+/// A standby that was away is promoted, and not the synchronous one.
+#[test]
+fn what_the_wrong_standby_lacks_was_covered_by_another_one() {
+    let trio = "[topologies.trio.nodes]\nprimary = {}\nstandby1 = { of = \"primary\", sync = 1 }\n\
+        standby2 = { of = \"primary\" }";
+    let scenario = "window = \"8s\"\non_loss = \"reconnect\"\nchecks = [{ ledger = \"standby2\" }]\n\
+         timeline = [{ at = \"300ms\", kill = \"standby2\" }, { at = \"1300ms\", kill = \"primary\" }, \
+         { at = \"1400ms\", start = \"standby2\" }, { at = \"2s\", promote = \"standby2\" }]";
+    let place = tempfile::tempdir().unwrap();
+    let ran = Ran::run(study(trio, &[("wrong", scenario)]), place.path());
+    let trial = ran.trial("wrong");
+    assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
+    let of = |metric: &str| figure(trial, metric, "");
+    assert!(of("ledger_lost") > 0.0, "{:?}", trial.notes);
+    assert_eq!(of("ledger_lost_alone"), 0.0, "{:?}", trial.notes);
+    assert_eq!(of("ledger_lost_covered"), of("ledger_lost"), "{:?}", trial.notes);
+}
+
 /// What is done to the database under load: its name, the SQL, how much of what is found (below
 /// zero: at least so much), and words that must be said of it.
 type Falsified = (&'static str, &'static str, &'static [(&'static str, f64)], &'static str);
@@ -370,7 +417,7 @@ every = "ledger_anomalies == 0"
 "#;
 
 const COUNT: &str = "BEGIN;\n\
-    SELECT n, 7 AS ledger_server, 1 AS ledger_timeline FROM counter \\gset\n\
+    SELECT n FROM counter \\gset\n\
     INSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_chain);\n\
     UPDATE counter SET n = :n + 1;\n\
     COMMIT;\n";

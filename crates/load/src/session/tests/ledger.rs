@@ -55,9 +55,6 @@ fn the_outcome_of_a_transaction_is_what_the_server_said() {
     check(ONE, &["E:40001 Z:I", "E:40001 Z:I"], "i1 f1:40001");
     let block_again = ["C:BEGIN Z:T", "E:40P01 Z:E", "C:ROLLBACK Z:I", "C Z:T", "C Z:T"];
     check(BLOCK, &block_again, "i1");
-    // The server that the script has asked for, in the transaction that it acknowledges only.
-    let asks = "SELECT 7 AS ledger_server, 2 AS ledger_timeline \\gset\n".to_owned() + ONE;
-    check(&asks, &["T:ledger_server,ledger_timeline D:7,2 C Z:I", "C Z:I"], "i1 g1:7 a1");
     // The row that it has read; a row of no transaction is none.
     let reads =
         "SELECT 4 AS ledger_read_client, 21 AS ledger_read_seq FROM log LIMIT :ledger_seq \\gset\n";
@@ -249,4 +246,65 @@ fn numbers_and_links_go_on_over_retries_errors_and_lost_connections() {
         client.begins(7).sends(&row(4, fourth));
     });
     assert_eq!(noted, "i1 a1 i2 u2 l2 i3 f3:23505 i4");
+}
+
+/// A server says which one it is, together with the first statement that writes a row.
+#[test]
+fn the_server_of_a_transaction_is_known() {
+    const ROW: &str = "T:pid,cluster,started,timeline,address,port,awaits";
+    let check = |script: &str, answers: &[&str], expected: &str| {
+        let noted = noted(script, |client| {
+            client.session.hears_backend(4711);
+            client.begins(0).hears_all(1, answers);
+        });
+        assert_eq!(noted, expected, "{script:?} {answers:?}");
+    };
+    let own = format!("{ROW} D:4711,9,71,1,NULL,5432,1 C:SELECT_1");
+    let pooled = own.replace("4711", "4712");
+    let standby = own.replace("71,1,NULL", "71,NULL,NULL");
+    let [in_block, outside] = ["Z:T", "Z:I"].map(|ready| format!("{own} {ready}"));
+    check(BLOCK, &["C:BEGIN Z:T", &in_block, "C Z:T", "C:COMMIT Z:I"], "i1 s1:9 a1");
+    check(ONE, &[&outside, "C Z:I"], "i1 s1:9 a1");
+    // Behind a pooler, the next statement may go to another server, unless there is a block.
+    let answers = ["C:BEGIN Z:T", &format!("{pooled} Z:T"), "C Z:T", "C:COMMIT Z:I"];
+    check(BLOCK, &answers, "i1 t1:9 a1");
+    check(ONE, &[&format!("{pooled} Z:I"), "C Z:I"], "i1 a1");
+    check(ONE, &[&format!("{standby} Z:I"), "E:25006 Z:I"], "i1 f1:25006");
+    // It is no PostgreSQL: outside of a block nothing comes of it, inside of one this error is the cause.
+    check(ONE, &["E:42883 Z:I", "C Z:I"], "i1 a1");
+    let answers = ["C:BEGIN Z:T", "E:42883 Z:E", "E:25P02 Z:E", "C:ROLLBACK Z:I"];
+    check(BLOCK, &answers, "i1 f1:42883");
+    check(BLOCK, &["C:BEGIN Z:T", "F:57P01"], "i1");
+    // A script that says itself for whom a commit waits: nobody knows, but the server is known.
+    let sets = BLOCK.replace("INSERT", "SET LOCAL synchronous_commit = off;\nINSERT");
+    let answers = ["C:BEGIN Z:T", "C:SET Z:T", &in_block, "C Z:T", "C:COMMIT Z:I"];
+    check(&sets, &answers, "i1 s1:9 a1");
+}
+
+#[test]
+fn a_connection_looks_now_and_then_and_again_once_it_is_another_one() {
+    let answer = |pid: u32, ready: &str| format!("D:{pid},9,71,1,10.0.0.3,5432,0 C {ready}");
+    let (own, pooled) = (answer(4711, "Z:T"), answer(4712, "Z:T"));
+    let check = |looks: &[(u64, Option<&str>)], expected: &str| {
+        let noted = noted(BLOCK, |client| {
+            client.session.hears_backend(4711);
+            for (at_ms, answer) in looks {
+                client.begins(*at_ms).hears(*at_ms, "C:BEGIN Z:T");
+                if let Some(answer) = answer {
+                    client.hears(*at_ms, answer);
+                }
+                client.hears(*at_ms, "C Z:T").hears(*at_ms, "C:COMMIT Z:I");
+            }
+        });
+        assert_eq!(noted, expected, "{looks:?}");
+    };
+    check(&[(0, Some(&own)), (100, None), (201, Some(&own))], "i1 s1:9 a1 i2 a2 i3 s3:9 a3");
+    check(&[(0, Some(&pooled)), (1, Some(&pooled))], "i1 t1:9 a1 i2 t2:9 a2");
+    let again = noted(ONE, |client| {
+        client.session.hears_backend(4711);
+        client.begins(0).hears(0, &answer(4711, "Z:I")).gives_up(1);
+        client.connects().session.hears_backend(4712);
+        client.begins(2).hears(2, &answer(4712, "Z:I")).hears(3, "C Z:I");
+    });
+    assert_eq!(again, "i1 s1:9 u1 l1 i2 s2:9 a2");
 }
