@@ -1,6 +1,8 @@
 //! The history of a trial's clients: which anomalies it shows, and how old what they read was.
 
-use history::{Anomaly, Cycle, Findings, History, Judgement, Level, Order, Staleness, Witness};
+use history::{
+    Anomaly, Cycle, Findings, History, Judgement, Level, Order, Staleness, Witness, Wrong,
+};
 use record::{Note, NoteKind};
 use site::Site;
 use spec::{Check, Metric, metrics};
@@ -37,13 +39,16 @@ fn figures(findings: &Findings, level: Level, outcome: &mut Outcome) {
         cycles.map(|anomaly| findings.count(anomaly)).sum()
     };
     let disorder = [Anomaly::DuplicateElements, Anomaly::CyclicVersions, Anomaly::FutureRead];
-    let unjudged = findings.faults.iter().filter(|fault| fault.what.unjudged().is_some()).count();
+    let unjudged = findings.faults.iter().filter(|fault| fault.what.unjudged().is_some());
+    let (of_hosts, unjudged): (Vec<_>, Vec<_>) = unjudged.partition(|one| is_of_a_host(&one.what));
+    // A clock that is wrong is no fault of the history: whether it could have been judged is not known.
+    let is_at_least = !of_hosts.is_empty();
+    outcome.set_bounded(&metrics::HISTORY_UNJUDGED, "", unjudged.len() as f64, is_at_least);
     for (metric, value) in [
         (&metrics::HISTORY_COMMITTED, counted.committed),
         (&metrics::HISTORY_FAILED, counted.failed),
         (&metrics::HISTORY_UNKNOWN, counted.unknown),
         (&metrics::HISTORY_READS, counted.reads),
-        (&metrics::HISTORY_UNJUDGED, unjudged as u64),
         (&metrics::HISTORY_DISORDER, disorder.map(|one| findings.count(one)).iter().sum()),
         (&metrics::HISTORY_PROCESS, ordered(Order::Process)),
         (&metrics::HISTORY_REALTIME, ordered(Order::Realtime)),
@@ -59,6 +64,14 @@ fn figures(findings: &Findings, level: Level, outcome: &mut Outcome) {
     }
     for (metric, anomaly) in BY_NAME {
         outcome.set(metric, "", findings.count(anomaly) as f64);
+    }
+}
+
+/// True if a host of clients is at fault, and not the history: its clock, or its loss.
+fn is_of_a_host(wrong: &Wrong) -> bool {
+    match wrong {
+        Wrong::ClocksApart { .. } | Wrong::FileMissing => true,
+        Wrong::CutOff | Wrong::Line(_) | Wrong::Gap { .. } | Wrong::WrittenTwice { .. } => false,
     }
 }
 
@@ -175,6 +188,30 @@ fn picture(witness: &Witness) -> record::Witness {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_hosts_clock_leaves_unjudged_is_no_fault_of_the_history() {
+        let check = |lines: &str, expected: (f64, bool)| {
+            let text = format!("history 1\ng 0\tprimary\tserializable\tw\nc 1 0 1 1\n{lines}");
+            let mut history = History::default();
+            history::file::read(&mut history, "0.history", text.as_bytes()).expect("a history");
+            let mut outcome = Outcome::default();
+            figures(&history::check(&history), Level::Serializable, &mut outcome);
+            let is_it = |one: &&crate::Figure| one.metric == &metrics::HISTORY_UNJUDGED;
+            let figure = outcome.figures.iter().find(is_it).expect("a figure");
+            assert_eq!((figure.value, figure.is_at_least), expected, "{lines}");
+        };
+        let read_at = |begun: u64, ended: u64| {
+            format!(
+                "b 1 1 100\na 1 5 1\no 1 120\nc 2 0 2 1\nb 2 1 {begun}\nl 2 5 0 1\no 2 {ended}\n"
+            )
+        };
+        check(&read_at(130, 140), (0.0, false));
+        // It read what nobody had begun to write.
+        check(&read_at(30, 40), (0.0, true));
+        check(&format!("{}what\n", read_at(130, 140)), (1.0, false));
+        check(&format!("{}what\n", read_at(30, 40)), (1.0, true));
+    }
 
     #[test]
     fn what_a_level_forbids_is_counted_where_it_could_be_judged() {

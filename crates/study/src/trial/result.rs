@@ -59,7 +59,7 @@ pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
         let value = trial.metrics.get(metric.name).and_then(|scopes| scopes.get(""));
         value.is_some_and(|count| *count > 0.0)
     };
-    trial.ending != Ending::Done || wrong.into_iter().any(is_wrong)
+    trial.ending != Ending::Done || !trial.at_least.is_empty() || wrong.into_iter().any(is_wrong)
 }
 
 /// Makes a trial of what was measured.
