@@ -106,6 +106,19 @@ impl Desk {
     }
 }
 
+/// The tables of a ledger of eight clients at most.
+pub(crate) const LEDGER_INIT: &str =
+    "CREATE TABLE log (client int, seq bigint, chain bigint, PRIMARY KEY (client, seq));
+CREATE TABLE state (client int PRIMARY KEY, seq bigint, chain bigint);
+INSERT INTO state SELECT i, 0, NULL FROM generate_series(0, 7) i;";
+
+/// A transaction that writes into both.
+pub(crate) const LEDGER_WRITE: &str = "BEGIN;
+INSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_chain);
+UPDATE state SET seq = :ledger_seq, chain = :ledger_chain WHERE client = :ledger_client;
+COMMIT;
+";
+
 pub(crate) fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, text).expect("a file");

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use testing::until;
 
-use crate::desk::{PGRIG, doing, run, write};
+use crate::desk::{LEDGER_INIT, LEDGER_WRITE, PGRIG, doing, run, write};
 use crate::study::{expect_nothing, pgrig};
 
 const STUDY: &str = r#"
@@ -47,17 +47,6 @@ says = "it is fast"
 every = "transactions >= 100_000_000"
 "#;
 
-const INIT: &str =
-    "CREATE TABLE log (client int, seq bigint, chain bigint, PRIMARY KEY (client, seq));
-CREATE TABLE state (client int PRIMARY KEY, seq bigint, chain bigint);
-INSERT INTO state SELECT i, 0, NULL FROM generate_series(0, 7) i;";
-
-const WRITE: &str = "BEGIN;
-INSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_chain);
-UPDATE state SET seq = :ledger_seq, chain = :ledger_chain WHERE client = :ledger_client;
-COMMIT;
-";
-
 /// A server on one host, clients on two others.
 fn inventory() -> String {
     let host = |name: &str, number: u32| {
@@ -69,7 +58,7 @@ fn inventory() -> String {
     format!("{hosts}[place]\nprimary = \"db\"\ngenerators = [\"load1\", \"load2\"]\n")
 }
 
-fn trials(folder: &Path) -> Vec<Value> {
+pub(crate) fn trials(folder: &Path) -> Vec<Value> {
     let mut paths: Vec<_> = fs::read_dir(folder.join("out/trials"))
         .expect("trials")
         .map(|entry| entry.unwrap().path().join("trial.json"))
@@ -94,16 +83,16 @@ fn generator_hosts() -> Vec<i32> {
 
 fn begin(folder: &Path, words: &str) -> std::process::Child {
     write(folder, "study.toml", STUDY);
-    write(folder, "init.sql", INIT);
-    write(folder, "write.sql", WRITE);
+    write(folder, "init.sql", LEDGER_INIT);
+    write(folder, "write.sql", LEDGER_WRITE);
     write(folder, "lab.toml", &inventory());
     let mut command: Command = pgrig(folder, &format!("run . --hosts lab.toml --out out {words}"));
     command.stdin(Stdio::null()).stderr(Stdio::piped()).stdout(Stdio::piped());
     command.spawn().expect("pgrig starts")
 }
 
-/// Lines of the ledger that have come home in the trial under way.
-fn ledger_bytes(folder: &Path) -> u64 {
+/// Ledgers of hosts that have come home in part in the trial under way: so many have clients at work.
+pub(crate) fn ledgers_begun(folder: &Path) -> u64 {
     let mut found = 0;
     let mut below = vec![folder.join("out")];
     while let Some(path) = below.pop() {
@@ -125,7 +114,7 @@ pub(crate) fn a_lost_host_of_clients_is_no_violation_and_the_run_goes_on() {
     let child = begin(folder, "--on-host-loss go-on");
     until("two generators", || generator_hosts().len() == 2);
     // What they note leaves them while the load runs.
-    until("the ledger of both to come home", || ledger_bytes(folder) >= 2);
+    until("the ledger of both to come home", || ledgers_begun(folder) >= 2);
     let victim = generator_hosts()[0];
     kill_process(Pid::from_raw(victim).unwrap(), Signal::KILL).expect("a process of ours");
     let output = child.wait_with_output().expect("it ends");
@@ -153,6 +142,11 @@ pub(crate) fn a_lost_host_of_clients_is_no_violation_and_the_run_goes_on() {
     assert_eq!(second["ending"]["is"], "done", "{}", why(second));
     assert_eq!(figure(second, "ledger_unjudged"), Some(0.0), "{}", why(second));
     assert_eq!(figure(second, "ledger_anomalies"), Some(0.0), "{}", why(second));
+    // Lines of hosts have the time of the window, so that they add up.
+    let of_hosts = second["hosts"].as_array().unwrap().iter();
+    let sum: f64 = of_hosts.filter_map(|host| host["load"]["tps"].as_f64()).sum();
+    let tps = second["metrics"]["tps"]["writes"].as_f64().expect("a throughput");
+    assert!((sum / tps - 1.0).abs() < 1e-3, "{sum} {tps}");
     let shown = run(&mut pgrig(folder, "show out --json"));
     let shown: Value = serde_json::from_str(&shown.out).expect("JSON");
     let verdict = |says: &str| {

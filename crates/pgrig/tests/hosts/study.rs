@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use testing::{harness::say, skip, until};
 
 use crate::desk::{Ended, PGRIG, doing, run, write};
@@ -182,6 +183,13 @@ pub(crate) fn a_host_that_is_lost_ends_a_study() {
     assert!(err.contains("stopped: host node") && err.contains(" is lost: "), "{err}");
     let record = fs::read_to_string(folder.join("out/record.json")).expect("a record");
     assert!(record.contains("\"broken\""), "{record}");
+    // The trial's fault is the host, and no server's.
+    let kinds: Vec<Value> = crate::lost::trials(folder)
+        .iter()
+        .filter(|trial| trial["ending"]["is"] == "failed")
+        .map(|trial| trial["ending"]["why"]["kind"].clone())
+        .collect();
+    assert!(!kinds.is_empty() && kinds.iter().all(|kind| kind == "server_host"), "{kinds:?}");
     expect_nothing(folder);
 }
 

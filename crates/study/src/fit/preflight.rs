@@ -257,3 +257,47 @@ pub(crate) fn pairs_misfit(
     }
     huge_pages::uneven(points, pages)
 }
+
+#[cfg(test)]
+mod tests {
+    use lab::Resources;
+    use spec::Profile;
+
+    use super::*;
+
+    /// What is free on one host is of no use to a server on another one.
+    #[test]
+    fn the_disk_of_each_host_has_room_for_its_own_servers() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
+        let folder = record::read_folder(&folder.join("replication")).expect("a folder");
+        let study = Study::parse(&folder, Profile::Quick).expect("a study");
+        let trials = study.trials(None);
+        let points: Vec<usize> = (0..study.points.len()).collect();
+        let sites = SitePlan::all(&study, &points);
+        let cost = Estimate::of(&study, &trials, &sites);
+        let installation = lab::find::find(None).expect("a PostgreSQL");
+        let here = Resources::here(&std::env::temp_dir()).expect("this machine");
+        // The hosts of the primary and of the standbys, with so much room.
+        let check = |primary: u64, standbys: u64, expected: Option<&str>| {
+            let host = |name: &str, nodes: &[&str], disk_bytes: u64| HostHas {
+                name: name.to_owned(),
+                nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
+                installation: installation.clone(),
+                resources: Resources { disk_bytes, ..here.clone() },
+            };
+            let hosts = vec![
+                host("db1", &["primary"], primary),
+                host("db2", &["standby1", "standby2"], standbys),
+            ];
+            let has = Has::here(installation.clone(), &std::env::temp_dir()).expect("this machine");
+            let has = Has { servers: HasServers::OnHosts(hosts), ..has };
+            let misfit = disks_misfit(&study, &trials, &points, &cost, &has);
+            let what = misfit.as_ref().map(|misfit| misfit.what.as_str());
+            assert_eq!(what, expected, "{primary} {standbys}");
+        };
+        let much = 1 << 50;
+        check(much, much, None);
+        check(1 << 20, much, Some("disk of host db1"));
+        check(much, 1 << 20, Some("disk of host db2"));
+    }
+}
