@@ -51,7 +51,7 @@ static bool is_registered(void);
 static void take_office(void);
 static void leave_office(int code, Datum arg);
 static void reload(void);
-static long look(void);
+static long look(int64 now);
 
 void
 governor_monitor_register(void)
@@ -100,13 +100,16 @@ governor_monitor_main(Datum arg pg_attribute_unused())
 
 	for (;;)
 	{
+		int64		now;
 		long		sleep_ms;
 
 		CHECK_FOR_INTERRUPTS();
 		governor_doze_end();
+		/* What the look sees, and the settings that it goes by, are no older than this. */
+		now = governor_now_us();
 		if (ConfigReloadPending)
 			reload();
-		sleep_ms = look();
+		sleep_ms = look(now);
 		if (sleep_ms > LOOK_MS && !governor_doze_begin())
 			continue;
 		(void) WaitLatch(MyLatch,
@@ -153,12 +156,11 @@ reload(void)
 
 /* Looks, and checks now and then.  Returns how long to sleep. */
 static long
-look(void)
+look(int64 now)
 {
 	static uint32 round = 0;
 	static int64 sampled_at = 0;
 	static int64 checked_at = 0;
-	int64		now = governor_now_us();
 	bool		observing = pg_atomic_read_u32(&governor->observing) != 0;
 	GovernorLookAgain again;
 	int			what = 0;
@@ -171,7 +173,6 @@ look(void)
 		sampled_at = now;
 	}
 	again = governor_look(what);
-	/* What began before "now" has been seen. */
 	pg_atomic_write_u64(&governor->monitor_beat, now);
 	if (again == GOVERNOR_LOOK_WHEN_WOKEN || now - checked_at >= CHECK_EVERY_US)
 	{

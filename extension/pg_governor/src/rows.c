@@ -42,11 +42,13 @@ governor_rows_begin(FunctionCallInfo fcinfo, int columns)
 	return result;
 }
 
-/* When something was on the monotonic clock. */
+/* When something was on the monotonic clock; never later than it was, however long this process waits between the two clocks. */
 TimestampTz
 governor_rows_timestamp(uint64 monotonic_us)
 {
-	return GetCurrentTimestamp() - (governor_now_us() - (int64) monotonic_us);
+	TimestampTz now = GetCurrentTimestamp();
+
+	return now - (governor_now_us() - (int64) monotonic_us);
 }
 
 double

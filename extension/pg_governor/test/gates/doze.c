@@ -5,6 +5,8 @@
  *
  *	doze [ROUNDS]		10,000 for each of three sessions without an argument
  *
+ * Before that, when a waiter finds the monitor gone, by what its own sleeps were.
+ *
  * Here the monitor's sleep has no timeout.  So a session that it does not see is
  * never served, and the test fails after the time in which nothing happened.
  */
@@ -30,6 +32,8 @@
 static pg_atomic_uint32 *sleeps;
 
 static bool slot_found_when_about_to_queue(void);
+static bool beat_is_watched(void);
+static int	found_gone_at(int64 slept_us, int beats_at);
 static void monitor(void);
 static bool session(int me, int rounds);
 static bool queue_once(int me);
@@ -42,7 +46,7 @@ main(int argc, char **argv)
 	int			failed = 0;
 
 	server_start(1, SESSIONS);
-	if (!slot_found_when_about_to_queue())
+	if (!slot_found_when_about_to_queue() || !beat_is_watched())
 		return 1;
 	sleeps = server_memory(sizeof(*sleeps));
 	governor->monitor = MONITOR;
@@ -82,6 +86,59 @@ slot_found_when_about_to_queue(void)
 	if (!timed)
 		printf("a session that finds a slot when it is about to queue has not the time since when\n");
 	return timed;
+}
+
+static bool
+beat_is_watched(void)
+{
+	/* After how long the waiter wakes each time, at which wake-up the monitor moves, and at which it is found gone. */
+	static const struct
+	{
+		const char *name;
+		int64		slept_us;
+		int			beats_at;
+		int			expected;
+	}			cases[] = {
+		{"a monitor that does not move", GOVERNOR_PROBE_MS * US_PER_MS, 0, GOVERNOR_PROBES},
+		{"one that moves at last", GOVERNOR_PROBE_MS * US_PER_MS, GOVERNOR_PROBES, 0},
+		{"one that moves in between, and then no more", GOVERNOR_PROBE_MS * US_PER_MS, 5, 5 + GOVERNOR_PROBES},
+		{"something else wakes the waiter", GOVERNOR_PROBE_MS * US_PER_MS / 10, 0, 0},
+		{"the waiter stands still, too", 2 * GOVERNOR_PROBES * GOVERNOR_PROBE_MS * US_PER_MS, 0, 0},
+	};
+	bool		right = true;
+
+	for (int i = 0; i < lengthof(cases); i++)
+	{
+		int			found = found_gone_at(cases[i].slept_us, cases[i].beats_at);
+
+		if (found == cases[i].expected)
+			continue;
+		printf("%s: found gone at wake-up %d, and not at %d\n", cases[i].name, found, cases[i].expected);
+		right = false;
+	}
+	pg_atomic_write_u64(&governor->monitor_beat, 0);
+	return right;
+}
+
+/* At which of a waiter's wake-ups it finds the monitor gone; 0 if at none of the first 2 * GOVERNOR_PROBES - 1. */
+static int
+found_gone_at(int64 slept_us, int beats_at)
+{
+	uint64		late = governor_now_us() - 2 * GOVERNOR_SILENCE_MS * US_PER_MS;
+	GovernorBeatWatch watch = {0};
+
+	pg_atomic_write_u64(&governor->monitor_beat, late);
+	pg_atomic_write_u64(&governor->silent_beat, 0);
+	(void) governor_doze_watch(&watch);
+	for (int wake_up = 1; wake_up < 2 * GOVERNOR_PROBES; wake_up++)
+	{
+		if (wake_up == beats_at)
+			pg_atomic_write_u64(&governor->monitor_beat, late + 1);
+		watch.looked_at = governor_now_us() - slept_us;
+		if (governor_doze_watch(&watch))
+			return wake_up;
+	}
+	return 0;
 }
 
 /* The loop of monitor.c, without its timeouts. */

@@ -2,12 +2,12 @@
  * wedge.c
  *		Searches for waits that nothing ends: clients of 26 kinds, drawn at random.
  *
- *	wedge CONNINFO CLIENTS SECONDS [SEED]
+ *	wedge CONNINFO CLIENTS SECONDS [SEED [LATE]]
  *
  * Each client is of one kind for some seconds, then of another one; some log in as a plain
  * role, some with the gates for statements.  Another session looks at the queue ten times
- * a second.  The exit code is 0 if nobody has queued for longer than queue_timeout and one
- * second, and the queues are empty within that time after the last client has gone.
+ * a second.  The exit code is 0 if nobody has queued for longer than queue_timeout and LATE
+ * seconds, one without an argument, and all clients come to their end.
  */
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -233,14 +233,15 @@ main(int argc, char **argv)
 
 	if (argc < 2)
 	{
-		fprintf(stderr, "usage: wedge CONNINFO [CLIENTS [SECONDS [SEED]]]\n");
+		fprintf(stderr, "usage: wedge CONNINFO [CLIENTS [SECONDS [SEED [LATE]]]]\n");
 		return 2;
 	}
 	conninfo = argv[1];
 	connection = connect_to_server();
 	PQsetNoticeProcessor(connection, ignore, NULL);
 	make_tables(connection);
-	allowed = ask(connection, "SELECT setting::float + 1000 FROM pg_settings WHERE name = 'pg_governor.queue_timeout'");
+	allowed = ask(connection, "SELECT setting::float FROM pg_settings WHERE name = 'pg_governor.queue_timeout'") +
+		1000.0 * (argc > 5 ? atoi(argv[5]) : 1);
 	steps_done = mmap(NULL, sizeof(long), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	printf("seed %u\n", seed);
 	fflush(stdout);

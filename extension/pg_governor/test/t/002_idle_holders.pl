@@ -1,4 +1,4 @@
-# Holders that do not use the CPU must not block everybody, with the defaults.
+# Holders that do not use the CPU must not block everybody, with the defaults but without a timeout of the queue.
 use strict;
 use warnings FATAL => 'all';
 use FindBin;
@@ -11,6 +11,7 @@ use Time::HiRes qw(time usleep);
 my $node = governed_node('idle', <<'EOC', allows_streaming => 1);
 pg_governor.transaction_limit = 2
 pg_governor.query_limit = 2
+pg_governor.queue_timeout = 0
 EOC
 my $connection = $node->connstr('postgres') . ' user=plain';
 $node->safe_psql('postgres', 'CREATE ROLE plain LOGIN; CREATE TABLE things (n int);
@@ -18,17 +19,18 @@ $node->safe_psql('postgres', 'CREATE ROLE plain LOGIN; CREATE TABLE things (n in
 
 sub transact
 {
-	$node->safe_psql('postgres', "BEGIN;\nSELECT 1;\nCOMMIT", connstr => $connection);
+	my ($sql) = @_;
+	$node->safe_psql('postgres', $sql // "BEGIN;\nSELECT 1;\nCOMMIT", connstr => $connection,
+		timeout => $PostgreSQL::Test::Utils::timeout_default);
 }
 
-# A transaction of somebody else comes through.
+# A transaction of somebody else comes through; no timeout would let it in.
 sub flows
 {
-	my ($name) = @_;
+	my ($name, $sql) = @_;
 	my $began = time;
-	transact();
-	my $took = time - $began;
-	cmp_ok($took, '<', 60, sprintf('%s: through after %.2f s', $name, $took));
+	transact($sql);
+	pass(sprintf('%s: through after %.2f s', $name, time - $began));
 }
 
 my @holders = map { holder($node) } 1 .. 2;
@@ -60,19 +62,17 @@ flows('busy loops');
 flows('again');
 # On a busy machine the stall rule may let in who waits before they have worked enough: somebody has to wait again.
 my $became_long = "SELECT became_long > 0 FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction'";
-my $latest = time + 60;
+my $latest = time + $PostgreSQL::Test::Utils::timeout_default;
 transact() while time < $latest && $node->safe_psql('postgres', $became_long) ne 't';
 is($node->safe_psql('postgres', $became_long), 't', 'they become long, and keep nobody out');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($_->{pid})") for @holders;
 $_->ask('ROLLBACK') for @holders;
-is(gate_counts($node, 'timeouts'), '0', 'nobody waited until queue_timeout');
 nothing_left($node, 'idle holders');
 
 # separate pools do not know each other, even without any of these rules
 $node->append_conf('postgresql.conf', <<'EOC');
 pg_governor.discount_time = 0
 pg_governor.stall_time = 0
-pg_governor.queue_timeout = 0
 pg_governor.pools = 'interactive()'
 EOC
 reload_all($node);
@@ -101,11 +101,8 @@ $node->poll_query_until('postgres',
 	"SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", '2') or die;
 for my $level (qw(local off))
 {
-	my $began = time;
-	$node->safe_psql('postgres',
-		"SET synchronous_commit = $level;\nBEGIN;\nINSERT INTO things VALUES (3);\nCOMMIT",
-		connstr => $connection);
-	cmp_ok(time - $began, '<', 60, "no standby: a transaction with $level flows");
+	flows("no standby: a transaction with $level", 
+		"SET synchronous_commit = $level;\nBEGIN;\nINSERT INTO things VALUES (3);\nCOMMIT");
 }
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($_->{pid})") for @holders;
 $_->settle for @holders;
@@ -134,13 +131,12 @@ CREATE USER MAPPING FOR CURRENT_USER SERVER self;
 CREATE FOREIGN TABLE far_things (n int) SERVER self OPTIONS (table_name 'things');
 EOC
 	my $own = $node->connstr('postgres') =~ s/'/''/gr;
-	my $began = time;
 	$node->safe_psql('postgres',
 		"BEGIN;\nSELECT * FROM dblink('$own', 'SELECT count(*) FROM things') AS t(n bigint);\nCOMMIT");
 	$node->safe_psql('postgres', "SELECT * FROM dblink('$own', 'SELECT 1') AS t(n int)");
 	$node->safe_psql('postgres', "BEGIN;\nSELECT count(*) FROM far_things;\nCOMMIT");
 	$node->safe_psql('postgres', "UPDATE far_things SET n = n + 1");
-	cmp_ok(time - $began, '<', 60, 'dblink and postgres_fdw to the same server');
+	pass('dblink and postgres_fdw to the same server');
 }
 $ENV{PGOPTIONS} = '-c pg_governor.gate_autocommit=off';
 nothing_left($node, 'loopback');

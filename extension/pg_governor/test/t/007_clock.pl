@@ -36,7 +36,7 @@ pg_governor.transaction_limit = 1
 pg_governor.discount_time = 0
 pg_governor.stall_time = 0
 pg_governor.long_time = 0
-pg_governor.queue_timeout = 60s
+pg_governor.queue_timeout = 30min
 EOC
 }
 my $holder = holder($node);
@@ -61,9 +61,8 @@ for my $offset ('-3600', '+3600')
 	cmp_ok(abs($moved), '>', 1000, sprintf('the server sees a step of %.0f s', $moved));
 	$impatient->ask("SELECT 1;\nROLLBACK");
 	like($impatient->errors, qr/ERROR:  canceling statement due to queue timeout/, "$offset: the timeout of one second comes");
-	cmp_ok($took, '<', 60, sprintf('%s: after %.1f s', $offset, $took));
-	cmp_ok($took, '>=', 0.9, "$offset: not before");
-	is(gate_counts($node, 'taken, queued'), '1|1', "$offset: the timeout of a minute does not");
+	cmp_ok($took, '>=', 0.9, sprintf('%s: not before; after %.1f s', $offset, $took));
+	is(gate_counts($node, 'taken, queued'), '1|1', "$offset: the timeout of half an hour does not");
 	$holder->ask('COMMIT');
 	$patient->settle;
 	$patient->ask('COMMIT');
@@ -74,9 +73,8 @@ for my $offset ('-3600', '+3600')
 # the rules go on: a stall is noticed, with the clock an hour back
 set_all($node, stall_time => '100ms');
 step('-3600');
-my $began = time;
 $patient->ask('BEGIN');
-cmp_ok(time - $began, '<', 60, 'the stall rule goes on');
+is(gate_counts($node, 'stalls'), '1', 'the stall rule goes on');
 $_->ask('COMMIT') for ($patient, $holder);
 nothing_left($node, 'clock');
 

@@ -6,7 +6,6 @@ use lib $FindBin::RealBin;
 use GovernorTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time);
 
 my $node = governed_node('newer', <<'EOC');
 pg_governor.transaction_limit = 1
@@ -30,10 +29,9 @@ $node->poll_query_until('postgres', 'SELECT max(waiting_ms) > 1500 FROM pg_gover
 $holder->ask('COMMIT');
 $waiter->settle;
 is($waiter->ask('SELECT 1'), '1', 'transaction_timeout does not count the queue');
-$waiter->tell('SELECT pg_sleep(60)');
-my $began = time;
+$waiter->tell('SELECT pg_sleep(1000000)');
 $node->poll_query_until('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $waiter->{pid}", '0') or die;
-cmp_ok(time - $began, '<', 30, 'but what comes after it');
+pass('but what comes after it');
 
 $node->safe_psql('postgres', <<'EOC');
 CREATE TABLE logins (n int);
@@ -53,10 +51,9 @@ $change->tell('DO $$BEGIN PERFORM pg_sleep(1000); END$$');
 	local $ENV{PGOPTIONS} = '-c pg_governor.gate_autocommit=off';
 	$node->poll_query_until('postgres', 'SELECT sum(taken) FROM pg_governor_pools', '2') or die;
 }
-$began = time;
 my $login = session($node, quiet => 1);
 $login->ask('SHOW server_version_num');
-cmp_ok(time - $began, '<', 30, 'a login trigger does not queue');
+pass('a login trigger does not queue');
 $_->vanish for ($query, $change, $login);
 
 $node->stop;

@@ -47,7 +47,7 @@ $waiter->ask('COMMIT');
 $other->vanish;
 
 # a COPY whose client is slow is no idling
-$holder->{in} .= "COPY things FROM STDIN;\n1\n";
+$holder->{in} .= "COPY things FROM STDIN\\; COMMIT;\n1\n";
 $holder->{run}->pump_nb;
 $node->poll_query_until('postgres', "SELECT wait_event = 'ClientRead' FROM pg_stat_activity
 	WHERE pid = $holder->{pid} AND query LIKE 'COPY%'") or die;
@@ -55,8 +55,9 @@ $would->tell('BEGIN');
 wait_for_queue($node, 1);
 usleep(1_000_000);
 is(is_there($holder), '1', 'a slow COPY goes on while others queue');
+# in one message with the end of its transaction, before which it is not idle
 $holder->{in} .= "2\n\\.\n";
-$holder->ask('COMMIT');
+$holder->settle;
 is($node->safe_psql('postgres', 'SELECT count(*) FROM things'), '2', 'to its end');
 $would->settle;
 $would->ask('COMMIT');
@@ -109,6 +110,8 @@ is(gate_counts($node, 'taken'), '4', 'share: a role whose two slots are idle get
 $_->tell('DO $$BEGIN LOOP NULL; END LOOP; END$$') for @greedy[ 0, 1 ];
 $node->poll_query_until('postgres', "SELECT count(*) FROM pg_stat_activity
 	WHERE usename = 'greedy' AND state = 'active' AND query LIKE 'DO%'", '2') or die;
+$node->poll_query_until('postgres', 'SELECT count(*) FROM pg_governor_sessions WHERE discounted', '2') or die;
+wait_for_look($node);
 $greedy[4]->tell('BEGIN');
 wait_for_queue($node, 1);
 usleep(500_000);

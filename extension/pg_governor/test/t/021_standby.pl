@@ -31,7 +31,7 @@ EOC
 	my $reader = session($standby);
 	# What looks must not queue.
 	local $ENV{PGOPTIONS} = $GovernorTest::LOOK;
-	$sleeper->tell('SELECT pg_sleep(100)');
+	$sleeper->tell('SELECT pg_sleep(1000000)');
 	$standby->poll_query_until('postgres', "SELECT sum(taken) = 1 FROM pg_governor_pools WHERE class = 'query'") or die;
 	$reader->tell('SELECT count(*) FROM things');
 	wait_for_queue($standby, 1);

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-our @EXPORT = qw(governed_node wait_for_monitor session holder set_all reload_all wait_for_queue gate_counts nothing_left);
+our @EXPORT = qw(governed_node wait_for_monitor session holder set_all reload_all wait_for_look wait_for_log wait_for_queue gate_counts nothing_left);
 
 # pg_ctl gives a server that starts a minute, and all tests end when one does not.
 $ENV{PGCTLTIMEOUT} = $PostgreSQL::Test::Utils::timeout_default;
@@ -204,6 +204,15 @@ sub reload_all
 	$node->reload;
 	$node->poll_query_until('postgres', "SELECT pg_conf_load_time() > '$before'")
 	  or croak 'the server did not reload its configuration';
+	wait_for_look($node);
+}
+
+# A look of the monitor that began after this was called has ended.
+sub wait_for_look
+{
+	my ($node) = @_;
+	local $ENV{PGOPTIONS} = $LOOK;
+
 	$node->safe_psql('postgres', <<'EOC');
 DO $$DECLARE began timestamptz := clock_timestamp();
 BEGIN
@@ -211,6 +220,19 @@ BEGIN
 	WHILE (SELECT monitor_last_look <= began FROM pg_governor_health) LOOP PERFORM pg_sleep(0.005); END LOOP;
 END$$
 EOC
+}
+
+# A process that has done something may need a moment to write that.
+sub wait_for_log
+{
+	my ($node, $line) = @_;
+
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return 1 if slurp_file($node->logfile) =~ $line;
+		usleep(100_000);
+	}
+	return 0;
 }
 
 sub wait_for_queue
