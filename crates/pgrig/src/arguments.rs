@@ -400,6 +400,8 @@ pub(crate) enum ProfileName {
     Smoke,
     /// 4 to 45 minutes on two cores
     Quick,
+    /// What a source printed, met once on two cores, in pieces of hours (go on with --resume)
+    Published,
     /// The published size
     Full,
 }
@@ -409,6 +411,7 @@ impl From<ProfileName> for Profile {
         match name {
             ProfileName::Smoke => Profile::Smoke,
             ProfileName::Quick => Profile::Quick,
+            ProfileName::Published => Profile::Published,
             ProfileName::Full => Profile::Full,
         }
     }

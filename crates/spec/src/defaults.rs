@@ -28,6 +28,11 @@ impl Defaults {
                 window_ms: 10_000,
                 warmup: WarmUp::Auto { min_ms: 2_000, max_ms: 10_000 },
             },
+            Profile::Published => Defaults {
+                rounds: 6,
+                window_ms: 20_000,
+                warmup: WarmUp::Auto { min_ms: 5_000, max_ms: 20_000 },
+            },
             Profile::Full => Defaults {
                 rounds: 10,
                 window_ms: 60_000,

@@ -19,7 +19,7 @@ pub fn never_judged(folder: &Folder) -> Vec<Problem> {
     // profile that does least.
     let mut found: Vec<(Problem, Obstacle, Judge)> = Vec::new();
     // Figures of profile smoke mean nothing, and no claim expects a verdict from it.
-    for profile in [Profile::Quick, Profile::Full] {
+    for profile in Profile::of(folder).filter(|profile| *profile != Profile::Smoke) {
         let Ok(study) = Study::parse(folder, profile) else { continue };
         let values = values(&study);
         for (index, (claim, value)) in values.iter().enumerate() {

@@ -78,6 +78,15 @@ impl Study {
             );
             return Err(problems.into_sorted());
         };
+        if Profile::of(folder).all(|one| one != profile) {
+            let message = format!("the study has no profile {profile}: it rests on no source");
+            problems.hinted(
+                &(0..0),
+                message,
+                format!("{} would hold its figures", Folder::PUBLISHED),
+            );
+            return Err(problems.into_sorted());
+        }
         let mut table = value::parse(text, &problems);
         if !problems.is_empty() {
             return Err(problems.into_sorted());

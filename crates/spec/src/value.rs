@@ -162,7 +162,9 @@ fn choose_in_table(table: &Table, profile: Profile, problems: &Problems, path: &
 fn choose(value: &Value, profile: Profile, problems: &Problems, path: &[&str]) -> Value {
     let is = match &value.is {
         Is::Table(table) if is_per_profile(table) && !holds_names(path) => {
-            return match table.find(profile.name()) {
+            // What a study does not shorten for the small machine is as large as printed.
+            let full = || (profile == Profile::Published).then(|| table.find(Profile::Full.name()));
+            return match table.find(profile.name()).or_else(|| full().flatten()) {
                 Some(entry) => choose(&entry.value, profile, problems, path),
                 None => {
                     problems.hinted(
@@ -339,6 +341,12 @@ mod tests {
         assert_eq!(quick.find("scale").unwrap().value.is, Is::Integer(50));
         let Is::Table(variants) = &quick.find("variants").unwrap().value.is else { panic!() };
         assert!(variants.find("full").is_some(), "a variant may be called like a profile");
+
+        let published = choose_profile(&table, Profile::Published, &problems);
+        assert_eq!(published.find("scale").unwrap().value.is, Is::Integer(500), "that of full");
+        let table = parse("scale = { published = 100, full = 500 }", &problems);
+        let published = choose_profile(&table, Profile::Published, &problems);
+        assert_eq!(published.find("scale").unwrap().value.is, Is::Integer(100));
 
         let table = parse("scale = { smoke = 1 }", &problems);
         choose_profile(&table, Profile::Quick, &problems);

@@ -41,7 +41,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     let found = studies::find(name)?.with(&set::all(&arguments.set));
     let mut commands: Vec<String> = Vec::new();
     // Whatever is wrong in any profile is wrong now.
-    for profile in Profile::ALL {
+    for profile in Profile::of(&found.folder) {
         let study = studies::parse(&found, profile)?;
         let more = study::commands(&study);
         commands.extend(more.into_iter().filter(|one| !commands.contains(one)).collect::<Vec<_>>());

@@ -48,7 +48,7 @@ pub(crate) fn new(arguments: &NewArguments) -> Result<Exit, Complaint> {
 /// The files of a copy: a study that has no mistake, without the lists that only tests of
 /// this repository read.
 fn copied(found: NamedStudy) -> Result<Folder, Complaint> {
-    for profile in Profile::ALL {
+    for profile in Profile::of(&found.folder) {
         studies::parse(&found, profile)?;
     }
     let mut folder = found.folder;

@@ -239,7 +239,7 @@ fn smaller_profile(arguments: &RunArguments) -> Option<String> {
     let asked = arguments.profile.map_or(Profile::Quick, Profile::from);
     let installation = lab::find::find(arguments.pg_bin.as_deref()).ok()?;
     let has = Has::here(installation, &std::env::temp_dir()).ok()?;
-    Profile::ALL.into_iter().rev().filter(|profile| *profile < asked).find_map(|profile| {
+    Profile::of(&found.folder).rev().filter(|profile| *profile < asked).find_map(|profile| {
         let study = studies::parse(&found, profile).ok()?;
         let preflight = Preflight::of(&study, &study.trials(None), &has);
         let fitting = study.points.iter().enumerate();

@@ -30,6 +30,6 @@ pub(crate) fn studies(arguments: &StudiesArguments) -> Result<Exit, Complaint> {
         let name = styled(STRONG, format_args!("{:width$}", study.name));
         terminal::result(format_args!("{name}  {}", study.question));
     }
-    terminal::narrate("run one with: pgrig run STUDY --profile smoke|quick|full");
+    terminal::narrate("run one with: pgrig run STUDY --profile smoke|quick|published|full");
     Ok(Exit::Done)
 }

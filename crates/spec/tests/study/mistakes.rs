@@ -186,3 +186,16 @@ fn thousands_of_mistakes_are_as_many_as_a_person_reads() {
     let found = Study::parse(&folder(&study), Profile::Quick).unwrap_err();
     assert_eq!(found.len(), spec::PROBLEMS_MAX);
 }
+
+#[test]
+fn a_study_without_published_figures_has_no_profile_published() {
+    let mut own = folder(OWN);
+    let found = Study::parse(&own, Profile::Published).unwrap_err();
+    assert_eq!(found[0].message, "the study has no profile published: it rests on no source");
+    assert!(Profile::of(&own).eq([Profile::Smoke, Profile::Quick, Profile::Full]));
+    let header = "metric,variant,scenario,scope,axes,value,unit,source,note\n";
+    own.files.insert(Folder::PUBLISHED.to_owned(), header.to_owned());
+    let study = Study::parse(&own, Profile::Published).unwrap();
+    // A value without one for published is that of full.
+    assert_eq!(study.points[0].data.variables["rows"], "50000000");
+}
