@@ -79,6 +79,9 @@ pub struct ScriptOutcome {
     /// Latency of the successful ones, from the intended start.
     #[serde(with = "histogram_text")]
     pub latency: Latency,
+    /// Open loop: how far behind schedule they started.
+    #[serde(with = "histogram_text")]
+    pub lag: Latency,
 }
 
 /// One generator process's share of a load.

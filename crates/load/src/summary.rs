@@ -11,7 +11,7 @@ use stats::Latency;
 use tail::Slowest;
 
 use crate::{
-    CommandPlace, End, GeneratorOutcome, Limit, Outcome, Plan, ScriptOutcome, Workload,
+    CommandPlace, End, GeneratorOutcome, Outcome, Plan, ScriptOutcome, Workload,
     report::{LaneOutcome, LaneWorkload},
     standstill,
     tally::{FirstErrors, Open},
@@ -52,11 +52,11 @@ pub(crate) fn sum_up(
         first_errors.push(first_places(&shares));
         let own = || intervals.iter().filter(|interval| interval.workload == index);
         let mut outcomes = script_outcomes(workload, &shares);
-        let result = workload_result(workload, shares, own(), window, lasted_ns);
         if let [only] = &mut outcomes[..] {
-            of_whole_workload(only, &result, plan.limit);
+            let is_told = |one: &&Interval| !plan.limit.has_warm_up() || is_inside(window, one);
+            *only = of_whole_workload(own().filter(is_told));
         }
-        workloads.push(result);
+        workloads.push(workload_result(workload, shares, own(), window, lasted_ns));
         scripts.push(outcomes);
     }
     let waited_ns =
@@ -142,9 +142,7 @@ fn workload_result<'i>(
     let (mut latency, mut service, mut lag) = (Latency::new(), Latency::new(), Latency::new());
     for interval in intervals {
         counts_total.add(&interval.counts);
-        let inside = window
-            .is_some_and(|window| interval.start >= window.open && interval.start < window.close);
-        if inside {
+        if is_inside(window, interval) {
             counts.add(&interval.counts);
             latency.merge(&interval.latency);
             service.merge(&interval.service);
@@ -186,18 +184,25 @@ fn script_outcomes(workload: &Workload, shares: &[LaneWorkload]) -> Vec<ScriptOu
         for (outcome, script) in outcomes.iter_mut().zip(&share.scripts) {
             outcome.counts.add(&script.counts);
             outcome.latency.merge(&script.latency);
+            outcome.lag.merge(&script.lag);
         }
     }
     outcomes
 }
 
 /// A single script has the workload's own counters, which lanes need not keep twice.
-fn of_whole_workload(script: &mut ScriptOutcome, workload: &WorkloadResult, limit: Limit) {
-    script.latency = workload.latency.clone();
-    script.counts = match limit.has_warm_up() {
-        true => workload.counts.clone(),
-        false => workload.counts_total.clone(),
-    };
+fn of_whole_workload<'i>(told: impl Iterator<Item = &'i Interval>) -> ScriptOutcome {
+    let mut script = ScriptOutcome::default();
+    for interval in told {
+        script.counts.add(&interval.counts);
+        script.latency.merge(&interval.latency);
+        script.lag.merge(&interval.lag);
+    }
+    script
+}
+
+fn is_inside(window: Option<Window>, interval: &Interval) -> bool {
+    window.is_some_and(|window| interval.start >= window.open && interval.start < window.close)
 }
 
 fn statements(workload: &Workload, shares: &[LaneWorkload]) -> Vec<StatementResult> {

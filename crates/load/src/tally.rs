@@ -228,6 +228,9 @@ impl Tally {
             add(&mut script.counts, &done);
             if done.ending == Ending::Good {
                 script.latency.record_ns(latency);
+                if totals.open_loop {
+                    script.lag.record_ns(done.began.saturating_sub(done.scheduled));
+                }
             }
         }
         if done.ending != Ending::Good {

@@ -23,9 +23,9 @@ pub struct Words<'a> {
     /// The counts of all transactions by the way in which they ended.
     pub counts: &'a Counts,
     /// Their latency from the intended start.
-    pub latency: &'a Latency,
+    pub latency: Latency,
     /// Delay of their starts behind schedule.
-    pub lag: &'a Latency,
+    pub lag: Latency,
     /// From when all clients were connected until the last one was done, in seconds.
     pub seconds: f64,
     /// Connecting all clients; with `-C`, the sum of all connecting. Nanoseconds.
@@ -168,7 +168,7 @@ impl<'a> Words<'a> {
             self.is_open() || options.progress_s.is_some() || options.latency_limit_us.is_some();
         let failed = self.counts.failed();
         if measured {
-            mean_and_deviation(to, "latency", self.latency)?;
+            mean_and_deviation(to, "latency", &self.latency)?;
         } else {
             // pgbench measures no latency here: it divides the time by the transactions.
             let mean_ms = self.seconds * 1000.0 * f64::from(options.clients) / self.total() as f64;

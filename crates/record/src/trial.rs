@@ -222,7 +222,8 @@ pub struct WorkloadResult {
     pub published_way: PublishedWay,
 }
 
-/// One command of a script.
+/// One command of a script: its executions inside the window; without a warm-up, as pgbench counts, those
+/// after its close as well.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatementResult {
@@ -232,11 +233,11 @@ pub struct StatementResult {
     pub line: u32,
     /// Its text, first line.
     pub text: String,
-    /// Executions inside the window whose failure ended the transaction.
+    /// Executions whose failure ended the transaction.
     pub failures: u64,
-    /// Executions inside the window after whose failure the transaction was tried again.
+    /// Executions after whose failure the transaction was tried again.
     pub retries: u64,
-    /// Time of each successful execution inside the window.
+    /// Time of each successful execution.
     #[serde(with = "crate::histogram_text")]
     pub latency: Latency,
 }

@@ -362,6 +362,29 @@ fn a_transaction_belongs_to_the_interval_in_which_it_ends() {
 }
 
 #[test]
+fn what_ends_after_the_close_counts_as_pgbench_counts() {
+    let check = |warm_up: u64, due: u64, began: u64, ended: u64, expected: [u64; 3]| {
+        let mut workload = workload(Protocol::Simple, "SELECT 1;\n");
+        workload.pace = crate::Pace::Poisson(1.0);
+        let mut client = Client::new(&workload);
+        client.tally.totals[0].scripts.push(crate::ScriptOutcome::default());
+        client.grid = Grid { open: warm_up * MS, close: 10 * MS, ..client.grid };
+        client.begins_late(began, due).hears(ended, "C Z:I").is_done();
+        let totals = &client.tally.totals[0];
+        let (script, statement) = (&totals.scripts[0], &totals.statements[0][0]);
+        let longest = |times: &stats::Latency| times.max_ns().unwrap_or(0) / MS;
+        let told = [&script.latency, &script.lag, &statement.latency].map(longest);
+        assert_eq!(told, expected, "{warm_up} {due} {began} {ended}");
+        assert_eq!(script.counts.transactions, u64::from(expected != [0; 3]));
+    };
+    check(0, 2, 5, 9, [7, 3, 4]);
+    check(0, 2, 5, 30, [28, 3, 25]);
+    check(1, 2, 5, 9, [7, 3, 4]);
+    // pgbench has no warm-up: after one, the window counts.
+    check(1, 2, 5, 30, [0, 0, 0]);
+}
+
+#[test]
 fn a_query_that_the_load_itself_cancels_is_no_failure() {
     let mut client = Client::simple("SELECT pg_sleep(60);\n");
     client.grid = Grid { close: 10 * MS, cancel: 10 * MS, ..client.grid };

@@ -370,7 +370,7 @@ impl Session {
     /// The current command is over: counts its time and moves on to `next`.
     pub(crate) fn finish_command(&mut self, cx: &mut LaneContext<'_>, next: usize, now: u64) {
         if cx.program.time_each_command {
-            if cx.grid.in_window(now) {
+            if cx.grid.is_told(now) {
                 let commands = &mut cx.tally.totals[self.workload].statements[self.script];
                 commands[self.command].latency.record_ns(now.saturating_sub(self.command_began));
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use load::{CommandPlace, Outcome, WarmUp};
 use record::{Counts, Interval, StatementResult, WorkloadResult};
-use stats::{SteadyState, steady_state};
+use stats::{Latency, SteadyState, steady_state};
 use tail::Tail;
 
 use crate::options::RunOptions;
@@ -67,15 +67,19 @@ impl Results<'_> {
     }
 
     pub(super) fn words(&self) -> Words<'_> {
-        let workload = self.workload();
         let connecting = &self.outcome.connecting;
+        let (mut latency, mut lag) = (Latency::new(), Latency::new());
+        for script in self.outcome.scripts.iter().flatten() {
+            latency.merge(&script.latency);
+            lag.merge(&script.lag);
+        }
         Words {
             options: self.options,
             scale: self.tables.scale,
             partitions: self.tables.partitions,
             counts: self.counts(),
-            latency: &workload.latency,
-            lag: &workload.lag,
+            latency,
+            lag,
             seconds: self.seconds(),
             connecting_ns: if self.options.connect_each {
                 u64::try_from(connecting.latency.sum_ns()).unwrap_or(u64::MAX)

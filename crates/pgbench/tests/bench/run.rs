@@ -110,6 +110,71 @@ fn what_pgbench_tells_without_a_server() {
     assert!(version.starts_with("pgbench (PostgreSQL) 18.0 ("), "{version}");
 }
 
+/// Averages are those of the transactions that are counted, which end after the close as well: the log has
+/// each of them. The same is asked of the real pgbench.
+#[test]
+fn averages_are_those_of_every_transaction() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("slow.sql");
+    std::fs::write(&script, "select pg_sleep(0.3 * (:client_id + 1));\n").unwrap();
+    let check = |program: &str, number: usize, more: &str| {
+        let log = folder.path().join(format!("{program}{number}"));
+        let (script, log) = (script.display(), log.display());
+        let more = more.replace("SCRIPT", &script.to_string());
+        let line = format!("-f {script}@9 -n -c 4 -T 1 -r -l --log-prefix={log} {more}");
+        let ended = match program {
+            "ours" => server.ours_alike("postgres", &line),
+            _ => server.theirs("postgres", &line),
+        };
+        assert_eq!(ended.code, 0, "{line} {ended:?}");
+        let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+        let own = files.filter(|file| file.display().to_string().starts_with(&format!("{log}.")));
+        let text: String = own.map(|file| std::fs::read_to_string(file).unwrap()).collect();
+        let rows: Vec<Vec<f64>> = text
+            .lines()
+            .map(|row| row.split(' ').map(|word| word.parse().unwrap_or(f64::NAN)).collect())
+            .filter(|row: &Vec<f64>| row[2].is_finite())
+            .collect();
+        let mean_ms = |of: &dyn Fn(&Vec<f64>) -> f64, rows: &[Vec<f64>]| {
+            rows.iter().map(of).sum::<f64>() / rows.len() as f64 / 1e3
+        };
+        let told = |begin: &str, end: &str| -> f64 {
+            let lines = ended.out.lines().filter(|line| !line.starts_with("pgrig: "));
+            let mut values =
+                lines.filter_map(|line| line.strip_prefix(begin)?.trim_start().split(end).next());
+            values.next().and_then(|value| value.parse().ok()).expect(begin)
+        };
+        let agree = |name: &str, told: f64, log: f64| {
+            assert!((told - log).abs() < 0.01, "{line}: {name} {told}, log {log}\n{}", ended.out);
+        };
+        let mean = mean_ms(&|row| row[2], &rows);
+        agree("latency", told("latency average = ", " ms"), mean);
+        let variance = mean_ms(&|row| (row[2] / 1e3 - mean).powi(2) * 1e3, &rows);
+        agree("stddev", told("latency stddev = ", " ms"), variance.sqrt());
+        let lag = mean_ms(&|row| row.get(6).copied().unwrap_or(0.0), &rows);
+        if more.contains("-R") {
+            agree("lag", told("rate limit schedule lag: avg ", " ("), lag);
+        }
+        if more.contains("-f") {
+            let first: Vec<Vec<f64>> = rows.into_iter().filter(|row| row[3] == 0.0).collect();
+            agree("script", told(" - latency average = ", " ms"), mean_ms(&|row| row[2], &first));
+        } else if program == "ours" {
+            // The transaction is its one command; pgbench looks at its clock between both.
+            agree("command", told("   ", "  "), mean - lag);
+        }
+    };
+    std::thread::scope(|scope| {
+        for (number, more) in
+            ["-P 9", "-L 9000", "-R 8", "-R 8 -f SCRIPT --random-seed=1"].into_iter().enumerate()
+        {
+            for program in ["ours", "theirs"] {
+                scope.spawn(move || check(program, number, more));
+            }
+        }
+    });
+}
+
 #[test]
 fn progress_has_pgbenchs_lines() {
     let server = initialised();
