@@ -7,11 +7,13 @@ use crate::throttle::Throttle;
 mod course;
 mod entry;
 mod fail_requests;
+mod meant;
 mod rebalance;
 
-pub(crate) use course::{TopologyState, lacks_any_disk};
-pub(crate) use entry::{VERBS, server};
+pub(crate) use course::{TopologyState, lacks_any};
+pub(crate) use entry::VERBS;
 pub use fail_requests::ServerFiles;
+pub(crate) use meant::server;
 
 /// Something done at a moment of the timeline. Each proves its effect or voids the trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,6 +215,14 @@ impl Action {
         let mut action = self.clone();
         name.clone_into(target!(&mut action));
         action
+    }
+
+    /// The same action with another node that is followed from then on.
+    pub fn of(&self, name: &str) -> Action {
+        match self.clone() {
+            Action::Rejoin { node, by, .. } => Action::Rejoin { node, of: name.to_owned(), by },
+            other => other,
+        }
     }
 
     /// True if it may keep clients waiting or disconnect them, so that a rate is missed as was intended.

@@ -244,6 +244,14 @@ pub(crate) const ROWS: &[Row] = &[
         // Its backup and archive are those of a server that is known beforehand.
         parse: Some(|fields, topology, _| {
             let node = action::server(fields, "restore", topology)?;
+            if node.follows().is_some() {
+                let message = format!(
+                    "{} is a standby, which archives no WAL of its own: nothing could be restored",
+                    node.name
+                );
+                let hint = "restore the server that it follows";
+                fields.problems.hinted(fields.span(), message, hint);
+            }
             Some(Check::Restore { node: Some(node.name.clone()) })
         }),
         is: |check| matches!(check, Check::Restore { .. }),

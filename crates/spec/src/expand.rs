@@ -16,6 +16,7 @@ use crate::problem::Problems;
 use crate::scenario_workloads;
 use crate::tables::Tables;
 use crate::timeline;
+use crate::topology::Topology;
 use crate::value::{Bindings, Is, KeyValue, Table, Value, is_name, names_used, substitute_table};
 use crate::whom::Whom;
 use crate::workload::Workload;
@@ -213,7 +214,14 @@ fn point(
     // `run` binds names of its own and is substituted entry by entry; `over` is done with.
     let mut table = frame.table.clone();
     table.entries.retain(|entry| entry.key != "run" && entry.key != "over");
-    let table = substitute_table(&table, &bindings, problems);
+    let of_nodes = with_variables(&bindings, &built.topology);
+    let (later, mut now): (Vec<_>, Vec<_>) = table
+        .entries
+        .into_iter()
+        .partition(|entry| ["before", "timeline"].contains(&entry.key.as_str()));
+    now = substitute_table(&Table { entries: now }, &bindings, problems).entries;
+    now.extend(substitute_table(&Table { entries: later }, &of_nodes, problems).entries);
+    let table = Table { entries: now };
     let fields = Fields::new("a scenario", &table, frame.span.clone(), problems);
     let workloads = scenario_workloads::workloads(tables, frame.run, variant, &built, &bindings);
     let made = (tables.profile, tables.folder.files.contains_key(Folder::SET));
@@ -289,6 +297,18 @@ fn check_history(point: &Point, fields: &Fields<'_>) {
     };
     let span = fields.value("checks").map_or(fields.span(), |value| &value.span);
     fields.problems.hinted(span, what, hint);
+}
+
+/// The axes, and the variables of machines, which stand for themselves until the machines are there.
+fn with_variables(axes: &Bindings, topology: &Topology) -> Bindings {
+    let variables = topology.nodes.iter().filter_map(Node::machine);
+    let names = variables.flat_map(|machine| machine.variables.keys());
+    let span = 0..0;
+    let own = names.map(|name| {
+        let is = Is::Text(format!("{{{name}}}"));
+        (name.clone(), Value { span: span.clone(), is })
+    });
+    own.chain(axes.clone()).collect()
 }
 
 /// A check that needs something of its server: checksums, or an archive.

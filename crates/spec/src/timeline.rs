@@ -1,8 +1,9 @@
 //! Steps before a trial, and actions in it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::action::{Action, Chosen, TopologyState, lacks_any_disk};
+use crate::action::{Action, Chosen, TopologyState, lacks_any};
 use crate::data::{Reset, script_file};
 use crate::duration;
 use crate::fields::{self, Fields};
@@ -32,6 +33,8 @@ pub struct Timed {
     pub action: Action,
     /// The way to find the node at that moment; none where its name says it.
     pub chosen: Option<Chosen>,
+    /// The same of the node that it follows from then on.
+    pub chosen_of: Option<Chosen>,
     /// The name by which later actions mean the same node.
     pub called: Option<String>,
 }
@@ -51,14 +54,20 @@ pub(crate) fn steps(
     };
     let values = fields.list("before").iter();
     let steps = values.filter_map(|value| match &value.is {
-        Is::Text(_) => Some(Step { on: first.clone(), sql: sql_text(value, folder, problems)? }),
+        Is::Text(_) => {
+            let sql = sql_text(value, folder, problems)?;
+            topology.check_text(&sql, &value.span, problems);
+            Some(Step { on: first.clone(), sql })
+        }
         _ => {
             let fields = Fields::of("a step", value, problems)?;
             let on = Whom::parse(&fields, "on", topology).unwrap_or_else(|| first.clone());
             let sql = fields.required("sql");
             let sql = sql.and_then(|sql| sql_text(sql, folder, problems));
             fields.finish();
-            Some(Step { on, sql: sql? })
+            let sql = sql?;
+            topology.check_text(&sql, &value.span, problems);
+            Some(Step { on, sql })
         }
     });
     steps.collect()
@@ -81,25 +90,42 @@ pub(crate) fn timeline(
     let mut in_order: Vec<&(&Range<usize>, Timed)> = timed.iter().collect();
     in_order.sort_by_key(|(_, timed)| (timed.earliest_ms, timed.latest_ms));
     let mut course = TopologyState::default();
-    let mut named: Vec<&str> = Vec::new();
+    // The node behind each name, where it is known beforehand.
+    let mut named: BTreeMap<&str, Option<String>> = BTreeMap::new();
     for (span, timed) in in_order {
-        if let Some(Chosen::Earlier(name)) = &timed.chosen
-            && !named.contains(&name.as_str())
-        {
-            problems.add(span, format!("no earlier action is done as \"{name}\""));
+        let mut action = timed.action.clone();
+        let mut is_known = true;
+        for (chosen, put) in [
+            (&timed.chosen, Action::on as fn(&Action, &str) -> Action),
+            (&timed.chosen_of, Action::of),
+        ] {
+            let Some(chosen) = chosen else { continue };
+            match chosen {
+                Chosen::Earlier(name) => match named.get(name.as_str()) {
+                    Some(Some(node)) => action = put(&action, node),
+                    Some(None) => is_known = false,
+                    None => {
+                        problems.add(span, format!("no earlier action is done as \"{name}\""));
+                        is_known = false;
+                    }
+                },
+                Chosen::PrimaryNow | Chosen::StandbyNow => is_known = false,
+            }
         }
-        named.extend(timed.called.as_deref());
+        if let Some(name) = timed.called.as_deref() {
+            named.insert(name, is_known.then(|| action.target().to_owned()));
+        }
         // What has become of a node that is found at its moment is known then.
-        if timed.chosen.is_some() {
-            if let Some(why) = lacks_any_disk(&timed.action, topology) {
+        if !is_known {
+            if let Some(why) = lacks_any(&timed.action, topology) {
                 problems.add(span, format!("{}: {why}", timed.action.verb()));
             }
             continue;
         }
-        if let Err(why) = course.follow(&timed.action, topology) {
-            problems.add(span, format!("{}: {why}", timed.action.verb()));
+        if let Err(why) = course.follow(&action, topology) {
+            problems.add(span, format!("{}: {why}", action.verb()));
         }
-        if let (Action::Promote { node }, Reset::Keep) = (&timed.action, reset) {
+        if let (Action::Promote { node }, Reset::Keep) = (&action, reset) {
             let message = format!("promote: the next trial would find no standby {node}");
             problems.hinted(span, message, "data.reset = \"clone\" begins each trial anew");
         }
@@ -136,8 +162,14 @@ fn timed(value: &Value, context: &Context<'_>) -> Option<Timed> {
     }
     fields.finish();
     let (earliest_ms, latest_ms) = at?;
-    let (action, chosen) = action?;
-    Some(Timed { earliest_ms, latest_ms, action, chosen, called })
+    let (action, [chosen, chosen_of]) = action?;
+    let texts = match &action {
+        Action::Sql { sql, .. } => std::slice::from_ref(sql),
+        Action::Run { command, .. } => command.as_slice(),
+        _ => &[],
+    };
+    texts.iter().for_each(|text| topology.check_text(text, &value.span, problems));
+    Some(Timed { earliest_ms, latest_ms, action, chosen, chosen_of, called })
 }
 
 fn moment(value: &Value, window_ms: u64, problems: &Problems) -> Option<(u64, u64)> {

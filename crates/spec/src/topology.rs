@@ -222,36 +222,45 @@ impl Topology {
     /// Checks that everything that the texts of a machine name is there.
     fn check_texts(&self, node: &Node, places: &Places<'_>, problems: &Problems) {
         let Some(machine) = node.machine() else { return };
-        let place = places.of_field(&node.group, "kind");
-        for name in machine.texts().flat_map(dotted) {
-            let (of, what) = name.split_once('.').unwrap_or((name, ""));
-            let meant = if of == "self" { Some(node) } else { self.node(of) };
-            let is_known = match (of, meant, what.strip_prefix("port.")) {
-                ("packages", _, _) => what == "directory",
-                ("postgres", _, _) => what == "bin",
-                ("servers", _, _) => what == "password",
-                (_, None, _) => false,
-                (_, Some(meant), Some(port)) => {
-                    let ports = meant.machine().map(|machine| machine.ports.as_slice());
-                    ports.unwrap_or_default().iter().any(|known| known == port)
-                }
-                (_, Some(meant), None) if meant.machine().is_some() => {
-                    ["address", "directory", "disk", "name"].contains(&what)
-                }
-                (_, Some(meant), None) => {
-                    let known = ["address", "port", "user", "database", "password", "name"];
-                    meant.is_postgres() && known.contains(&what)
-                }
-            };
-            if !is_known {
-                let message = format!("node {}: nothing is called {{{name}}}", node.name);
-                let hint = "there is {NODE.address}, {NODE.directory}, {NODE.disk}, {NODE.name}, \
-                            {NODE.port.NAME}, {self.…}, {servers.password}, \
-                            {packages.directory} and {postgres.bin}; of a server of pgrig's \
-                            {NODE.address}, {NODE.port}, {NODE.user}, {NODE.database} and \
-                            {NODE.password}";
-                problems.hinted(place, message, hint);
-                return;
+        let mut names = machine.texts().flat_map(dotted);
+        if let Some(name) = names.find(|name| !self.has_name(Some(node), name)) {
+            let message = format!("node {}: nothing is called {{{name}}}", node.name);
+            problems.hinted(places.of_field(&node.group, "kind"), message, NAMES);
+        }
+    }
+
+    /// Checks that what a text of a scenario calls by the name of a node is there; whose node it is sent to is
+    /// known for a fixed one only. Braces are part of SQL, too.
+    pub(crate) fn check_text(&self, text: &str, span: &Range<usize>, problems: &Problems) {
+        let of_node = |name: &&str| {
+            let of = name.split_once('.').map_or(*name, |(of, _)| of);
+            self.node(of).is_some()
+        };
+        let mut names = dotted(text).filter(of_node);
+        if let Some(name) = names.find(|name| !self.has_name(None, name)) {
+            problems.hinted(span, format!("nothing is called {{{name}}}"), NAMES);
+        }
+    }
+
+    /// True if something is called by that name in a text of a node.
+    fn has_name(&self, node: Option<&Node>, name: &str) -> bool {
+        let (of, what) = name.split_once('.').unwrap_or((name, ""));
+        let meant = if of == "self" { node } else { self.node(of) };
+        match (of, meant, what.strip_prefix("port.")) {
+            ("packages", _, _) => what == "directory",
+            ("postgres", _, _) => what == "bin",
+            ("servers", _, _) => what == "password",
+            (_, None, _) => false,
+            (_, Some(meant), Some(port)) => {
+                let ports = meant.machine().map(|machine| machine.ports.as_slice());
+                ports.unwrap_or_default().iter().any(|known| known == port)
+            }
+            (_, Some(meant), None) if meant.machine().is_some() => {
+                ["address", "directory", "disk", "name"].contains(&what)
+            }
+            (_, Some(meant), None) => {
+                let known = ["address", "port", "user", "database", "password", "name"];
+                meant.is_postgres() && known.contains(&what)
             }
         }
     }
@@ -365,3 +374,8 @@ impl<'t> Places<'t> {
         }
     }
 }
+
+/// The names that texts of nodes may use.
+const NAMES: &str = "there is {NODE.address}, {NODE.directory}, {NODE.disk}, {NODE.name}, {NODE.port.NAME}, {self.…}, \
+                     {servers.password}, {packages.directory} and {postgres.bin}; of a server of pgrig's \
+                     {NODE.address}, {NODE.port}, {NODE.user}, {NODE.database} and {NODE.password}";

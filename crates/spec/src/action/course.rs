@@ -11,6 +11,8 @@ pub(crate) struct TopologyState {
     down: Vec<String>,
     paused: Vec<String>,
     promoted: Vec<String>,
+    /// Standbys by an action.
+    rejoined: Vec<String>,
     faulty: Vec<String>,
     throttled: Vec<String>,
 }
@@ -42,11 +44,20 @@ impl TopologyState {
             }
             // It is started, whatever it was before.
             Action::Rejoin { of, .. } => {
-                if self.down.contains(of) {
-                    return Err(format!("{of} is down by then"));
+                if *of == name {
+                    return Err(format!("{name} cannot follow itself"));
+                }
+                if let Some(why) = self.gives_no_answer(of) {
+                    return Err(why);
+                }
+                if let Some(why) = [&name, of].into_iter().find_map(|node| not_own(node, topology))
+                {
+                    return Err(why);
                 }
                 was(&mut self.down);
+                was(&mut self.paused);
                 self.promoted.retain(|known| *known != name);
+                self.rejoined.push(name.clone());
             }
             Action::Throttle { .. } | Action::SlowDisk { .. } => self.throttled.push(name.clone()),
             Action::Pause { .. } => self.paused.push(name.clone()),
@@ -56,7 +67,16 @@ impl TopologyState {
             Action::Promote { .. } if self.promoted.contains(&name) => {
                 return Err(format!("{name} was promoted before"));
             }
-            Action::Promote { .. } => self.promoted.push(name.clone()),
+            Action::Promote { .. }
+                if !self.rejoined.contains(&name)
+                    && topology.node(&name).is_some_and(|node| node.follows().is_none()) =>
+            {
+                return Err(format!("{name} is no standby"));
+            }
+            Action::Promote { .. } => {
+                self.promoted.push(name.clone());
+                self.rejoined.retain(|known| *known != name);
+            }
             Action::Cut { .. } | Action::Delay { .. } | Action::Reset { .. } => {
                 self.faulty.push(name.clone());
             }
@@ -78,13 +98,13 @@ impl TopologyState {
             return Err(why);
         }
         match (action, topology.node(&name)) {
-            (Action::Promote { .. }, Some(node)) if node.follows().is_none() => {
-                Err(format!("{name} is no standby"))
-            }
             (
-                Action::Sql { .. } | Action::Checkpoint { .. } | Action::KillBackend { .. },
+                Action::Promote { .. }
+                | Action::Sql { .. }
+                | Action::Checkpoint { .. }
+                | Action::KillBackend { .. },
                 Some(_),
-            ) if self.down.contains(&name) => Err(format!("{name} is down by then")),
+            ) => self.gives_no_answer(&name).map_or(Ok(()), Err),
             (Action::Unthrottle { .. }, Some(node))
                 if node.throttle.is_none() && !self.throttled.contains(&name) =>
             {
@@ -93,6 +113,21 @@ impl TopologyState {
             _ => Ok(()),
         }
     }
+
+    /// Says why a server gives no answer.
+    fn gives_no_answer(&self, name: &String) -> Option<String> {
+        match (self.down.contains(name), self.paused.contains(name)) {
+            (true, _) => Some(format!("{name} is down by then")),
+            (false, true) => Some(format!("{name} stands still by then")),
+            (false, false) => None,
+        }
+    }
+}
+
+/// Says why a node is no server that pgrig starts itself.
+fn not_own(name: &str, topology: &Topology) -> Option<String> {
+    let node = topology.node(name).filter(|node| !node.is_postgres())?;
+    Some(format!("{name} is {}, whose server pgrig does not start", node.noun()))
 }
 
 /// Says why the disk of a node is not one that an action is done to, where it is not.
@@ -120,9 +155,13 @@ fn lacks_disk(action: &Action, node: &Node) -> Option<String> {
 }
 
 /// Says why an action on a node that is found at its moment cannot have an effect: none of those that it
-/// may find has the disk for it.
-pub(crate) fn lacks_any_disk(action: &Action, topology: &Topology) -> Option<String> {
+/// may find has the disk for it, or is one that pgrig starts.
+pub(crate) fn lacks_any(action: &Action, topology: &Topology) -> Option<String> {
+    let lacks = |node: &Node| match action {
+        Action::Rejoin { .. } => not_own(&node.name, topology),
+        _ => lacks_disk(action, node),
+    };
     let may_be = topology.nodes.iter().filter(|node| node.has_server());
-    let lacks: Option<Vec<String>> = may_be.map(|node| lacks_disk(action, node)).collect();
+    let lacks: Option<Vec<String>> = may_be.map(lacks).collect();
     lacks?.into_iter().next()
 }

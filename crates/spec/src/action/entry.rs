@@ -4,36 +4,38 @@ use std::cell::RefCell;
 
 use terms::{Direction, DiskFault, DiskRequest, StopMode};
 
+use super::meant::{link_named, node, own_server, server, span_of};
 use super::{Action, Chosen, ProcessVerb, RejoinBy, fail_requests, rebalance};
 use crate::fields::Fields;
 use crate::folder::Folder;
-use crate::link::{self, Link};
+use crate::link;
 use crate::machine::{Machine, Process};
 use crate::node::{Node, NodeKind};
 use crate::throttle::{self, Throttle};
 use crate::timeline::sql_text;
 use crate::topology::Topology;
-use crate::value::Value;
 use crate::whom::Whom;
 
 impl Action {
-    /// Reads an action, and the way to find its node at its moment, where its name says no more.
-    /// `known` are the names that actions of the timeline give to what they are done to.
+    /// Reads an action, and the ways to find its node and the one that it follows at its moment, where their
+    /// names say no more. `known` are the names that actions of the timeline give to what they are done to.
     pub(crate) fn parse(
         fields: &Fields<'_>,
         topology: &Topology,
         folder: &Folder,
         known: &[String],
-    ) -> Option<(Action, Option<Chosen>)> {
+    ) -> Option<(Action, [Option<Chosen>; 2])> {
         let problems = fields.problems;
         // `on` of sql and `to` of delay stand beside their verb.
         let mut found = VERBS.iter().filter(|verb| fields.entry(verb.word).is_some());
         match (found.next(), found.next()) {
             (Some(verb), None) => {
-                let chosen = RefCell::default();
-                let entry = Entry { fields, verb: verb.word, topology, folder, known, chosen };
+                let (verb_word, chosen, chosen_of) =
+                    (verb.word, RefCell::default(), RefCell::default());
+                let entry =
+                    Entry { fields, verb: verb_word, topology, folder, known, chosen, chosen_of };
                 let action = (verb.parse)(&entry)?;
-                Some((action, entry.chosen.into_inner()))
+                Some((action, [entry.chosen.into_inner(), entry.chosen_of.into_inner()]))
             }
             (None, _) => {
                 let words: Vec<&str> = VERBS.iter().map(|verb| verb.word).collect();
@@ -62,6 +64,8 @@ pub(crate) struct Entry<'e> {
     known: &'e [String],
     /// The way to find the node at its moment, where its name says no more.
     chosen: RefCell<Option<Chosen>>,
+    /// The same of the node that it follows from then on.
+    chosen_of: RefCell<Option<Chosen>>,
 }
 
 impl Entry<'_> {
@@ -75,6 +79,10 @@ impl Entry<'_> {
 
     /// The words for a node that is found at its moment, if they are ones.
     fn chosen(&self, key: &'static str) -> Option<String> {
+        self.chosen_into(key, &self.chosen)
+    }
+
+    fn chosen_into(&self, key: &'static str, place: &RefCell<Option<Chosen>>) -> Option<String> {
         let words = self.fields.text(key)?;
         let chosen = match words {
             Whom::PRIMARY_NOW => Chosen::PrimaryNow,
@@ -84,7 +92,7 @@ impl Entry<'_> {
             }
             _ => return None,
         };
-        self.chosen.replace(Some(chosen));
+        place.replace(Some(chosen));
         Some(words.to_owned())
     }
 
@@ -238,8 +246,10 @@ impl Entry<'_> {
     fn rejoin(&self) -> Option<Action> {
         let by = self.fields.choice("by", REJOIN_BY).unwrap_or(RejoinBy::Rewind);
         self.fields.required("of")?;
-        let both = (own_server(self.fields, "of", self.topology), self.own_server());
-        let (Some(of), Some(node)) = both else { return None };
+        let of = self.chosen_into("of", &self.chosen_of);
+        let of = of.or_else(|| own_server(self.fields, "of", self.topology));
+        let node = self.chosen(self.verb).or_else(|| self.own_server());
+        let (Some(of), Some(node)) = (of, node) else { return None };
         if node == of {
             let message = format!("{node} cannot follow itself");
             self.fields.problems.add(span_of(self.fields, "of"), message);
@@ -417,67 +427,6 @@ pub(crate) const VERBS: &[Verb] = &[
         |entry| entry.heal(),
     ),
 ];
-
-/// A node that the topology has.
-pub(crate) fn node<'t>(
-    fields: &Fields<'_>,
-    key: &'static str,
-    topology: &'t Topology,
-) -> Option<&'t Node> {
-    let name = fields.text(key)?;
-    let found = topology.node(name);
-    if found.is_none() {
-        let known = topology.nodes.iter().map(|node| node.name.as_str());
-        fields.problems.unknown(span_of(fields, key), "node", name, known);
-    }
-    found
-}
-
-/// A node that understands SQL.
-pub(crate) fn server<'t>(
-    fields: &Fields<'_>,
-    key: &'static str,
-    topology: &'t Topology,
-) -> Option<&'t Node> {
-    let node = node(fields, key, topology)?;
-    if node.has_server() {
-        return Some(node);
-    }
-    let message = format!("{} is {}, no PostgreSQL server", node.name, node.noun());
-    fields.problems.add(span_of(fields, key), message);
-    None
-}
-
-/// A server that the rig starts itself.
-fn own_server(fields: &Fields<'_>, key: &'static str, topology: &Topology) -> Option<String> {
-    let node = server(fields, key, topology)?;
-    if !node.is_postgres() {
-        let message =
-            format!("{} is {}, whose server pgrig does not start", node.name, node.noun());
-        let hint = "a command of the study can do it: run = [\"PROGRAM\"], on = NODE";
-        fields.problems.hinted(span_of(fields, key), message, hint);
-        return None;
-    }
-    Some(node.name.clone())
-}
-
-fn link_named<'t>(
-    fields: &Fields<'_>,
-    key: &'static str,
-    topology: &'t Topology,
-) -> Option<&'t Link> {
-    let name = fields.text(key)?;
-    let found = topology.link(name);
-    if found.is_none() {
-        let known = topology.links.iter().map(|link| link.name.as_str());
-        fields.problems.unknown(span_of(fields, key), "link", name, known);
-    }
-    found
-}
-
-pub(super) fn span_of<'t>(fields: &'t Fields<'_>, key: &'static str) -> &'t std::ops::Range<usize> {
-    fields.value(key).map_or(fields.span(), |value: &Value| &value.span)
-}
 
 /// The other end of a cut that is no machine.
 const CLIENTS: &str = "clients";

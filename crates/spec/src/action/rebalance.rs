@@ -1,7 +1,7 @@
 //! The action that moves the rows of a cluster.
 
 use super::Action;
-use super::entry::{node, span_of};
+use super::meant::{node, span_of};
 use crate::fields::Fields;
 use crate::node::NodeKind;
 use crate::topology::Topology;

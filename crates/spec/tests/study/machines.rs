@@ -34,7 +34,7 @@ before = ["CHECKPOINT"]
 timeline = [
   { at = "1s", kill = "the primary now", process = "server", as = "victim" },
   { at = "2s", cut = "victim", from = ["db2", "clients"], direction = "to" },
-  { at = "3s", run = ["/bin/ctl", "{self.directory}"], on = "a standby now" },
+  { at = "3s", run = ["/bin/ctl", "{self.directory}", "--ttl={ttl}"], on = "a standby now" },
   { at = "4s", heal = "victim" },
   { at = "5s", fail_disk = "the primary now", flush = 3 },
   { at = "6s", slow_disk = "db2", by = "20ms" },
@@ -68,6 +68,8 @@ fn machines_and_nodes_that_are_chosen_are_read() {
     let Action::CutOff { from, .. } = &timed[1].action else { panic!("{timed:?}") };
     assert_eq!(from, &["db2", "clients"]);
     assert_eq!(timed[2].chosen, Some(Chosen::StandbyNow));
+    let Action::Run { command, .. } = &timed[2].action else { panic!("{timed:?}") };
+    assert_eq!(command[2], "--ttl={ttl}", "the machine has its value");
     let disk = point.topology.node("db2").unwrap().disk;
     assert!(
         matches!(disk, Disk::CutBlock { size_bytes, .. } if size_bytes == 300 << 20),
@@ -84,6 +86,12 @@ fn what_is_wrong_with_machines_is_pointed_at() {
         assert!(said.contains(expected), "{from} → {to}:\n{said}");
     };
     check("{db2.address}", "{db3.address}", "node db1: nothing is called {db3.address}");
+    check("--ttl={ttl}", "--ttl={tll}", "unknown axis \"tll\" (did you mean \"ttl\"?)");
+    check(
+        "{self.directory}\", \"--ttl",
+        "{db2.port.web}\", \"--ttl",
+        "nothing is called {db2.port.web}",
+    );
     check("{proxy.port.sql}", "{proxy.port.web}", "nothing is called {proxy.port.web}");
     check("command = [\"/bin/manager\"", "comand = [\"/bin/manager\"", "a process has no command");
     check("http = \"http", "https = \"http", "ready: one condition");
@@ -162,6 +170,20 @@ fn servers_are_limited_and_follow_others_from_a_moment_on() {
     check(", to = { write_iops = 50 }", "", "an action has no to");
     let down = "{ at = \"4500ms\", kill = \"standby1\" },\n  { at = \"5s\", rejoin";
     check("{ at = \"5s\", rejoin", down, "standby1 is down by then");
+    let paused = "{ at = \"4500ms\", pause = \"standby1\" },\n  { at = \"5s\", rejoin";
+    check("{ at = \"5s\", rejoin", paused, "standby1 stands still by then");
+    let asked =
+        "{ at = \"4500ms\", sql = \"SELECT 1\", on = \"standby2\" },\n  { at = \"5s\", rejoin";
+    let asked = format!("{{ at = \"4200ms\", pause = \"standby2\" }},\n  {asked}");
+    check("{ at = \"5s\", rejoin", &asked, "sql: standby2 stands still by then");
+    let back = "by = \"backup\" },\n  { at = \"6s\", promote = ";
+    check("by = \"backup\" }", &format!("{back}\"standby1\" }}"), "standby1 was promoted before");
+    let text = "timeline = [\n  { at = \"500ms\", sql = \"SELECT '{primary.prot}'\" },";
+    check("timeline = [", text, "nothing is called {primary.prot}");
+    let text = "before = [\"SELECT '{primary.prot}'\"]\ntimeline = [";
+    check("timeline = [", text, "nothing is called {primary.prot}");
+    let text = "checks = [{ restore = \"standby1\" }]\ntimeline = [";
+    check("timeline = [", text, "standby1 is a standby, which archives no WAL of its own");
     check(
         "{ at = \"1s\", throttle = \"primary\", to = { write_iops = 50 } },",
         "",
@@ -172,4 +194,50 @@ fn servers_are_limited_and_follow_others_from_a_moment_on() {
         "standby2 = { of = \"standby1\", sync = 1 }",
         "cannot wait",
     );
+}
+
+#[test]
+fn a_server_that_has_a_name_by_an_action_follows_and_is_promoted_again() {
+    let named = |actions: &str| {
+        let from = "  { at = \"3s\", kill = \"primary\" },\n";
+        let (before, after) = SERVERS.split_once(from).unwrap();
+        let (_, after) = after.split_once("]\n").unwrap();
+        format!("{before}{actions}]\n{after}")
+    };
+    let check = |actions: &str, expected: &str| {
+        let said = problems(&named(actions));
+        assert!(
+            if expected.is_empty() { said.is_empty() } else { said.contains(expected) },
+            "{said}"
+        );
+    };
+    let begin = "{ at = \"3s\", kill = \"primary\", as = \"old\" }, \
+                 { at = \"4s\", promote = \"standby1\", as = \"new\" },\n";
+    let rejoin = format!("{begin}{{ at = \"5s\", rejoin = \"old\", of = \"new\" }},\n");
+    check(&rejoin, "");
+    let again = "{ at = \"6s\", kill = \"new\" }, { at = \"7s\", promote = \"primary\" }, \
+                 { at = \"8s\", sql = \"SELECT '{standby1.port} {1,2}'\", on = \"old\" }";
+    check(&format!("{rejoin}{again}"), "");
+    check(&format!("{begin}{{ at = \"5s\", promote = \"old\" }}"), "primary is no standby");
+    check(
+        &format!("{begin}{{ at = \"5s\", rejoin = \"new\", of = \"new\" }}"),
+        "cannot follow itself",
+    );
+    check(&format!("{begin}{{ at = \"5s\", start = \"new\" }}"), "standby1 was not stopped before");
+    check(
+        "{ at = \"5s\", kill = \"proxy\", as = \"it\" }, { at = \"6s\", rejoin = \"it\", of = \"primary\" }",
+        "proxy is a machine without server",
+    );
+
+    // Roles are known at their moment.
+    let by_role = "{ at = \"3s\", kill = \"the primary now\", as = \"old\" }, \
+                   { at = \"5s\", rejoin = \"old\", of = \"the primary now\" }";
+    check(by_role, "");
+    let timeline = parse(&named(by_role)).points.remove(0).timeline;
+    let last = timeline.last().unwrap();
+    assert_eq!(last.chosen, Some(Chosen::Earlier("old".to_owned())));
+    assert_eq!(last.chosen_of, Some(Chosen::PrimaryNow));
+    let expected =
+        Action::Rejoin { node: "a".to_owned(), of: "b".to_owned(), by: RejoinBy::Rewind };
+    assert_eq!(last.action.on("a").of("b"), expected);
 }
