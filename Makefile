@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test setup-bench test test-fast check bench extension site dist test-dist fresh soak soak-promote soak-guard soak-shard soak-shard-restores soak-power soak-states soak-planted soak-isolation soak-failover soak-kills soak-hosts tail attack clean
+.PHONY: demo build setup setup-test setup-bench test test-fast check bench extension site dist test-dist fresh soak soak-promote soak-guard soak-shard soak-shard-restores soak-power soak-states soak-planted soak-isolation soak-failover soak-timeline soak-kills soak-hosts tail attack clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -73,7 +73,7 @@ bench: setup-bench build
 	@scripts/bench
 
 # Hours of breaking: each part says what it repeats; nothing acknowledged may be lost in any.
-soak: soak-promote soak-guard soak-shard soak-shard-restores soak-power soak-states soak-isolation soak-failover soak-kills
+soak: soak-promote soak-guard soak-shard soak-shard-restores soak-power soak-states soak-isolation soak-failover soak-timeline soak-kills
 
 # Kills the primary and promotes its standby, again and again. Each repetition has a seed of its
 # own; ROUNDS=500 for more.
@@ -145,6 +145,11 @@ soak-failover: setup build
 	else \
 		$(PGRIG) run --resume $(FAILOVERS) --gate; \
 	fi
+
+# Actions of every kind while each node stands still: none may be late and not named.
+TIMELINES = 1
+soak-timeline: setup-test
+	@PGRIG_TIMELINE_ROUNDS=$(TIMELINES) cargo test --locked -p study --test run timeline::no_action -- --ignored --nocapture
 
 # The rig alone, or all processes of a study in one moment, killed KILLS times; nothing may be left. STUDY is
 # one of fsync, replication and failover, or all by turns. As root.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server::Client;
+use server::{Client, Limits};
 
 use crate::endpoint::{Endpoint, first_value};
 use crate::error::Error;
@@ -19,6 +19,10 @@ pub(crate) struct Admin {
 impl Admin {
     pub(crate) fn connect(&self) -> Result<Client, Error> {
         self.connect_to("postgres")
+    }
+
+    pub(crate) fn connect_within(&self, limits: &Limits) -> Result<Client, Error> {
+        self.endpoint.clone().with_database("postgres").connect_within(&self.server(), limits)
     }
 
     pub(crate) fn connect_to(&self, database: &str) -> Result<Client, Error> {

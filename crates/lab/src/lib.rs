@@ -110,7 +110,7 @@ pub use remote::serve;
 pub use replication::Replication;
 pub use resources::Resources;
 pub use scratch::Scratch;
-pub use server::Server;
+pub use server::{Server, Way};
 pub use settings::Settings;
 pub use snapshot::Snapshot;
 pub use station::Station;

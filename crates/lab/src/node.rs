@@ -84,6 +84,15 @@ impl Node {
         self.ask(Verb::KillBackend { memory_bytes, timeout })
     }
 
+    /// [`Node::kill_backend`], for another thread to do.
+    pub fn kill_backend_later(
+        &self,
+        memory_bytes: Option<u64>,
+        timeout: Duration,
+    ) -> impl FnOnce() -> Result<Duration, Error> + Send + use<> {
+        self.object.later(Verb::KillBackend { memory_bytes, timeout })
+    }
+
     /// Limits the I/O of all its processes on the device of the lab's directory, until what is
     /// given is dropped. Processes of a later start are not limited. Only root can do it.
     pub fn limit_io(&self, limits: &Limits) -> Result<IoLimit, Error> {
@@ -197,7 +206,12 @@ impl Node {
         self.ask(Verb::Promote)
     }
 
-    fn admin(&self) -> Admin {
+    /// [`Node::promote`], for another thread to do.
+    pub fn promote_later(&self) -> impl FnOnce() -> Result<(), Error> + Send + use<> {
+        self.object.later(Verb::Promote)
+    }
+
+    pub(crate) fn admin(&self) -> Admin {
         Admin { node: self.name().to_owned(), endpoint: self.made.admin.clone() }
     }
 }

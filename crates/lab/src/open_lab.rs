@@ -67,6 +67,15 @@ impl Object {
     pub(crate) fn ask<T: TryFrom<Answer>>(&self, verb: Verb) -> Result<T, Error> {
         self.lab.ask(self.number, verb)
     }
+
+    /// The same, to be asked by another thread.
+    pub(crate) fn later<T: TryFrom<Answer>>(
+        &self,
+        verb: Verb,
+    ) -> impl FnOnce() -> Result<T, Error> + Send + use<T> {
+        let (lab, number) = (Arc::clone(&self.lab), self.number);
+        move || lab.ask(number, verb)
+    }
 }
 
 impl Drop for Object {

@@ -47,6 +47,19 @@ impl Part {
         self.ask(Verb::Stop(mode))
     }
 
+    /// [`Part::start`], for another thread to do.
+    pub fn start_later(&self) -> impl FnOnce() -> Result<(), Error> + Send + use<> {
+        self.object.later(Verb::Start)
+    }
+
+    /// [`Part::stop`], for another thread to do.
+    pub fn stop_later(
+        &self,
+        mode: StopMode,
+    ) -> impl FnOnce() -> Result<Exit, Error> + Send + use<> {
+        self.object.later(Verb::Stop(mode))
+    }
+
     /// Kills all its processes with SIGKILL and waits until none is left; returns how many.
     pub fn kill9(&mut self) -> Result<usize, Error> {
         self.ask(Verb::Kill)

@@ -1,11 +1,14 @@
 //! The server that a workload goes to and a probe looks at: a node of the lab, or an outside server.
 
-use server::Client;
+use server::{Client, Limits};
 
 use crate::error::Error;
 use crate::managed::Managed;
 use crate::node::Node;
 use crate::target::Target;
+
+/// Connects for administration, with these limits.
+pub type Way = Box<dyn Fn(&Limits) -> Result<Client, Error> + Send>;
 
 /// A server, pgrig's or the user's.
 #[derive(Debug)]
@@ -52,6 +55,24 @@ impl Server {
             Self::Node(node) => node.connect(),
             Self::Managed(managed) => managed.connect(),
             Self::Target(target) => target.connect(),
+        }
+    }
+
+    /// The way to it, for sessions of other threads.
+    pub fn way(&self) -> Way {
+        match self {
+            Self::Node(node) => {
+                let admin = node.admin();
+                Box::new(move |limits| admin.connect_within(limits))
+            }
+            Self::Managed(managed) => {
+                let managed = managed.clone();
+                Box::new(move |limits| managed.connect_within(limits))
+            }
+            Self::Target(target) => {
+                let target = target.clone();
+                Box::new(move |limits| target.connect_within(limits))
+            }
         }
     }
 

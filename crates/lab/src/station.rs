@@ -67,16 +67,15 @@ impl Station {
         self.ask(Verb::OfProcess(name.to_owned(), act))
     }
 
-    /// Runs a command in it to its end, and returns its exit code and what it said.
-    pub fn run(
+    /// Runs a command in it to its end, and returns its exit code and what it said; for another thread to do.
+    pub fn run_later(
         &self,
         command: Vec<String>,
         environment: Vec<(String, String)>,
         timeout: Duration,
-    ) -> Result<(Option<i32>, String), Error> {
-        let run = StationRun { command, environment, timeout };
-        let Ran { code, stdout, .. } = self.ask(Verb::RunIn(run))?;
-        Ok((code, stdout))
+    ) -> impl FnOnce() -> Result<(Option<i32>, String), Error> + Send + use<> {
+        let run = self.object.later(Verb::RunIn(StationRun { command, environment, timeout }));
+        move || run().map(|Ran { code, stdout, .. }| (code, stdout))
     }
 
     /// Lets no packet pass between it and `peers`, as seen from it: to it, from it, or both; returns

@@ -97,7 +97,13 @@ impl Target {
 
     /// A connection for administration.
     pub fn connect(&self) -> Result<Client, Error> {
-        server::connect(&self.config.conninfo, &self.config.limits).map_err(|source| {
+        self.connect_within(&self.config.limits)
+    }
+
+    /// A connection with these limits, which the user's signals end as they end the others.
+    pub(crate) fn connect_within(&self, limits: &Limits) -> Result<Client, Error> {
+        let limits = Limits { control: self.config.limits.control.clone(), ..limits.clone() };
+        server::connect(&self.config.conninfo, &limits).map_err(|source| {
             let (server, place) = (TARGET.to_owned(), self.place());
             Error::Connect { server, place, source: Box::new(source) }
         })

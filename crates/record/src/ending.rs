@@ -61,6 +61,11 @@ impl Ending {
         matches!(self, Ending::Void(Reason { kind: VoidKind::NotSteady, .. }))
     }
 
+    /// True if only an action that came too late stands against it: then the trial may be run again.
+    pub fn is_late(&self) -> bool {
+        matches!(self, Ending::Void(Reason { kind: VoidKind::Late, .. }))
+    }
+
     /// True if the trial is still to be run to its end: a resumed run makes another attempt.
     pub fn is_open(&self) -> bool {
         matches!(self, Ending::Failed(_) | Ending::Interrupted(_))
@@ -122,6 +127,8 @@ pub enum VoidKind {
     NotSteady,
     /// An action of the timeline failed or had no effect.
     Action,
+    /// An action of the timeline was done later than its limit allows.
+    Late,
     /// Every transaction failed: there is nothing that a figure could speak of.
     AllFailed,
 }

@@ -33,6 +33,7 @@ mod interval;
 
 mod mark;
 mod sample;
+mod timeline;
 
 mod ending;
 mod trial;
@@ -84,6 +85,7 @@ pub use past::{PastFigure, PastResult};
 pub use planned_trial::PlannedTrial;
 pub use reader::{Reader, is_record};
 pub use sample::Sample;
+pub use timeline::TimedAction;
 pub use trial::{
     Figure, Generator, Phase, PublishedWay, SocketIo, StatementResult, Trial, Window,
     WorkloadResult,

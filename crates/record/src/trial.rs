@@ -7,7 +7,7 @@ use spec::Metric;
 use stats::Latency;
 use tail::Tail;
 
-use crate::{Counts, Ending, HostUse, Moment, Note, NoteKind, PlannedTrial, Witness};
+use crate::{Counts, Ending, HostUse, Moment, Note, NoteKind, PlannedTrial, TimedAction, Witness};
 
 /// One attempt at a trial. Its intervals, samples and marks lie in files beside it.
 ///
@@ -39,6 +39,9 @@ pub struct Trial {
     pub ended: Moment,
     /// The part that counts; none when it never opened.
     pub window: Option<Window>,
+    /// The actions of its timeline, in the order in which they were due.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<TimedAction>,
     /// Connecting: count, time, latency, failures.
     pub connecting: Phase,
     /// Disconnecting.
@@ -82,6 +85,7 @@ impl PlannedTrial {
             began: Moment::default(),
             ended: Moment::default(),
             window: None,
+            actions: Vec::new(),
             connecting: Phase::default(),
             disconnecting: Phase::default(),
             workloads: Vec::new(),

@@ -8,8 +8,8 @@ use crate::page::rendered;
 use crate::report::Report;
 use crate::view::Table;
 use crate::{
-    claims, comparison, data, environment, glance, latency_tables, pairs, picture, proof, tables,
-    tail_tables, trust, witnesses,
+    actions, claims, comparison, data, environment, glance, latency_tables, pairs, picture, proof,
+    tables, tail_tables, trust, witnesses,
 };
 
 /// Anchor and title of each section, in the order of the page.
@@ -37,7 +37,9 @@ impl Report<'_> {
         let comparisons = comparison::comparisons(study, trials, &self.groups);
         let (mut latency_tables, percentiles) = latency_tables::latency(&self.groups, trials);
         let (proof_words, proof) = proof::proof(study, trials, &self.groups);
-        let (mut trust_words, trust) = trust::trust(study, trials, &self.noise, &self.judgement);
+        let (mut trust_words, mut trust) =
+            trust::trust(study, trials, &self.noise, &self.judgement);
+        trust.extend(actions::table(study, trials));
         trust_words.extend(header.notes.iter().cloned());
         let comparison = header.comparison.as_ref();
         let has_trials = comparison.is_none();

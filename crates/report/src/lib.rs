@@ -8,6 +8,7 @@
 //! Limits: never sees a live system, and measures nothing. A figure that is not in the record is
 //! not in the report.
 
+mod actions;
 mod bench;
 mod bisected;
 mod compared;

@@ -7,7 +7,7 @@ use terms::foreign::{markdown, markdown_code};
 
 use crate::report::Report;
 use crate::view::{ClaimRow, FactGroup, Table};
-use crate::{claims, environment, tables, trust};
+use crate::{actions, claims, environment, tables, trust};
 
 impl Report<'_> {
     /// The parts of a report that fit into a comment: GitHub's Markdown, without a figure.
@@ -35,6 +35,10 @@ impl Report<'_> {
         out.push('\n');
         if let Some(words) = trust::counted(&self.trials) {
             let _ = writeln!(out, "{}\n", markdown(&words));
+        }
+        if let Some(actions) = actions::table(study, &self.trials) {
+            table(&mut out, &actions);
+            out.push('\n');
         }
         let _ = writeln!(out, "<details><summary>Environment</summary>\n");
         environment::facts(header).iter().for_each(|group| facts(&mut out, group));

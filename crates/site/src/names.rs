@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use lab::Host;
 use spec::Settings;
+
+use crate::node::SiteNode;
+use crate::service::Service;
 
 /// Names and what they stand for.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +16,26 @@ impl Names {
     /// Has `{OF.WHAT}` stand for a value.
     pub(crate) fn set(&mut self, of: &str, what: &str, value: impl Into<String>) {
         self.0.insert(format!("{of}.{what}"), value.into());
+    }
+
+    /// The names of servers that the rig starts: where each is, and as whom to go there.
+    pub(crate) fn of_servers(nodes: &[SiteNode]) -> Names {
+        let mut names = Names::default();
+        for (node, to) in nodes.iter().filter_map(|node| Some((node, node.route()?))) {
+            names.set(&node.name, "name", &node.name);
+            let address = match to.host {
+                Host::Unix(directory) => directory.display().to_string(),
+                Host::Tcp(address) => address,
+            };
+            names.set(&node.name, "address", address);
+            names.set(&node.name, "port", to.port.to_string());
+            names.set(&node.name, "user", to.user);
+            names.set(&node.name, "database", to.database);
+            // A server that asks for none has none.
+            let password = to.password.as_ref().map_or("", |password| password.reveal());
+            names.set(&node.name, "password", password);
+        }
+        names
     }
 
     /// The same names, with `{self.WHAT}` for what is a node's, and the node's variables.

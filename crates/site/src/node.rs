@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use lab::Server;
 use lab::guest::set_path;
+use lab::{Server, Way};
 use server::Client;
 use spec::Settings;
 use wire::conninfo::Conninfo;
@@ -24,16 +24,13 @@ pub struct SiteNode {
 impl SiteNode {
     /// A connection for the rig's own work; on the user's server in the rig's own schema.
     pub fn connect(&self) -> Result<Client, lab::Error> {
-        let mut client = self.server.connect()?;
-        if let Some(schema) = self.schema {
-            let set = set_path(schema);
-            client.batch_execute(&set).map_err(|source| lab::Error::Query {
-                server: lab::TARGET.to_owned(),
-                statement: set,
-                source,
-            })?;
-        }
-        Ok(client)
+        in_schema(self.server.connect()?, self.schema)
+    }
+
+    /// [`SiteNode::connect`], for sessions of other threads.
+    pub fn way(&self) -> Way {
+        let (way, schema) = (self.server.way(), self.schema);
+        Box::new(move |limits| in_schema(way(limits)?, schema))
     }
 
     /// True if its data lie on a disk whose power can be cut.
@@ -79,6 +76,19 @@ impl SiteNode {
             Server::Managed(_) | Server::Target(_) => None,
         }
     }
+}
+
+/// The session, with names looked for in this schema alone where there is one.
+fn in_schema(mut client: Client, schema: Option<&str>) -> Result<Client, lab::Error> {
+    if let Some(schema) = schema {
+        let set = set_path(schema);
+        client.batch_execute(&set).map_err(|source| lab::Error::Query {
+            server: lab::TARGET.to_owned(),
+            statement: set,
+            source,
+        })?;
+    }
+    Ok(client)
 }
 
 /// A study's settings as the lab takes them.

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lab::{Endpoint, Node, Part, Server, Snapshot};
+use spec::Settings;
 
 use crate::error::Error;
 use crate::hosts;
 use crate::link::SiteLink;
+use crate::names::Names;
 use crate::node::SiteNode;
 use crate::plan::SitePlan;
 use crate::service::Service;
@@ -154,6 +156,16 @@ impl Site {
         self.stations.iter_mut().find(|one| one.name == name)
     }
 
+    /// The text with what is called by names in it, as on the node of that name.
+    pub fn with_names(&self, name: &str, text: &str) -> String {
+        if let Some(names) = self.stations.names_on(name) {
+            return names.fill(text);
+        }
+        let servers = Names::of_servers(&self.nodes);
+        let names = if self.stations.is_empty() { &servers } else { self.stations.names() };
+        names.of(name, &Settings::new()).fill(text)
+    }
+
     /// The addresses that clients connect to, by the name of the server or service.
     pub fn conninfos(&self) -> BTreeMap<String, String> {
         let mut conninfos = BTreeMap::new();
@@ -182,7 +194,10 @@ impl Site {
 
     /// The root process of the one of that name, while it runs.
     pub fn pid(&self, name: &str) -> Option<u32> {
-        self.processes().find(|(known, _)| *known == name).map(|(_, pid)| pid)
+        // Another one may be about to stop, and is not asked.
+        let links = self.links.iter().filter(|link| link.name() == name);
+        let mut services = self.services().filter(|one| one.name() == name);
+        services.find_map(|one| one.pid()).or_else(|| links.filter_map(SiteLink::pid).next())
     }
 }
 

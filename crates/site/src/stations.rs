@@ -18,6 +18,8 @@ use crate::waiting::Awaited;
 #[derive(Debug, Default)]
 pub struct Stations {
     all: Vec<SiteStation>,
+    /// What texts call by names, whichever machine they are of.
+    names: Names,
 }
 
 /// A machine, by its name in the study.
@@ -55,24 +57,10 @@ impl Stations {
         });
         let machines: Vec<(&str, (&Machine, Disk))> = machines.collect();
         let Some((first, _)) = machines.first() else { return Ok(Default::default()) };
-        let mut names = Names::default();
+        let mut names = Names::of_servers(nodes);
         let password = lab::new_password().map_err(Error::Lab)?;
         let lab = labs.of(first)?;
         names.set("servers", "password", password.reveal());
-        for (node, to) in nodes.iter().filter_map(|node| Some((node, node.route()?))) {
-            names.set(&node.name, "name", &node.name);
-            let address = match to.host {
-                Host::Unix(directory) => directory.display().to_string(),
-                Host::Tcp(address) => address,
-            };
-            names.set(&node.name, "address", address);
-            names.set(&node.name, "port", to.port.to_string());
-            names.set(&node.name, "user", to.user);
-            names.set(&node.name, "database", to.database);
-            // A server that asks for none has none.
-            let password = to.password.as_ref().map_or("", |password| password.reveal());
-            names.set(&node.name, "password", password);
-        }
         names.set("postgres", "bin", lab.installation().bin().display().to_string());
         let mut packages: Vec<String> =
             machines.iter().flat_map(|(_, (machine, _))| machine.packages.clone()).collect();
@@ -124,7 +112,8 @@ impl Stations {
             let control = labs.control().clone();
             SiteStation::equip(name, machine, station, names, server, control)
         });
-        Ok((Stations { all: all.collect::<Result<_, Error>>()? }, servers))
+        let all = all.collect::<Result<_, Error>>()?;
+        Ok((Stations { all, names }, servers))
     }
 
     /// All of them, in the order of the topology.
@@ -142,10 +131,14 @@ impl Stations {
         self.all.is_empty()
     }
 
-    /// The text with what is called by names in it, as on the machine of that name.
-    pub fn fill(&self, name: &str, text: &str) -> String {
-        let one = self.all.iter().find(|one| one.name == name);
-        one.map_or_else(|| text.to_owned(), |one| one.names.fill(text))
+    /// What a text on the node of that name calls by names; none of a node that is no machine.
+    pub(crate) fn names_on(&self, name: &str) -> Option<&Names> {
+        self.all.iter().find(|one| one.name == name).map(|one| &one.names)
+    }
+
+    /// What any text calls by names.
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
     }
 
     /// The ends of a cut of that machine: those of these names, `clients` among them, or all others.

@@ -33,14 +33,6 @@ impl Site {
         found.ok_or_else(|| last.unwrap_or(Error::NoPrimary { said: String::new() }))
     }
 
-    /// The first server that is a standby.
-    pub fn standby_now(&self) -> Result<&SiteNode, Error> {
-        let is_standby =
-            |node: &&SiteNode| matches!(node.server.value(RECOVERS), Ok(Some(said)) if said == "t");
-        let found = self.nodes.iter().find(is_standby);
-        found.ok_or_else(|| Error::NoServer("that is a standby now".to_owned()))
-    }
-
     /// The server that takes writes; of several, the one with the latest timeline.
     pub fn primary_now(&self) -> Result<&SiteNode, Error> {
         let mut said = Vec::new();
@@ -68,4 +60,3 @@ impl Site {
 /// standby, or a server that its manager has made read-only.
 const TIMELINE: &str = "SELECT CASE WHEN current_setting('transaction_read_only')::boolean THEN '' \
                         ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END";
-const RECOVERS: &str = "SELECT pg_is_in_recovery()";

@@ -7,7 +7,7 @@
 //! Four folders, each of which uses those before it only:
 //!
 //! - `fit`: what a study needs, what the machine has, and what is in the way;
-//! - `trial`: one trial. `meter` does what happens inside a window, `figures` makes the catalogue's figures of
+//! - `trial`: one trial. `schedule` does what is due inside a window, `meter` takes down what became of it, `figures` makes the catalogue's figures of
 //!   what was measured, `aftermath` looks at what the load has left, `result` files it, `ending` says if it
 //!   counts. `blame` and `crashes` say whose fault a failure was;
 //! - `pairs`: two points whose clients take turns; [`versus`] does so for `pgrig compare`;

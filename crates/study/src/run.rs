@@ -189,13 +189,14 @@ impl Run<'_> {
     }
 
     /// True if a trial is to be run again after this attempt, its last one: up to a limit, then it
-    /// stays as it is. The decision rests on the steadiness of the throughput, never on its height:
-    /// nobody may repeat until a figure pleases.
+    /// stays as it is. The decision rests on the steadiness of the throughput, never on its height, and on
+    /// the moments of actions, never on what they did: nobody may repeat until a figure pleases.
     fn goes_again(&self, last: &Trial) -> bool {
-        let unsteady = self.attempts(last.number).filter(|trial| trial.ending.is_unsteady());
-        last.ending.is_unsteady()
-            && self.request.study.profile != Profile::Smoke
-            && unsteady.count() <= REPEATS_MAX
+        let is_unsteady = |trial: &Trial| {
+            trial.ending.is_unsteady() && self.request.study.profile != Profile::Smoke
+        };
+        let is_again = |trial: &&Trial| is_unsteady(trial) || trial.ending.is_late();
+        is_again(&last) && self.attempts(last.number).filter(is_again).count() <= REPEATS_MAX
     }
 
     /// The number of the next attempt at a trial.

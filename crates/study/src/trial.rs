@@ -10,6 +10,7 @@ pub(crate) mod ending;
 pub(crate) mod exposure;
 pub(crate) mod figures;
 pub(crate) mod host_use;
+pub(crate) mod lateness;
 pub(crate) mod load_plan;
 pub(crate) mod meter;
 pub(crate) mod order;
@@ -18,7 +19,9 @@ pub(crate) mod progress;
 pub(crate) mod ready;
 pub(crate) mod replication;
 pub(crate) mod result;
+pub(crate) mod roles;
 pub(crate) mod samplers;
+pub(crate) mod schedule;
 pub(crate) mod stage;
 pub(crate) mod steadiness;
 pub(crate) mod tail;
@@ -39,12 +42,14 @@ use crate::clock;
 use crate::fleet::Fleet;
 use crate::trial::broke::Broke;
 use crate::trial::crashes::Crashes;
-use crate::trial::meter::{Agenda, Metered};
+use crate::trial::meter::Metered;
 use crate::trial::order::Order;
 use crate::trial::progress::LoadProgress;
 use crate::trial::ready::Ready;
 use crate::trial::result::{Loaded, blank, fill, log_tails, needs_its_ledger};
+use crate::trial::roles::Roles;
 use crate::trial::samplers::Samplers;
+use crate::trial::schedule::Agenda;
 use crate::trial::stage::Stage;
 use crate::trial::watch::Watch;
 use crate::trial::watchers::Watchers;
@@ -181,8 +186,8 @@ fn attempt(
     let (loaded, metered, readings, sampled, watched) = patiently(load_limit, "the load", || {
         let samplers = Samplers::start(point, site, order.fleet, order.origin)
             .map_err(|error| Broke::by(&error))?;
-        let watchers = Watchers::start(site, order.origin);
-        let (loaded, metered) = load(order, site, &samplers, observe);
+        let watchers = Watchers::start(site, &point.timeline, order.origin);
+        let (loaded, metered) = load(order, site, &samplers, watchers.roles(), observe);
         // They are stopped whatever became of the load: they hold connections.
         let (readings, sampled) = samplers.stop(order.fleet);
         Ok((loaded, metered, readings, sampled, watchers.stop()))
@@ -205,7 +210,7 @@ fn attempt(
     });
     let mut found = found.map_err(|broke| after_action(broke, &metered))?;
     if let Some(window) = outcome.window {
-        found.add(watched.outcome(window, metered.marks.first().map(|mark| mark.at)));
+        found.add(watched.outcome(window, metered.first_action()));
     }
     let data_host = site.data_node().host().map(str::to_owned);
     Ok(Loaded {
@@ -261,6 +266,7 @@ fn load(
     order: &Order<'_>,
     site: &mut Site,
     samplers: &Samplers,
+    roles: &Roles,
     observe: &mut dyn FnMut(Stage),
 ) -> (LoadResult, Metered) {
     let point = order.point;
@@ -281,12 +287,13 @@ fn load(
         // Trials of one round draw the same numbers; their cuts shall not be the same.
         cut_seed: planned.seed.wrapping_add(planned.number as u64),
         samplers,
+        roles,
     };
     let (opens, is_open) = channel::<Moment>();
     let site = &mut *site;
     let mut watch = Watch::new(LoadProgress::of(point));
     let (outcome, metered) = thread::scope(|scope| {
-        let meter = scope.spawn(move || meter::follow(agenda, site, &is_open));
+        let meter = scope.spawn(move || schedule::follow(agenda, site, &is_open));
         let outcome = {
             let mut hear = |event: load::Event<'_>| {
                 match event {

@@ -3,7 +3,7 @@
 use std::fs::DirEntry;
 use std::path::Path;
 
-use record::RunState;
+use record::{Moment, RunState, Trial};
 use serde_json::{Value, json};
 use verdict::{ClaimVerdict, Figures, Judgement, Noise, Source};
 
@@ -171,8 +171,30 @@ pub(crate) fn json(opened: &Opened, judgement: &Judgement) -> Value {
         "claims": claims,
         "rates_not_reached": missed.collect::<Vec<_>>(),
         "discarded": discarded.collect::<Vec<_>>(),
+        "actions": opened.reader.trials().iter().flat_map(actions).collect::<Vec<_>>(),
         "comparison": header.comparison,
         "pairs": opened.reader.pairs(),
+    })
+}
+
+/// The actions of an attempt's timeline, in seconds since its window opened.
+fn actions(trial: &Trial) -> impl Iterator<Item = Value> {
+    let window = trial.window.into_iter();
+    window.flat_map(|window| {
+        let at = move |moment: Moment| moment.since(window.open) as f64 / 1e9;
+        trial.actions.iter().map(move |one| {
+            json!({
+                "trial": trial.number,
+                "attempt": trial.attempt,
+                "action": one.action,
+                "planned_s": at(one.planned),
+                "possible_s": at(one.possible),
+                "began_s": one.began.map(at),
+                "ended_s": one.ended.map(at),
+                "limit_s": one.limit_ns as f64 / 1e9,
+                "is_late": one.is_late(),
+            })
+        })
     })
 }
 

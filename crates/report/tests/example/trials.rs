@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use record::{
     Counts, Ending, Finished, Generator, Interval, Mark, MarkKind, Moment, Phase, PlannedTrial,
-    PublishedWay, Sample, StatementResult, Trial, Window, WorkloadResult,
+    PublishedWay, Sample, StatementResult, TimedAction, Trial, Window, WorkloadResult,
 };
 use stats::{Latency, Prng};
 
@@ -128,8 +128,30 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
         scenario: shape.scenario.to_owned(),
         axes: BTreeMap::new(),
     };
+    let action = |name: &str, planned_ms: u64, began_ms: Option<u64>| {
+        let at = |ms: u64| open.plus_ns(ms * 1_000_000);
+        let (planned, possible, began) = (at(planned_ms), at(planned_ms), began_ms.map(at));
+        let ended = began.map(|began| began.plus_ns(340_000_000));
+        TimedAction {
+            action: name.to_owned(),
+            planned,
+            possible,
+            began,
+            ended,
+            limit_ns: 250_000_000,
+        }
+    };
+    let actions = match number {
+        2 => vec![
+            action("stop standby1", 3_000, Some(3_001)),
+            action("start standby1", 4_000, Some(4_812)),
+            action("kill a standby now", 5_000, None),
+        ],
+        _ => Vec::new(),
+    };
     let trial = Trial {
         ending,
+        actions,
         started_at: format!("2026-11-21T14:{:02}:{:02}Z", number / 2, (number % 2) * 30),
         began,
         ended: close.plus_ns(800_000_000),

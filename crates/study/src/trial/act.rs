@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lab::guest::{self, Outlet, Sent};
-use lab::{Node, Part, ProcessAct, Server, wait_until};
+use lab::{Node, Part, ProcessAct, Server, Way, wait_until};
 use record::Fault;
 use server::message::with_detail as server_words;
 use server::{Client, ConnectError, Limits};
@@ -35,6 +35,20 @@ impl Proof {
                 format!("it accepted connections again after {:.1} s", took.as_secs_f64())
             }
         }
+    }
+}
+
+/// What is left of an action that has begun.
+pub(crate) enum Work {
+    /// Nothing: it had its effect.
+    Done(Proof),
+    /// What takes its time, for a thread of its own: other actions do not wait for it.
+    GoesOn(Box<dyn FnOnce() -> Result<Proof, ActError> + Send>),
+}
+
+impl Work {
+    fn goes_on(rest: impl FnOnce() -> Result<String, ActError> + Send + 'static) -> Work {
+        Work::GoesOn(Box::new(|| rest().map(Proof::Seen)))
     }
 }
 
@@ -70,6 +84,8 @@ pub(crate) enum ActError {
     },
     #[error("it does not answer within {seconds} s")]
     NoAnswer { seconds: u64 },
+    #[error("it stands still, and would not answer")]
+    Paused,
 }
 
 impl ActError {
@@ -92,6 +108,7 @@ impl ActError {
             | ActError::NotLimited
             | ActError::NoLink(_)
             | ActError::NoMachine(_)
+            | ActError::Paused
             | ActError::Power(PowerError::NotOurs | PowerError::NothingToLose) => None,
             ActError::NoProcess { .. } | ActError::Power(PowerError::NotRunning) if was_down => {
                 None
@@ -113,11 +130,13 @@ impl ActError {
     }
 }
 
-/// Performs an action. `cut_seed` decides what a power cut takes.
-pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Proof, ActError> {
+/// Begins an action. `cut_seed` decides what a power cut takes.
+pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Work, ActError> {
     let name = action.target();
     let seen = match action {
-        Action::Rebalance { node, to } => return Ok(Proof::Moved(site.rebalance(node, to)?)),
+        Action::Rebalance { node, to } => {
+            return Ok(Work::Done(Proof::Moved(site.rebalance(node, to)?)));
+        }
         Action::PowerCut { at, .. } if site.station(name).is_some() => {
             Ok(site::cut_machine(station(site, name)?, cut_seed, *at)?)
         }
@@ -126,27 +145,28 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
             Ok("requests of its disk fail from that one on".to_owned())
         }
         Action::PowerCut { node, at } => {
-            return Ok(Proof::Cut(site::cut(site, node, cut_seed, *at)?));
+            return Ok(Work::Done(Proof::Cut(site::cut(site, node, cut_seed, *at)?)));
         }
         Action::FailDisk { node, at, fault } => {
-            return Ok(Proof::Cut(site::fail_disk(site, node, cut_seed, *at, *fault)?));
+            let taken = site::fail_disk(site, node, cut_seed, *at, *fault)?;
+            return Ok(Work::Done(Proof::Cut(taken)));
         }
-        Action::Sql { sql: text, .. } => sql(site, name, text),
+        Action::Sql { sql: text, .. } => return sql(site, name, text),
         Action::OfProcess { process, act, .. } => of_process(site, name, process, *act),
-        Action::Run { command, .. } => run(site, name, command),
+        Action::Run { command, .. } => return run(site, name, command),
         Action::CutOff { from, direction, .. } => {
             let peers = site.stations.peers(name, from);
             Ok(station(site, name)?.station.cut(peers, *direction)?)
         }
         Action::Reconnect { .. } => Ok(station(site, name)?.station.heal()?),
-        Action::Checkpoint { .. } => sql(site, name, "CHECKPOINT"),
+        Action::Checkpoint { .. } => return sql(site, name, "CHECKPOINT"),
         Action::Stop { mode, .. } => {
-            let exit = part(site, name)?.stop(*mode)?;
-            Ok(format!("it {exit}"))
+            let stop = part(site, name)?.stop_later(*mode);
+            return Ok(Work::goes_on(move || Ok(format!("it {}", stop()?))));
         }
         Action::KillBackend { memory_bytes, .. } => {
-            let recovered = server(site, name)?.kill_backend(*memory_bytes, RECOVERY_TIMEOUT)?;
-            return Ok(Proof::Recovered(recovered));
+            let kill = server(site, name)?.kill_backend_later(*memory_bytes, RECOVERY_TIMEOUT);
+            return Ok(Work::GoesOn(Box::new(|| Ok(Proof::Recovered(kill()?)))));
         }
         Action::Unthrottle { .. } => {
             let (was_limited, was_slow) = (site.throttles.lift(name), site.slow_disks.remove(name));
@@ -167,11 +187,16 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
         Action::Pause { .. } => some_processes(part(site, name)?.pause()?, "paused"),
         Action::Continue { .. } => {
             let proof = some_processes(part(site, name)?.resume()?, "resumed")?;
-            own_server(site, name).map_or(Ok(()), answers).map(|()| proof)
+            let way = own_server(site, name).map(|node| node.server.way());
+            return Ok(Work::goes_on(move || answers(way).map(|()| proof)));
         }
         Action::Start { .. } => {
-            part(site, name)?.start()?;
-            own_server(site, name).map_or(Ok(()), answers).map(|()| "it runs".to_owned())
+            let start = part(site, name)?.start_later();
+            let way = own_server(site, name).map(|node| node.server.way());
+            return Ok(Work::goes_on(move || {
+                start()?;
+                answers(way).map(|()| "it runs".to_owned())
+            }));
         }
         Action::Rejoin { of, by, .. } => {
             part(site, name)?;
@@ -183,8 +208,8 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
             Ok("its I/O is limited".to_owned())
         }
         Action::Promote { .. } => {
-            server(site, name)?.promote()?;
-            Ok("it takes writes".to_owned())
+            let promote = server(site, name)?.promote_later();
+            return Ok(Work::goes_on(|| Ok(promote().map(|()| "it takes writes".to_owned())?)));
         }
         Action::Cut { direction, .. } => Ok(link(site, name)?.cut(*direction)?),
         Action::Delay { to_us, .. } => {
@@ -199,7 +224,7 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Pro
         Action::HealDisk { .. } => Ok(site::heal_disk(site, name)?),
         Action::Heal { .. } => Ok(link(site, name)?.heal()?),
     };
-    seen.map(Proof::Seen)
+    seen.map(|seen| Work::Done(Proof::Seen(seen)))
 }
 
 fn part<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut Part, ActError> {
@@ -244,18 +269,18 @@ fn of_process(
     some_processes(count, verb).map(|words| format!("{process}: {words}"))
 }
 
-fn run(site: &mut Site, name: &str, command: &[String]) -> Result<String, ActError> {
-    let command: Vec<String> = command.iter().map(|word| site.stations.fill(name, word)).collect();
+fn run(site: &mut Site, name: &str, command: &[String]) -> Result<Work, ActError> {
+    let command: Vec<String> = command.iter().map(|word| site.with_names(name, word)).collect();
     let program = command.first().cloned().unwrap_or_default();
-    let (code, said) = station(site, name)?.station.run(command, Vec::new(), COMMAND_TIMEOUT)?;
-    match code {
-        Some(0) => Ok(last_line(&said).unwrap_or("done").to_owned()),
-        code => {
+    let run = station(site, name)?.station.run_later(command, Vec::new(), COMMAND_TIMEOUT);
+    Ok(Work::goes_on(|| match run()? {
+        (Some(0), said) => Ok(last_line(&said).unwrap_or("done").to_owned()),
+        (code, said) => {
             let code = code.map_or("by a signal".to_owned(), |code| format!("with {code}"));
             let said = last_line(&said).unwrap_or("it said nothing").to_owned();
             Err(ActError::Command { program, code, said })
         }
-    }
+    }))
 }
 
 fn last_line(said: &str) -> Option<&str> {
@@ -266,22 +291,28 @@ fn link<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut SiteLink, ActError
     site.link(name).ok_or_else(|| ActError::NoLink(name.to_owned()))
 }
 
-fn sql(site: &Site, name: &str, sql: &str) -> Result<String, ActError> {
+fn sql(site: &Site, name: &str, sql: &str) -> Result<Work, ActError> {
+    let sql = site.with_names(name, sql);
     let pooler = site.services().find(|service| service.name() == name);
     if let Some(console) = pooler.and_then(Service::console) {
-        console_of(&console)?.batch_execute(sql)?;
-        return Ok("done".to_owned());
+        return Ok(Work::goes_on(move || {
+            console_of(&console)?.batch_execute(&sql)?;
+            Ok("done".to_owned())
+        }));
     }
-    let node = site.node(name).ok_or(ActError::NotOurs)?;
-    let mut client = node.connect()?;
-    let sent = match &node.server {
-        Server::Target(_) => guest::send(sql, &mut Outlet::Server(&mut client)),
-        Server::Node(_) | Server::Managed(_) => client.batch_execute(sql).map(|()| Sent::Done),
-    };
-    match sent? {
-        Sent::Done => Ok("done".to_owned()),
-        Sent::LeftOut => Ok("left out: the role has no privilege for it".to_owned()),
-    }
+    let connect = site.node(name).ok_or(ActError::NotOurs)?.way();
+    let is_outside = matches!(site.node(name).map(|node| &node.server), Some(Server::Target(_)));
+    Ok(Work::goes_on(move || {
+        let mut client = connect(&Limits::of_administration())?;
+        let sent = match is_outside {
+            true => guest::send(&sql, &mut Outlet::Server(&mut client))?,
+            false => client.batch_execute(&sql).map(|()| Sent::Done)?,
+        };
+        match sent {
+            Sent::Done => Ok("done".to_owned()),
+            Sent::LeftOut => Ok("left out: the role has no privilege for it".to_owned()),
+        }
+    }))
 }
 
 /// A session on the console of a pooler.
@@ -304,16 +335,22 @@ fn own_server<'s>(site: &'s Site, name: &str) -> Option<&'s SiteNode> {
     site.node(name).filter(|node| !node.is_managed())
 }
 
-fn answers(node: &SiteNode) -> Result<(), ActError> {
+/// Waits until a server answers, if there is one to ask.
+fn answers(way: Option<Way>) -> Result<(), ActError> {
+    let Some(connect) = way else { return Ok(()) };
+    let limits = Limits { connect: PATIENCE, answer: Some(PATIENCE), ..Limits::of_questions() };
     let answered = wait_until(ANSWER_TIMEOUT, || {
-        Ok::<_, ActError>(node.server.value("SELECT 1").ok().flatten())
+        let client = connect(&limits).ok();
+        Ok::<_, ActError>(client.and_then(|mut client| client.batch_execute("SELECT 1").ok()))
     })?;
     let seconds = ANSWER_TIMEOUT.as_secs();
-    answered.map(drop).ok_or(ActError::NoAnswer { seconds })
+    answered.ok_or(ActError::NoAnswer { seconds })
 }
 
 /// A server that goes on answers in milliseconds, unless the machine is very busy.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Between two looks whether it answers.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// A manager's command waits until the cluster has changed.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 /// With its I/O limited, a recovery may take as long as the window, after which no limit is left.

@@ -5,6 +5,7 @@ use record::{Counts, Ending, Fault, Generator, Note, NoteKind, VoidKind};
 use spec::Profile;
 
 use crate::trial::blame;
+use crate::trial::lateness;
 use crate::trial::load_plan;
 use crate::trial::meter::Metered;
 use crate::trial::order::Order;
@@ -29,6 +30,9 @@ pub(crate) fn ending(
     }
     if let Some(failure) = metered.failures.first() {
         return Ending::void(VoidKind::Action, failure.text.clone());
+    }
+    if let Some(why) = lateness::late(&metered.actions) {
+        return Ending::void(VoidKind::Late, why);
     }
     if matches!(outcome.end, End::Aborted | End::ExitedOnAbort(_)) {
         return Ending::failed(Fault::Unknown, format!("every client gave up: {first}"));

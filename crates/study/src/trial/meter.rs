@@ -1,33 +1,15 @@
-//! Events inside a window besides load, on the load's clock: the timeline's actions, and the servers'
-//! CPU at the window's two ends.
-//!
-//! The meter is one thread. It hears from the load when the window opens and does what is due; when
-//! the load ends before that, it stops where it is.
+//! What was seen of the servers during a window: the timeline's actions and what they did, and the servers'
+//! CPU.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use record::{Fault, Mark, MarkKind, Moment};
+use record::{Fault, Mark, MarkKind, Moment, TimedAction};
 use site::{Moved, PowerError, Site, Taken};
-use spec::{Action, Chosen, Point, Timed};
+use spec::Action;
 
-use crate::clock;
-use crate::trial::act::{self, ActError, Proof};
+use crate::trial::act::{ActError, Proof};
 use crate::trial::death::Death;
-use crate::trial::samplers::Samplers;
-
-/// The work of the meter.
-pub(crate) struct Agenda<'a> {
-    pub(crate) point: &'a Point,
-    /// Time of each action of the timeline, in milliseconds since the window opened.
-    pub(crate) at_ms: &'a [u64],
-    pub(crate) origin: Instant,
-    /// Of what a power cut takes.
-    pub(crate) cut_seed: u64,
-    /// Samplers that know the CPU time of servers, and are told of a server that was started again.
-    pub(crate) samplers: &'a Samplers,
-}
 
 /// The observations of the meter.
 #[derive(Debug, Default)]
@@ -36,6 +18,8 @@ pub(crate) struct Metered {
     pub(crate) cpu: BTreeMap<String, CpuSpan>,
     /// The actions that were done.
     pub(crate) marks: Vec<Mark>,
+    /// All actions, in the order in which they were due.
+    pub(crate) actions: Vec<TimedAction>,
     /// The buckets that a rebalancing of the timeline has moved.
     pub(crate) moved: Option<Moved>,
     /// Actions without the effect that they should have had.
@@ -60,12 +44,21 @@ impl Metered {
         Self { failures: vec![failure], ..Self::default() }
     }
 
+    /// The moment at which the first action began.
+    pub(crate) fn first_action(&self) -> Option<Moment> {
+        self.marks.iter().map(|mark| mark.at).min()
+    }
+
+    /// True of a node that stands still.
+    pub(crate) fn is_paused(&self, node: &str) -> bool {
+        self.paused.iter().any(|paused| paused == node)
+    }
+
     /// True of a node that was stopped, killed or cut off from power and did not come back, or that
     /// stands still.
     pub(crate) fn is_down(&self, node: &str) -> bool {
         let last = self.deaths.iter().rfind(|death| death.node == node);
-        last.is_some_and(|death| death.restarted.is_none())
-            || self.paused.iter().any(|paused| paused == node)
+        last.is_some_and(|death| death.restarted.is_none()) || self.is_paused(node)
     }
 
     /// Takes down a node that stands still from now on, or no more.
@@ -122,182 +115,64 @@ impl CpuSpan {
     }
 }
 
-/// Waits for the window and does what is due in it.
-pub(crate) fn follow(agenda: &Agenda<'_>, site: &mut Site, opens: &Receiver<Moment>) -> Metered {
-    let mut metered = Metered::default();
-    let Ok(open) = opens.recv() else { return metered };
-    let at = |ms: u64| clock::instant(agenda.origin, open.plus_ns(ms * 1_000_000));
-    if wait(opens, at(0)) == Waited::Ended {
-        return metered;
-    }
-    let before = cpu(site, agenda.samplers);
-    let mut due: Vec<(u64, &Timed)> =
-        agenda.at_ms.iter().copied().zip(&agenda.point.timeline).collect();
-    due.sort_by_key(|(at_ms, _)| *at_ms);
-    let mut waited = Waited::Long;
-    let mut called: BTreeMap<String, String> = BTreeMap::new();
-    for (at_ms, timed) in due {
-        waited = wait(opens, at(at_ms));
-        if waited == Waited::Ended {
-            let (verb, name) = (timed.action.verb(), timed.action.target());
-            let text = format!("{verb} {name}: the load was over before it was its turn");
-            metered.failures.push(ActFailure { fault: None, text });
-            continue;
-        }
-        match chosen(site, timed, &called) {
-            Ok(name) => {
-                let action =
-                    name.map_or_else(|| timed.action.clone(), |name| timed.action.on(&name));
-                let name = action.target().to_owned();
-                called.extend(timed.called.clone().map(|called| (called, name)));
-                perform(agenda, site, &action, &mut metered);
+/// An action that is over.
+pub(crate) struct Acted<'a> {
+    pub(crate) action: &'a Action,
+    /// True if its node had been ended by an earlier action.
+    pub(crate) was_down: bool,
+    pub(crate) began: Moment,
+    pub(crate) ended: Moment,
+    pub(crate) done: Result<Proof, ActError>,
+}
+
+impl Metered {
+    /// Takes down an action that is over, and what became of its node.
+    pub(crate) fn note(&mut self, site: &mut Site, acted: Acted<'_>) {
+        let Acted { action, was_down, began, ended, done } = acted;
+        let metered = self;
+        let name = action.target().to_owned();
+        let done = done.map(|proof| {
+            let words = proof.words();
+            match proof {
+                Proof::Seen(_) => {}
+                Proof::Moved(moved) => metered.moved = Some(moved),
+                Proof::Cut(taken) => metered.cuts.push(taken),
+                Proof::Recovered(recovery) => {
+                    metered.crashes.push(Crash { node: name.clone(), recovery, until: ended });
+                }
             }
-            Err(why) => {
-                let text = format!("{} {}: {why}", timed.action.verb(), timed.action.target());
-                metered.failures.push(ActFailure { fault: Some(Fault::Server), text });
-            }
+            words
+        });
+        let words = match &done {
+            Ok(proof) => format!("{} {name}: {proof}", action.verb()),
+            Err(why) => format!("{} {name}: {why}", action.verb()),
+        };
+        // A cut that had nothing to lose is one.
+        let is_done = matches!(&done, Ok(_) | Err(ActError::Power(PowerError::NothingToLose)));
+        if is_done {
+            metered.note_pause(action);
         }
-    }
-    if waited == Waited::Long {
-        wait(opens, at(agenda.point.window_ms));
-    }
-    for (name, (then, was)) in before {
-        // A server that was started again in between has begun another account.
-        if let Some((now, is)) = cpu(site, agenda.samplers).get(&name)
-            && *is >= was
-            && agenda.point.timeline.is_empty()
-        {
-            metered.cpu.insert(name, CpuSpan { cpu_ns: is - was, length_ns: now.since(then) });
+        if let (true, Action::FailRequests { .. }) = (is_done, action) {
+            metered.failing.push((name.clone(), began));
         }
-    }
-    metered
-}
-
-/// The node that an action is done to, where that is found at its moment. `called` are the names that
-/// earlier actions have given.
-fn chosen(
-    site: &Site,
-    timed: &Timed,
-    called: &BTreeMap<String, String>,
-) -> Result<Option<String>, site::Error> {
-    let Some(chosen) = &timed.chosen else { return Ok(None) };
-    let name = match chosen {
-        Chosen::PrimaryNow => site.primary_now()?.name.clone(),
-        Chosen::StandbyNow => site.standby_now()?.name.clone(),
-        Chosen::Earlier(name) => {
-            called.get(name).cloned().ok_or_else(|| site::Error::NoServer(name.clone()))?
-        }
-    };
-    Ok(Some(name))
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waited {
-    /// Until the time had come.
-    Long,
-    /// Until the load was over.
-    Ended,
-}
-
-fn wait(opens: &Receiver<Moment>, until: Instant) -> Waited {
-    match opens.recv_timeout(until.saturating_duration_since(Instant::now())) {
-        Err(RecvTimeoutError::Disconnected) => Waited::Ended,
-        Ok(_) | Err(RecvTimeoutError::Timeout) => Waited::Long,
-    }
-}
-
-fn cpu(site: &Site, samplers: &Samplers) -> BTreeMap<String, (Moment, u64)> {
-    let readings = site.processes().filter_map(|(name, pid)| {
-        let reading = samplers.cpu_time(name, pid)?;
-        Some((name.to_owned(), reading))
-    });
-    readings.collect()
-}
-
-fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut Metered) {
-    let name = action.target().to_owned();
-    let was_down = metered.is_down(&name);
-    let began = clock::now(agenda.origin);
-    let done = act::act(site, action, agenda.cut_seed).map(|proof| {
-        let words = proof.words();
-        match proof {
-            Proof::Seen(_) => {}
-            Proof::Moved(moved) => metered.moved = Some(moved),
-            Proof::Cut(taken) => metered.cuts.push(taken),
-            Proof::Recovered(recovery) => {
-                let (node, until) = (name.clone(), clock::now(agenda.origin));
-                metered.crashes.push(Crash { node, recovery, until });
-            }
-        }
-        words
-    });
-    if let (Action::Start { .. } | Action::Rejoin { .. }, Some(pid)) = (action, site.pid(&name)) {
-        agenda.samplers.watch_process(&name, pid);
-    }
-    let words = match &done {
-        Ok(proof) => format!("{} {name}: {proof}", action.verb()),
-        Err(why) => format!("{} {name}: {why}", action.verb()),
-    };
-    let ended = clock::now(agenda.origin);
-    // A cut that had nothing to lose is one.
-    let is_done = matches!(&done, Ok(_) | Err(ActError::Power(PowerError::NothingToLose)));
-    if is_done {
-        metered.note_pause(action);
-    }
-    if let (true, Action::FailRequests { .. }) = (is_done, action) {
-        metered.failing.push((name.clone(), began));
-    }
-    // What a machine does with a disk that fails is for its manager to say.
-    let goes_on = matches!(action, Action::FailDisk { .. }) && site.station(&name).is_some();
-    match action {
-        Action::Stop { .. }
-        | Action::Kill { .. }
-        | Action::PowerCut { .. }
-        | Action::FailDisk { .. }
-            if is_done && !goes_on =>
-        {
-            let node = name.clone();
-            let is_sudden = !matches!(action, Action::Stop { .. });
-            let (from, until) = (began, ended);
-            let is_power_cut = matches!(action, Action::PowerCut { .. } | Action::FailDisk { .. });
-            let (restarted, back) = (None, None);
-            metered.deaths.push(Death {
-                node,
-                is_sudden,
-                from,
-                until,
-                restarted,
-                back,
-                is_power_cut,
-            });
-        }
-        // All its processes but the first have ended, and begun anew.
-        Action::KillBackend { .. } if done.is_ok() => {
-            // A process that waits for the kernel waits for long.
-            let recovery = metered.crashes.last().map_or(Duration::ZERO, |crash| crash.recovery);
-            let took_ns = u64::try_from(recovery.as_nanos()).unwrap_or(u64::MAX);
-            let killed = Moment(ended.0.saturating_sub(took_ns));
-            let (node, from, until) = (name.clone(), killed, killed);
-            let restarted = Some(killed);
-            metered.deaths.push(Death {
-                node,
-                is_sudden: true,
-                from,
-                until,
-                restarted,
-                back: Some(ended),
-                is_power_cut: false,
-            });
-        }
-        // A server that ran until it was stopped for that was down as well.
-        Action::Start { .. } | Action::Rejoin { .. } if is_done => {
-            if matches!(action, Action::Rejoin { .. }) && !metered.deaths.iter().any(is_open(&name))
+        // What a machine does with a disk that fails is for its manager to say.
+        let goes_on = matches!(action, Action::FailDisk { .. }) && site.station(&name).is_some();
+        match action {
+            Action::Stop { .. }
+            | Action::Kill { .. }
+            | Action::PowerCut { .. }
+            | Action::FailDisk { .. }
+                if is_done && !goes_on =>
             {
-                let (node, from, until) = (name.clone(), began, began);
-                let (restarted, back, is_power_cut) = (None, None, false);
+                let node = name.clone();
+                let is_sudden = !matches!(action, Action::Stop { .. });
+                let (from, until) = (began, ended);
+                let is_power_cut =
+                    matches!(action, Action::PowerCut { .. } | Action::FailDisk { .. });
+                let (restarted, back) = (None, None);
                 metered.deaths.push(Death {
                     node,
-                    is_sudden: false,
+                    is_sudden,
                     from,
                     until,
                     restarted,
@@ -305,17 +180,54 @@ fn perform(agenda: &Agenda<'_>, site: &mut Site, action: &Action, metered: &mut 
                     is_power_cut,
                 });
             }
-            let mine = metered.deaths.iter_mut().filter(|death| is_open(&name)(death));
-            mine.for_each(|death| (death.restarted, death.back) = (Some(began), Some(ended)));
+            // All its processes but the first have ended, and begun anew.
+            Action::KillBackend { .. } if done.is_ok() => {
+                // A process that waits for the kernel waits for long.
+                let recovery =
+                    metered.crashes.last().map_or(Duration::ZERO, |crash| crash.recovery);
+                let took_ns = u64::try_from(recovery.as_nanos()).unwrap_or(u64::MAX);
+                let killed = Moment(ended.0.saturating_sub(took_ns));
+                let (node, from, until) = (name.clone(), killed, killed);
+                let restarted = Some(killed);
+                metered.deaths.push(Death {
+                    node,
+                    is_sudden: true,
+                    from,
+                    until,
+                    restarted,
+                    back: Some(ended),
+                    is_power_cut: false,
+                });
+            }
+            // A server that ran until it was stopped for that was down as well.
+            Action::Start { .. } | Action::Rejoin { .. } if is_done => {
+                if matches!(action, Action::Rejoin { .. })
+                    && !metered.deaths.iter().any(is_open(&name))
+                {
+                    let (node, from, until) = (name.clone(), began, began);
+                    let (restarted, back, is_power_cut) = (None, None, false);
+                    metered.deaths.push(Death {
+                        node,
+                        is_sudden: false,
+                        from,
+                        until,
+                        restarted,
+                        back,
+                        is_power_cut,
+                    });
+                }
+                let mine = metered.deaths.iter_mut().filter(|death| is_open(&name)(death));
+                mine.for_each(|death| (death.restarted, death.back) = (Some(began), Some(ended)));
+            }
+            _ => {}
         }
-        _ => {}
-    }
-    let length_ns = ended.since(began);
-    let (kind, text) = (MarkKind::Action, words.clone());
-    metered.marks.push(Mark { at: began, length_ns, kind, node: name, text });
-    if let Err(why) = done {
-        let fault = why.fault(action, was_down);
-        metered.failures.push(ActFailure { fault, text: words });
+        let length_ns = ended.since(began);
+        let (kind, text) = (MarkKind::Action, words.clone());
+        metered.marks.push(Mark { at: began, length_ns, kind, node: name, text });
+        if let Err(why) = done {
+            let fault = why.fault(action, was_down);
+            metered.failures.push(ActFailure { fault, text: words });
+        }
     }
 }
 

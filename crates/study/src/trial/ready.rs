@@ -81,7 +81,8 @@ fn before(point: &Point, site: &Site, control: &Control) -> Result<(), String> {
             clients.insert(&node.name, client);
         }
         if let Some(client) = clients.get_mut(node.name.as_str()) {
-            sql::run_step(&node.server, client, &step.sql, control)
+            let sql = site.with_names(&node.name, &step.sql);
+            sql::run_step(&node.server, client, &sql, control)
                 .map_err(|why| format!("before the trial, on {}: {why}", node.name))?;
         }
     }

@@ -99,6 +99,7 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     }
     trial.ending = ending(order, &outcome, &metered, &mut trial.notes);
     trial.window = window;
+    trial.actions = std::mem::take(&mut metered.actions);
     finished.marks = phase_marks(window);
     finished.marks.append(&mut metered.marks);
     finished.marks.extend(found.marks);

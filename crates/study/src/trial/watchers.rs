@@ -1,5 +1,6 @@
-//! Watchers of managed servers: each server is asked again and again during a load if it takes writes,
-//! over a session of its own, so that two primaries at the same time are seen, and none.
+//! Watchers of servers: each server is asked again and again during a load what it is, by a thread and a
+//! session of its own, so that two primaries at the same time are seen, and none, and so that nobody waits
+//! for a server that stands still.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -7,19 +8,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use lab::{Managed, Server};
+use lab::Way;
 use postgres::SimpleQueryMessage;
 use record::{Moment, Window};
 use server::{Client, Limits};
 use site::Site;
-use spec::metrics;
+use spec::{Chosen, Timed, metrics};
 
 use crate::clock;
+use crate::trial::roles::{Role, Roles};
 
 /// The watchers of a trial's servers.
 pub(crate) struct Watchers {
     is_over: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Vec<ServerAnswer>>>,
+    roles: Arc<Roles>,
+    threads: Vec<Watcher>,
+}
+
+/// The thread that asks a server.
+struct Watcher {
+    thread: JoinHandle<Vec<ServerAnswer>>,
+    is_managed: bool,
 }
 
 /// A server's answer.
@@ -27,66 +36,115 @@ pub(crate) struct Watchers {
 struct ServerAnswer {
     asked: Moment,
     answered: Moment,
-    /// True if it takes writes.
-    is_primary: bool,
+    role: Role,
     /// The standbys that stream from it.
     streaming: usize,
 }
 
-/// The answers of all servers of a trial.
+impl ServerAnswer {
+    /// True if it takes writes.
+    fn is_primary(&self) -> bool {
+        matches!(self.role, Role::Primary { .. })
+    }
+}
+
+/// The answers of all managed servers of a trial.
 pub(crate) struct Watched {
     servers: Vec<Vec<ServerAnswer>>,
 }
 
 impl Watchers {
-    /// Begins to ask the managed servers of a site.
-    pub(crate) fn start(site: &Site, origin: Instant) -> Watchers {
+    /// Begins to ask the managed servers of a site; all servers where an action is done to one that is found
+    /// by its role.
+    pub(crate) fn start(site: &Site, timeline: &[Timed], origin: Instant) -> Watchers {
+        let chosen = timeline.iter().flat_map(|timed| [&timed.chosen, &timed.chosen_of]).flatten();
+        let all = chosen.into_iter().any(|chosen| !matches!(chosen, Chosen::Earlier(_)));
+        let nodes: Vec<_> = site.nodes.iter().filter(|node| all || node.is_managed()).collect();
         let is_over = Arc::new(AtomicBool::new(false));
-        let managed = site.nodes.iter().filter_map(|node| match &node.server {
-            Server::Managed(managed) => Some((**managed).clone()),
-            _ => None,
-        });
-        let threads = managed.map(|server| {
-            let is_over = Arc::clone(&is_over);
-            thread::spawn(move || watch(&server, origin, &is_over))
+        let roles = Arc::new(Roles::new(nodes.iter().map(|node| node.name.clone()).collect()));
+        let threads = nodes.into_iter().enumerate().map(|(number, node)| {
+            let (way, is_over) = (node.server.way(), Arc::clone(&is_over));
+            let watch = Watch { number, roles: Arc::clone(&roles), origin, is_over };
+            Watcher {
+                thread: thread::spawn(move || watch.run(&way)),
+                is_managed: node.is_managed(),
+            }
         });
         let threads = threads.collect();
-        Watchers { is_over, threads }
+        Watchers { is_over, roles, threads }
+    }
+
+    /// What the servers say of their roles.
+    pub(crate) fn roles(&self) -> &Roles {
+        &self.roles
     }
 
     pub(crate) fn stop(self) -> Watched {
         self.is_over.store(true, Ordering::Relaxed);
-        let threads = self.threads.into_iter();
-        let servers = threads.map(|thread| thread.join().unwrap_or_else(|it| resume_unwind(it)));
-        Watched { servers: servers.collect() }
+        let ended = self.threads.into_iter().map(|one| {
+            let answers = one.thread.join().unwrap_or_else(|it| resume_unwind(it));
+            one.is_managed.then_some(answers)
+        });
+        Watched { servers: ended.flatten().collect() }
     }
 }
 
-fn watch(server: &Managed, origin: Instant, is_over: &AtomicBool) -> Vec<ServerAnswer> {
-    let limits = Limits { connect: PATIENCE, answer: Some(PATIENCE), ..Limits::of_questions() };
-    let mut answers = Vec::new();
-    while !is_over.load(Ordering::Relaxed) {
-        let Ok(mut client) = server.connect_within(&limits) else {
-            thread::sleep(PAUSE);
-            continue;
-        };
-        while !is_over.load(Ordering::Relaxed) {
-            let asked = clock::now(origin);
-            let Some((is_primary, streaming)) = ask(&mut client) else { break };
-            let answered = clock::now(origin);
-            answers.push(ServerAnswer { asked, answered, is_primary, streaming });
-            thread::sleep(PAUSE);
+/// The watch of one server.
+struct Watch {
+    number: usize,
+    roles: Arc<Roles>,
+    origin: Instant,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Watch {
+    fn run(&self, way: &Way) -> Vec<ServerAnswer> {
+        let limits = Limits { connect: PATIENCE, answer: Some(PATIENCE), ..Limits::of_questions() };
+        let mut answers = Vec::new();
+        while !self.is_over() {
+            let asked = self.asks();
+            let Ok(mut client) = way(&limits) else {
+                self.roles.answers(self.number, asked, None);
+                thread::sleep(PAUSE);
+                continue;
+            };
+            while !self.is_over() {
+                let asked = self.asks();
+                let said = ask(&mut client);
+                let role = said.map(|(role, _)| role);
+                self.roles.answers(self.number, asked, role);
+                let Some((role, streaming)) = said else { break };
+                let answered = clock::now(self.origin);
+                answers.push(ServerAnswer { asked, answered, role, streaming });
+                thread::sleep(PAUSE);
+            }
         }
+        answers
     }
-    answers
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    fn asks(&self) -> Moment {
+        let asked = clock::now(self.origin);
+        self.roles.asks(self.number, asked);
+        asked
+    }
 }
 
-fn ask(client: &mut Client) -> Option<(bool, usize)> {
+fn ask(client: &mut Client) -> Option<(Role, usize)> {
     let said = client.simple_query(QUESTION).ok()?;
-    said.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some((row.get(0)? == "t", row.get(1)?.parse().ok()?)),
+    let row = said.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
-    })
+    })?;
+    let role = match (row.get(0)?, row.get(1)) {
+        ("t", _) => Role::Standby,
+        (_, None) => Role::ReadOnly,
+        (_, Some(timeline)) => Role::Primary { timeline: u32::from_str_radix(timeline, 16).ok()? },
+    };
+    Some((role, row.get(2)?.parse().ok()?))
 }
 
 impl Watched {
@@ -116,7 +174,7 @@ impl Watched {
         let others = self.servers.len() - 1;
         let primaries = self.servers.iter().flatten();
         let mut primaries: Vec<&ServerAnswer> =
-            primaries.filter(|one| one.is_primary && one.asked >= from).collect();
+            primaries.filter(|one| one.is_primary() && one.asked >= from).collect();
         primaries.sort_by_key(|one| one.answered);
         let is_whole = |one: &&&ServerAnswer| one.streaming >= others;
         let last = primaries.last().filter(is_whole)?;
@@ -136,7 +194,7 @@ fn reigns(answers: &[ServerAnswer]) -> Vec<(Moment, Moment)> {
     let mut reigns: Vec<(Moment, Moment)> = Vec::new();
     let mut last: Option<Moment> = None;
     for one in answers {
-        if !one.is_primary {
+        if !one.is_primary() {
             last = None;
             continue;
         }
@@ -180,8 +238,11 @@ fn gap_ns(servers: &[Vec<(Moment, Moment)>], window: Window) -> u64 {
     longest.max(window.close.since(reached))
 }
 
-/// A server that its manager has made read-only takes no writes either.
-const QUESTION: &str = "SELECT NOT current_setting('transaction_read_only')::boolean, \
+/// If it recovers; the timeline that it writes on, in hexadecimal digits, where it takes writes: one that its
+/// manager has made read-only takes none; the standbys that stream from it.
+const QUESTION: &str = "SELECT pg_is_in_recovery(), \
+                        CASE WHEN NOT current_setting('transaction_read_only')::boolean \
+                        THEN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END, \
                         (SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming')";
 /// Between two questions.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -203,9 +264,9 @@ mod tests {
         let answers = said.split_whitespace().map(|word| {
             let (at, role) = word.split_at(word.len() - 1);
             let asked = Moment(at.parse::<u64>().unwrap() * MS);
-            let is_primary = role != "s";
             let streaming = usize::from(role == "w");
-            ServerAnswer { asked, answered: asked.plus_ns(MS), is_primary, streaming }
+            let role = if role == "s" { Role::Standby } else { Role::Primary { timeline: 1 } };
+            ServerAnswer { asked, answered: asked.plus_ns(MS), role, streaming }
         });
         answers.collect()
     }

@@ -7,6 +7,7 @@ mod ledger;
 mod machines;
 mod pairs;
 mod sharded;
+mod timeline;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
