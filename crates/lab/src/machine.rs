@@ -377,6 +377,17 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
+/// The libraries that the user has loaded before all others, as the dynamic loader is told (ld.so(8)); none
+/// where there are none. No other part of the user's environment reaches the programs of a lab: whoever
+/// preloads something means the servers.
+pub fn preloaded() -> Option<String> {
+    let libraries = std::env::var_os(PRELOAD)?.to_string_lossy().into_owned();
+    Some(libraries).filter(|libraries| !libraries.trim().is_empty())
+}
+
+/// The variable with their paths.
+pub(crate) const PRELOAD: &str = "LD_PRELOAD";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -49,11 +49,14 @@ pub fn machine(labs: &Path) -> Vec<Fact> {
 /// Servers that the rig has built.
 pub(crate) fn built(lab: &Lab) -> Vec<Fact> {
     let (group, installation) = ("PostgreSQL", lab.installation());
-    vec![
+    let mut facts = vec![
         fact(group, "version", installation.version().to_string()),
         fact(group, "programs", installation.bin().display().to_string()),
         fact(group, "isolation", lab.isolation().to_string()),
-    ]
+    ];
+    let preloaded = lab::machine::preloaded();
+    facts.extend(preloaded.map(|libraries| fact(group, "LD_PRELOAD of the user", libraries)));
+    facts
 }
 
 /// The facts among these that say which servers are measured: versions, and the place of a target.

@@ -20,6 +20,7 @@ use crate::files::closed_to;
 use crate::find::Installation;
 use crate::inner::templates::Templates;
 use crate::lab_config::{AtEnd, Isolation, LabConfig, Wish};
+use crate::machine;
 use crate::random::random_hex;
 
 /// State that the lab and its nodes share.
@@ -160,12 +161,16 @@ impl Shared {
             std::env::join_paths([self.installation.bin(), "/usr/bin".as_ref(), "/bin".as_ref()])
                 // A folder with a colon in its name; what the lab runs has a full path anyway.
                 .unwrap_or_else(|_| "/usr/bin:/bin".into());
-        Command::new(program)
+        let command = Command::new(program)
             .env("PATH", path)
             .env("HOME", directory)
             .env("LC_ALL", "C")
             .directory(directory)
-            .user(self.user)
+            .user(self.user);
+        match machine::preloaded() {
+            Some(libraries) => command.env(machine::PRELOAD, libraries),
+            None => command,
+        }
     }
 
     /// Starts a program in the lab, in the network of this process or in one of the lab's.

@@ -11,6 +11,7 @@ use terms::Swallowed;
 use crate::error::Error;
 use crate::files::failed;
 use crate::inner::node::Node;
+use crate::machine;
 
 impl Node {
     /// The environment that has its flushes swallowed; empty where none is.
@@ -41,8 +42,10 @@ impl Node {
             Swallowed::Directory => "directory",
             Swallowed::All => "all",
         };
+        let own = library.to_string_lossy().into_owned();
+        let libraries = [own].into_iter().chain(machine::preloaded());
         Ok(vec![
-            ("LD_PRELOAD".to_owned(), library.to_string_lossy().into_owned()),
+            (machine::PRELOAD.to_owned(), libraries.collect::<Vec<_>>().join(":")),
             ("PGRIG_SWALLOW".to_owned(), kind.to_owned()),
         ])
     }
