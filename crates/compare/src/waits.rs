@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use record::comparison::Wait;
 use stats::Prng;
+use tail::event_key;
 
 use crate::contest::Ground;
 
@@ -102,16 +103,17 @@ pub(crate) fn add(sum: &mut Counts, counts: &Counts) {
 
 /// Wait events that were seen, the largest difference first.
 pub(crate) fn waits([a, b]: &[Counts; 2]) -> Vec<Wait> {
+    // An event that major versions spell differently is one, under B's name.
     let share = |counts: &Counts, event: &str| {
         let all: u64 = counts.values().sum();
-        counts.get(event).copied().unwrap_or(0) as f64 / all.max(1) as f64
+        let of_event = counts.iter().filter(|(name, _)| event_key(name) == event_key(event));
+        of_event.map(|(_, count)| *count).sum::<u64>() as f64 / all.max(1) as f64
     };
-    let mut events: Vec<&String> = a.keys().chain(b.keys()).collect();
-    events.sort();
-    events.dedup();
+    let events: BTreeMap<String, &String> =
+        a.keys().chain(b.keys()).map(|event| (event_key(event), event)).collect();
     let wait =
         |event: &String| Wait { event: event.clone(), a: share(a, event), b: share(b, event) };
-    let mut waits: Vec<Wait> = events.into_iter().map(wait).collect();
+    let mut waits: Vec<Wait> = events.into_values().map(wait).collect();
     let difference = |wait: &Wait| (wait.b - wait.a).abs();
     waits.sort_by(|one, other| difference(other).total_cmp(&difference(one)));
     waits.truncate(WAITS_MAX);
@@ -127,7 +129,7 @@ mod tests {
         let counts = |list: &[(&str, u64)]| -> Counts {
             list.iter().map(|(event, count)| ((*event).to_owned(), *count)).collect()
         };
-        let a = counts(&[("CPU", 90), ("IO:WalSync", 10)]);
+        let a = counts(&[("CPU", 90), ("IO:WALSync", 10)]);
         let b = counts(&[("CPU", 80), ("IO:WalSync", 60), ("Lock:tuple", 60)]);
         let seen: Vec<(String, f64, f64)> =
             waits(&[a, b]).into_iter().map(|wait| (wait.event, wait.a, wait.b)).collect();

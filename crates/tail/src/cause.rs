@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::event_key;
+
 /// The cause of a part of a slow transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -57,13 +59,13 @@ impl Cause {
     /// The cause of a wait event, `type:event`. Those of no event, and those of a lock, need more
     /// than the name.
     pub(crate) fn of_event(event: &str) -> Cause {
-        let (class, name) = event.split_once(':').unwrap_or((event, ""));
-        match (class, name) {
-            ("IO", "WALSync" | "WALWrite" | "WalSync" | "WalWrite" | "WALSyncMethodAssign")
-            | ("LWLock", "WALWrite" | "WALWriteLock") => Cause::WalFlush,
-            ("IO", _) | ("LWLock", "BufferIO" | "buffer_io") | ("IPC", "BufferIO") => Cause::FileIo,
-            ("Lock", _) => Cause::Lock,
-            ("Client", _) => Cause::Client,
+        let key = event_key(event);
+        match key.split_once(':').unwrap_or((&key, "")) {
+            ("io", "walsync" | "walwrite" | "walsyncmethodassign")
+            | ("lwlock", "walwrite" | "walwritelock") => Cause::WalFlush,
+            ("io", _) | ("lwlock", "buffer_io") | ("ipc", "bufferio") => Cause::FileIo,
+            ("lock", _) => Cause::Lock,
+            ("client", _) => Cause::Client,
             _ => Cause::Wait,
         }
     }

@@ -12,6 +12,7 @@ mod activity;
 mod attribute;
 mod background;
 mod cause;
+mod event;
 mod overlap;
 mod report;
 mod slowest;
@@ -21,6 +22,7 @@ pub use accounts::Spent;
 pub use activity::{Activity, Background, Held, Holder, Look, Lookup, Source};
 pub use attribute::{Load, attribute};
 pub use cause::Cause;
+pub use event::event_key;
 pub use report::{Tail, TailShare, WaitShare};
 pub use slowest::{Slow, Slowest};
 
