@@ -3,7 +3,8 @@ CREATE TABLE test_sync (
     name text,
     creat_time timestamp(0) DEFAULT clock_timestamp()
 );
-INSERT INTO test_sync (id, name) SELECT i, i || '_name' FROM generate_series(1, :rows) AS i;
+INSERT INTO test_sync (id, name, creat_time)
+    SELECT i, i || '_name', timestamp '2000-01-01' FROM generate_series(1, :rows) AS i;
 -- What clients write of themselves, so that what a power cut took can be counted.
 CREATE TABLE writes_log (
     client int NOT NULL,

@@ -18,7 +18,7 @@ CREATE TABLE user_logout_rec (userid int, logout_time timestamp without time zon
 INSERT INTO user_info
     SELECT i, 'user_eleven', '用户', 'OPS', date '1980-01-01',
            '签名长度与原文相同, and it says plain ASCII..', 'user@mail.test', 123456789,
-           clock_timestamp(), NULL
+           timestamp '2000-01-01', NULL
     FROM generate_series(1, :rows) AS i;
 
 -- Reads one user and notes that it came. A user that does not exist logs in nowhere.
