@@ -46,7 +46,8 @@ impl Error {
                     .to_owned()
             }
             Error::Newer { .. } => {
-                "give that side the programs of a version that is at least as new (--a-bin, --b-bin)"
+                "give that side the programs of a version that is at least as new (--a-bin, --b-bin), or give the \
+                 data as a script that both versions read: CREATE TABLE, and \\copy FROM a file of \\copy TO"
                     .to_owned()
             }
             Error::Archive { .. } => {

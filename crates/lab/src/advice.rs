@@ -1,6 +1,7 @@
 //! Instructions for installing what is missing, on the distribution that this is.
 
 use std::fs;
+use std::path::Path;
 
 use crate::version::{MAJOR_MIN, Version};
 
@@ -17,10 +18,15 @@ pub(crate) fn how_to_install() -> String {
 }
 
 /// Instructions for installing an extension on this kind of system.
-pub(crate) fn how_to_install_part(name: &str, version: &Version) -> String {
+pub(crate) fn how_to_install_part(name: &str, version: &Version, pg_config: &Path) -> String {
     let major = version.major;
     if name == GOVERNOR {
-        return "in pgrig's sources: make extension".to_owned();
+        // A server may be built with options that the compiler of this machine refuses.
+        return format!(
+            "in pgrig's sources: make -C extension/pg_governor install with_llvm=no PG_CONFIG='{}', and if the compiler \
+             refuses an option: CFLAGS='-O2 -fno-strict-aliasing -fwrapv'",
+            pg_config.display()
+        );
     }
     let package = match (family(), CONTRIB.contains(&name)) {
         (Family::Debian, true) => format!("apt-get install postgresql-{major}"),
@@ -75,5 +81,17 @@ fn family() -> Family {
         _ if ids.contains(&"debian") => Family::Debian,
         _ if ids.contains(&"fedora") || ids.contains(&"rhel") => Family::RedHat,
         _ => Family::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_governor_is_built_for_the_server_that_lacks_it() {
+        let version = crate::find::find(None).expect("an installed PostgreSQL").version().clone();
+        let hint = how_to_install_part(GOVERNOR, &version, Path::new("/wheel/bin/pg_config"));
+        assert!(hint.contains("PG_CONFIG='/wheel/bin/pg_config'"), "{hint}");
     }
 }

@@ -37,7 +37,7 @@ pub enum Error {
     #[error("PostgreSQL {version} in {} is too old", .bin.display())]
     TooOld { bin: PathBuf, version: Version },
     #[error("{name} is not installed for PostgreSQL {version} ({} is missing)", .looked.display())]
-    MissingPart { name: String, version: Version, looked: PathBuf },
+    MissingPart { name: String, version: Box<Version>, looked: PathBuf, pg_config: PathBuf },
     #[error(
         "no PgBouncer{} found; looked in {}",
         .version.as_ref().map_or(String::new(), |version| format!(" {version}")),
@@ -201,8 +201,8 @@ impl Error {
                 MAJOR_MIN,
                 advice::how_to_install()
             )),
-            Self::MissingPart { name, version, .. } => {
-                Some(advice::how_to_install_part(name, version))
+            Self::MissingPart { name, version, pg_config, .. } => {
+                Some(advice::how_to_install_part(name, version, pg_config))
             }
             Self::NoPgBouncer { .. } | Self::BadPgBouncer { .. } => {
                 Some(advice::how_to_install_package("pgbouncer"))

@@ -194,8 +194,9 @@ impl Installation {
             true => Ok(()),
             false => Err(Error::MissingPart {
                 name: name.to_owned(),
-                version: self.version.clone(),
+                version: Box::new(self.version.clone()),
                 looked,
+                pg_config: self.program("pg_config"),
             }),
         }
     }

@@ -15,8 +15,13 @@ impl Lab {
     pub(crate) fn test_flush(&self, seconds: u64) -> Result<Vec<Flush>, Error> {
         let program = self.shared().installation.program(PROGRAM);
         if !program.is_file() {
-            let version = self.shared().installation.version().clone();
-            return Err(Error::MissingPart { name: PROGRAM.to_owned(), version, looked: program });
+            let installation = &self.shared().installation;
+            return Err(Error::MissingPart {
+                name: PROGRAM.to_owned(),
+                version: Box::new(installation.version().clone()),
+                looked: program,
+                pg_config: installation.program("pg_config"),
+            });
         }
         let directory = self.directory().join("flush");
         make_directory_for(&directory, self.user())?;
