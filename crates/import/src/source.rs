@@ -280,6 +280,10 @@ impl Source {
                 "the server is new and has no such role: pg_dump --no-owner \
               --no-privileges, or CREATE ROLE at the head of the script",
             ),
+            (
+                "No space left on device",
+                "the disk is full: free some space, or put the servers on another disk (TMPDIR)",
+            ),
             ("is not available", "install that extension for this PostgreSQL"),
             (
                 "unrecognized configuration parameter",

@@ -6,6 +6,7 @@ mod sides;
 use std::path::PathBuf;
 
 use crate::fit::preflight::Preflight;
+use crate::full_disk::is_disk_full;
 
 pub use choice::ChoiceError;
 pub use sides::SidesError;
@@ -85,6 +86,18 @@ impl From<import::Error> for Error {
 impl Error {
     /// Says what to do next, where that is known.
     pub fn hint(&self) -> Option<String> {
+        // The disk of a record is another one.
+        let is_of_servers = !matches!(self, Error::Record(_) | Error::Stopped { .. });
+        if is_of_servers && is_disk_full(self) {
+            return Some(
+                "the disk is full: free some space, or put the servers on another disk (TMPDIR)"
+                    .to_owned(),
+            );
+        }
+        self.own_hint()
+    }
+
+    fn own_hint(&self) -> Option<String> {
         match self {
             Error::Check(_) => None,
             Error::NothingFits { points, .. } => {

@@ -28,6 +28,7 @@ mod clock;
 mod error;
 mod facts;
 mod fleet;
+mod full_disk;
 mod platform;
 mod request;
 

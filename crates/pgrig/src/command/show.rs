@@ -29,6 +29,9 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     } else {
         print(&opened, &judgement);
         let header = opened.reader.header();
+        if let Some(why) = why(&header.state) {
+            terminal::narrate(format_args!("it could not go on: {why}"));
+        }
         if header.state == RunState::Interrupted && header.comparison.is_none() {
             let again = opened.go_on(directory);
             terminal::narrate(format_args!("interrupted; go on with: {again}"));
@@ -88,6 +91,7 @@ fn list(directory: &Path, as_json: bool) -> Result<Exit, Complaint> {
                 "study": header.study,
                 "profile": header.profile,
                 "state": state(&header.state),
+                "why": why(&header.state),
                 "started_at": header.started_at,
                 "trials": ran,
                 "planned": planned,
@@ -99,7 +103,8 @@ fn list(directory: &Path, as_json: bool) -> Result<Exit, Complaint> {
             let (study, profile, started_at) = (&header.study, &header.profile, &header.started_at);
             format!("{study}, profile {profile}, {ran} of {planned} trials, {started_at}")
         });
-        terminal::result(format_args!("{}  {what}", path.display()));
+        let broken = why(&header.state).map_or(String::new(), |why| format!(", broken: {why}"));
+        terminal::result(format_args!("{}  {what}{broken}", path.display()));
     }
     match as_json {
         true => terminal::json(&json!(rows)),
@@ -115,6 +120,14 @@ pub(crate) fn write_json(
     judgement: &Judgement,
 ) -> Result<(), Complaint> {
     put(path, &terms::escaped(&format!("{:#}\n", json(opened, judgement))))
+}
+
+/// Why a run could not go on.
+fn why(state: &RunState) -> Option<&str> {
+    match state {
+        RunState::Broken(why) => Some(why),
+        RunState::Running | RunState::Done | RunState::Interrupted => None,
+    }
 }
 
 fn state(state: &RunState) -> &'static str {

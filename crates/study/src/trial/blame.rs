@@ -5,6 +5,8 @@ use std::error::Error;
 use std::io;
 
 use load::{LoadError, Outcome};
+
+use crate::full_disk::is_full;
 use record::Fault;
 
 /// Classes of errors that a server has of its own, whatever it is asked: connections, resources,
@@ -86,10 +88,6 @@ pub(crate) fn of(error: &(dyn Error + 'static)) -> Fault {
         next = error.source();
     }
     Fault::Unknown
-}
-
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 #[cfg(test)]
