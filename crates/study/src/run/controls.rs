@@ -14,9 +14,15 @@ pub(crate) fn failed(study: &Study, plan: &[Planned], done: &[Trial]) -> Option<
         let ran = ran(study, claim, done);
         let judged = verdict::judge_claim(study, claim, done, &[]);
         (!has_done_harm(&judged) && has_had_its_trials(claim, plan, ran, judged.verdict)).then(|| {
-            let (trials, says) = (if ran == 1 { "trial" } else { "trials" }, &claim.says);
+            let says = &claim.says;
+            if ran == 1 {
+                return format!(
+                    "control \"{says}\" failed in one trial, which may be chance: run it again; if it fails again, this \
+                     machine cannot reproduce the fault: give it a longer or heavier load to harm, or another disk (TMPDIR)"
+                );
+            }
             format!(
-                "control \"{says}\" failed after {ran} {trials}: this machine cannot reproduce the \
+                "control \"{says}\" failed after {ran} trials: this machine cannot reproduce the \
                  fault; give it a longer or heavier load to harm, or another disk (TMPDIR)"
             )
         })
