@@ -59,6 +59,8 @@ pub enum NoInterval {
     NotPositive,
     #[error("{left} values cannot be paired with {right}")]
     Unpaired { left: usize, right: usize },
+    #[error("the observations differ so much that nothing can be said")]
+    SaysNothing,
     #[error("a confidence of {0} is not between 0 and 1")]
     Confidence(f64),
 }

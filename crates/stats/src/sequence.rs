@@ -19,6 +19,10 @@ pub const OBSERVATIONS_MIN: usize = 5;
 /// anything is measured: a sequence whose mixture depends on what was seen covers less.
 const MIXTURE: f64 = 0.5;
 
+/// Half of the widest interval around 1 that says something, as a logarithm: of one that is wider, the bounds are a
+/// hundred times apart.
+const HALF_MAX: f64 = std::f64::consts::LN_10;
+
 /// One term of a [`product of totals`](totals): what is summed up, and whether it is above or below
 /// the fraction line.
 #[derive(Clone, Copy, Debug)]
@@ -54,13 +58,17 @@ pub enum Place {
 ///
 /// # Errors
 /// With fewer than [`OBSERVATIONS_MIN`] observations, terms of different lengths, a negative or
-/// infinite value, a total of zero, or a confidence that is not within 0..1.
+/// infinite value, a total of zero, a confidence that is not within 0..1, or an interval around 1 that says nothing:
+/// its bounds are more than a hundred times apart.
 pub fn totals(terms: &[Term<'_>], confidence: f64) -> Result<Interval, NoInterval> {
     let error = crate::interval::check(&[], confidence)?;
     let Quotient { logarithm, error_of_mean, n } = Quotient::of(terms)?;
     let half = error_of_mean * t_bound(n, error);
     if !half.is_finite() {
         return Err(NoInterval::TooFew { n, needed: needed(error) });
+    }
+    if half > HALF_MAX && logarithm.abs() <= half {
+        return Err(NoInterval::SaysNothing);
     }
     let method = Method::ConfidenceSequence;
     let (low, high) = (logarithm - half, logarithm + half);
@@ -216,6 +224,9 @@ mod tests {
         let check = |b: &[f64], a: &[f64], expected| assert_eq!(ratio(b, a), Err(expected));
         let (ones, zeros) = ([1.0; 10], [0.0; 10]);
         check(&[1.0; 4], &[1.0; 4], NoInterval::TooFew { n: 4, needed: 5 });
+        let unlike: Vec<f64> = (0..5).map(|i| 100f64.powi(i)).collect();
+        let reverse: Vec<f64> = unlike.iter().rev().copied().collect();
+        check(&unlike, &reverse, NoInterval::SaysNothing);
         check(&ones, &[1.0; 11], NoInterval::Unpaired { left: 10, right: 11 });
         check(&ones, &zeros, NoInterval::NotPositive);
         check(&[-1.0; 10], &ones, NoInterval::NotPositive);

@@ -68,6 +68,11 @@ pub(crate) fn judge(
         Some((series, interval))
     }) else {
         let segments = match paired.shown.instances.segments {
+            many if many >= sequence::OBSERVATIONS_MIN => {
+                return nothing(format!(
+                    "nothing can be said: {many} segments differ too much, or have too few transactions"
+                ));
+            }
             1 => "1 segment is".to_owned(),
             many => format!("{many} segments are"),
         };
