@@ -14,6 +14,8 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    #[error("the working directory of {} has nothing that is not committed", .directory.display())]
+    Clean { directory: PathBuf },
     #[error("git {doing}: {why}")]
     Git { doing: String, why: String },
     #[error("{good} is not an ancestor of {bad}")]
@@ -65,8 +67,9 @@ impl Error {
         Some(match self {
             Error::NoGit(_) => "install git".to_owned(),
             Error::Directory { .. } | Error::Git { .. } => {
-                "name commits of this repository, or another one with --repository".to_owned()
+                "name commits of this repository, or another one with --repository (compare: --repo)".to_owned()
             }
+            Error::Clean { .. } => "name another commit, or a patch".to_owned(),
             Error::NotAncestor { .. } => {
                 "name the older commit first, on the line of the newer one".to_owned()
             }

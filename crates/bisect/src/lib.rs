@@ -15,7 +15,7 @@ mod search;
 mod state;
 
 pub use error::Error;
-pub use repository::{Build, Commit, Repository};
+pub use repository::{Build, BuildSource, Built, Changes, Commit, Repository};
 pub use rule::{Said, Threshold, error_per_step};
 pub use run::{Bisection, Compared, Comparer, Event, Request, bisect, compare_servers};
 pub use search::{Answer, Search, Verdict};

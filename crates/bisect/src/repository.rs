@@ -34,6 +34,52 @@ impl Commit {
     }
 }
 
+/// What is built: a commit, and the changes that are made to its files before that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildSource {
+    /// The commit.
+    pub commit: Commit,
+    /// The changes, as `git apply` reads them, and what a reader knows them as; none for the commit as it is.
+    pub changes: Option<Changes>,
+}
+
+/// Changes to the files of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changes {
+    /// `fix.patch`, `what is not committed`
+    pub name: String,
+    patch: Vec<u8>,
+}
+
+impl BuildSource {
+    /// `commit 1a2b3c4d5e Faster sort, with fix.patch`
+    pub fn words(&self) -> String {
+        let with = self.changes.as_ref().map(|changes| format!(", with {}", changes.name));
+        format!("commit {}{}", self.commit.words(), with.unwrap_or_default())
+    }
+}
+
+impl From<&Commit> for BuildSource {
+    fn from(commit: &Commit) -> BuildSource {
+        BuildSource { commit: commit.clone(), changes: None }
+    }
+}
+
+impl Changes {
+    /// Those of a patch file.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn of_file(path: &Path) -> Result<Changes, Error> {
+        let patch = fs::read(path).map_err(|source| Error::File {
+            doing: "reading",
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Changes { name: path.display().to_string(), patch })
+    }
+}
+
 /// A repository of the user's. Nothing is changed in it.
 #[derive(Clone, Debug)]
 pub struct Repository {
@@ -68,21 +114,58 @@ impl Repository {
         Ok(Repository { directory: PathBuf::from(top.trim_end_matches('\n')) })
     }
 
+    /// The commit that a revision names.
+    ///
+    /// # Errors
+    /// A revision that the repository does not have.
+    pub fn commit(&self, name: &str) -> Result<Commit, Error> {
+        let hash = self.resolve(name)?;
+        let subject = git(&self.directory, &["log", "-1", "--format=%s", &hash])?;
+        Ok(Commit { hash, subject: subject.trim().to_owned() })
+    }
+
+    /// What the files of the working directory have that the commit HEAD has not: changes, and new files that are
+    /// not ignored.
+    ///
+    /// # Errors
+    /// A working directory without changes; what git says.
+    pub fn uncommitted(&self) -> Result<Changes, Error> {
+        // Index and objects of git's own are elsewhere meanwhile, so that the repository stays as it is.
+        let scratch = tempfile::tempdir().map_err(|source| {
+            let path = std::env::temp_dir();
+            Error::File { doing: "making a directory below", path, source }
+        })?;
+        let objects = git(&self.directory, &["rev-parse", "--git-path", "objects"])?;
+        let objects = self.directory.join(objects.trim_end());
+        let own = [
+            ("GIT_INDEX_FILE", scratch.path().join("index")),
+            ("GIT_OBJECT_DIRECTORY", scratch.path().to_owned()),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects),
+        ];
+        let run = |arguments: &[&str]| git_bytes(&self.directory, arguments, &own);
+        run(&["read-tree", "HEAD"])?;
+        run(&["add", "--all"])?;
+        let patch = run(&["diff", "--cached", "--binary", "HEAD"])?;
+        match patch.is_empty() {
+            true => Err(Error::Clean { directory: self.directory.clone() }),
+            false => Ok(Changes { name: "what is not committed".to_owned(), patch }),
+        }
+    }
+
+    fn resolve(&self, name: &str) -> Result<String, Error> {
+        let commit = format!("{name}^{{commit}}");
+        git(&self.directory, &["rev-parse", "--verify", "--end-of-options", &commit])
+            .map(|hash| hash.trim().to_owned())
+            .map_err(|error| match error {
+                // git does not say which one.
+                Error::Git { why, .. } => Error::Git { doing: format!("rev-parse {name}"), why },
+                error => error,
+            })
+    }
+
     /// The good commit, those after it in the order of first parents, and at the end the bad one.
     pub fn commits(&self, good: &str, bad: &str) -> Result<Vec<Commit>, Error> {
-        let resolve = |name: &str| {
-            let commit = format!("{name}^{{commit}}");
-            git(&self.directory, &["rev-parse", "--verify", "--end-of-options", &commit])
-                .map(|hash| hash.trim().to_owned())
-                .map_err(|error| match error {
-                    // git does not say which one.
-                    Error::Git { why, .. } => {
-                        Error::Git { doing: format!("rev-parse {name}"), why }
-                    }
-                    error => error,
-                })
-        };
-        let (from, to) = (resolve(good)?, resolve(bad)?);
+        let (from, to) = (self.resolve(good)?, self.resolve(bad)?);
         let names = || (good.to_owned(), bad.to_owned());
         if from == to {
             let (good, bad) = names();
@@ -105,14 +188,15 @@ impl Repository {
         Ok(commits.collect())
     }
 
-    /// Builds a commit, unless it was built before by the same command.
+    /// Builds a commit with its changes, unless the same was built before by the same command.
     pub fn build(
         &self,
-        commit: &Commit,
+        source: &BuildSource,
         build: &Build,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<Built, Error> {
-        let directory = build.directory.join(self.key(commit, build));
+        let BuildSource { commit, changes } = source;
+        let directory = build.directory.join(self.key(source, build));
         let (tree, said) = (directory.join("tree"), directory.join("bin"));
         let built = |text: &str| {
             let bin = Some(text.trim()).filter(|bin| !bin.is_empty());
@@ -139,6 +223,19 @@ impl Repository {
         let (from, to) = (self.directory.display().to_string(), tree.display().to_string());
         git(&self.directory, &["clone", "--quiet", "--shared", "--no-checkout", &from, &to])?;
         git(&tree, &["checkout", "--quiet", "--detach", &commit.hash])?;
+        if let Some(changes) = changes {
+            let patch = directory.join("patch");
+            fs::write(&patch, &changes.patch).map_err(failed("writing"))?;
+            git(&tree, &["apply", "--whitespace=nowarn", &patch.display().to_string()]).map_err(
+                |error| match error {
+                    Error::Git { why, .. } => Error::Build {
+                        commit: commit.words(),
+                        why: format!("{} does not apply: {why}", changes.name),
+                    },
+                    error => error,
+                },
+            )?;
+        }
         let line = run(&build.words, &tree, &directory.join("log"), commit, is_interrupted)?;
         let made = built(&line);
         if let Some(bin) = made.bin.as_deref().filter(|bin| !bin.is_dir()) {
@@ -149,12 +246,17 @@ impl Repository {
         Ok(made)
     }
 
-    fn key(&self, commit: &Commit, build: &Build) -> String {
+    fn key(&self, source: &BuildSource, build: &Build) -> String {
+        let commit = &source.commit;
         let mut digest = Sha256::new();
         let repository = self.directory.display().to_string();
         for word in [&repository, &commit.hash].into_iter().chain(&build.words) {
             digest.update((word.len() as u64).to_le_bytes());
             digest.update(word.as_bytes());
+        }
+        if let Some(changes) = &source.changes {
+            digest.update((changes.patch.len() as u64).to_le_bytes());
+            digest.update(&changes.patch);
         }
         let digits: String =
             digest.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
@@ -216,15 +318,21 @@ fn run(
     }
 }
 
-/// Runs git and returns its output.
+/// Runs git and returns its output as text.
 fn git(directory: &Path, arguments: &[&str]) -> Result<String, Error> {
-    let command = Command::new("git")
-        .args(arguments)
-        .inherit_env()
-        .env("LC_ALL", "C")
-        .directory(directory)
-        .stdout(Output::Pipe)
-        .stderr(Output::Pipe);
+    git_bytes(directory, arguments, &[]).map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Runs git with some variables and returns its output.
+fn git_bytes(
+    directory: &Path,
+    arguments: &[&str],
+    variables: &[(&str, PathBuf)],
+) -> Result<Vec<u8>, Error> {
+    let command = Command::new("git").args(arguments).inherit_env().env("LC_ALL", "C");
+    let command =
+        variables.iter().fold(command, |command, (name, value)| command.env(*name, value));
+    let command = command.directory(directory).stdout(Output::Pipe).stderr(Output::Pipe);
     let mut child = command.spawn().map_err(Error::NoGit)?;
     let mut stderr = child.stderr();
     let errors = thread::spawn(move || {
@@ -241,7 +349,7 @@ fn git(directory: &Path, arguments: &[&str]) -> Result<String, Error> {
     let status = child.wait().map_err(Error::NoGit)?;
     let errors = errors.join().unwrap_or_default();
     match status.success() {
-        true => Ok(String::from_utf8_lossy(&text).into_owned()),
+        true => Ok(text),
         false => {
             let doing = arguments.first().copied().unwrap_or_default().to_owned();
             let why = errors.trim().trim_start_matches("fatal: ").to_owned();

@@ -9,7 +9,7 @@ use record::comparison::Metric;
 use study::{Asked, Data, Options, SideOptions, Versus};
 
 use crate::error::Error;
-use crate::repository::{Build, Built, Commit, Repository};
+use crate::repository::{Build, BuildSource, Built, Commit, Repository};
 use crate::rule::{Said, Threshold, error_per_step};
 use crate::search::{Answer, Search, Verdict};
 use crate::state::{Kind, State, Step};
@@ -287,7 +287,7 @@ impl Course<'_, '_> {
             }
             built => built?,
         };
-        let sides = [self.side(&of_good), self.side(&of_candidate)];
+        let sides = [self.side(good, &of_good), self.side(candidate, &of_candidate)];
         let record = format!("step-{}-{}", number[0], candidate.short());
         let request = self.comparison(sides, &of_candidate, kind, until, error);
         let observe = &mut *self.observe;
@@ -332,11 +332,12 @@ impl Course<'_, '_> {
     fn built(&mut self, commit: &Commit) -> Result<Built, Error> {
         (self.observe)(Event::Building(commit));
         let is_interrupted = || self.control.urgency() != Urgency::None;
-        self.request.repository.build(commit, &self.request.build, &is_interrupted)
+        self.request.repository.build(&commit.into(), &self.request.build, &is_interrupted)
     }
 
-    fn side(&self, built: &Built) -> SideOptions {
+    fn side(&self, commit: &Commit, built: &Built) -> SideOptions {
         SideOptions {
+            source: Some(BuildSource::from(commit).words()),
             conninfo: None,
             bin: built.bin.clone(),
             settings: self.request.settings.clone(),

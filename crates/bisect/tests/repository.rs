@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use bisect::{Build, Compared, Error, Kind, Repository, Request, State, Verdict, bisect};
+use bisect::{
+    Build, BuildSource, Changes, Compared, Error, Kind, Repository, Request, State, Verdict, bisect,
+};
 use compare::Common;
 use load::Control;
 use pgbench::options::Invocation;
@@ -77,6 +79,7 @@ fn request(repository: &Path, builds: &Path, counted: &Path) -> Request {
             until: None,
             confidence: 0.95,
             max_time: Duration::from_secs(60),
+            fail_on: None,
             has_profile: false,
             tail: [false; 2],
             floor: Floor::default(),
@@ -234,4 +237,45 @@ fn a_preflight_that_failed_is_measured_again() {
     assert_eq!(state.first_bad, Some([6, 6]), "{:?}", state.steps);
     let kinds: Vec<Kind> = state.steps.iter().take(4).map(|step| step.kind).collect();
     assert_eq!(kinds, [Kind::Effect, Kind::Effect, Kind::Effect, Kind::Identical]);
+}
+
+#[test]
+fn a_commit_a_patch_and_a_working_directory_are_built_and_the_repository_stays_as_it_is() {
+    let desk = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| desk.path().join(name);
+    repository(&at("repository"));
+    std::fs::write(at("repository/speed"), "2.0").expect("a file");
+    std::fs::write(at("fix.patch"), git(&at("repository"), &["diff"]) + "\n").expect("a patch");
+    std::fs::write(at("repository/new"), "more").expect("a file");
+    let status = || git(&at("repository"), &["status", "--porcelain"]);
+    let before = status();
+    let open = Repository::open(&at("repository")).expect("a repository");
+    let build = Build {
+        words: vec![format!("echo x >> {}", at("counted").display())],
+        directory: at("builds"),
+    };
+    let check = |name: &str, changes: Option<Changes>, speed: &str, new: bool, words: &str| {
+        let source = BuildSource { commit: open.commit(name).expect("a commit"), changes };
+        for _ in 0..2 {
+            let tree = open.build(&source, &build, &|| false).expect("a build").tree;
+            assert_eq!(std::fs::read_to_string(tree.join("speed")).expect("a file"), speed);
+            assert_eq!(tree.join("new").exists(), new, "{words}");
+        }
+        assert!(source.words().ends_with(words), "{}", source.words());
+    };
+    check("v1", None, "1.0", false, " the first");
+    let patch = || Changes::of_file(&at("fix.patch")).expect("a patch");
+    let name = format!(" change 10, with {}", at("fix.patch").display());
+    check("main", Some(patch()), "2.0", false, &name);
+    let dirty = open.uncommitted().expect("changes");
+    check("HEAD", Some(dirty), "2.0", true, ", with what is not committed");
+    // Each was built once.
+    assert_eq!(std::fs::read_to_string(at("counted")).expect("builds").lines().count(), 3);
+    assert_eq!(status(), before);
+    let v1 = BuildSource { commit: open.commit("v1").expect("a commit"), changes: Some(patch()) };
+    let error = open.build(&v1, &build, &|| false).expect_err("another line stands there");
+    assert!(error.to_string().contains("fix.patch does not apply"), "{error}");
+    git(&at("repository"), &["checkout", "--quiet", "--", "speed"]);
+    std::fs::remove_file(at("repository/new")).expect("a file");
+    assert!(matches!(open.uncommitted(), Err(Error::Clean { .. })));
 }

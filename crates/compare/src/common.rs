@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use record::comparison::{Floor, Metric};
+use record::comparison::{FailOn, Floor, Metric};
 
 use crate::answer::Until;
 use crate::error::Error;
@@ -17,6 +17,8 @@ pub struct Common {
     pub is_self: bool,
     /// The figures that decide; none for the usual ones.
     pub decides: Vec<Metric>,
+    /// What fails the comparison, for the record.
+    pub fail_on: Option<FailOn>,
     /// Stop when the interval of the first figure that decides is as narrow as this on either side,
     /// as a share.
     pub precision: f64,

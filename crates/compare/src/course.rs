@@ -88,8 +88,9 @@ impl Contest<'_> {
             ..shown
         };
         let series = figure::series(&units, &self.names());
-        let (decides, notes) = (self.rule.deciding.clone(), Vec::new());
-        Ok(PairMeasurement { shown, series, crashes, lost, decides, notes })
+        let decides = self.rule.deciding.clone();
+        let (differences, notes) = (Vec::new(), Vec::new());
+        Ok(PairMeasurement { shown, series, crashes, lost, decides, differences, notes })
     }
 
     /// The names of the workloads that run together, which are B's; none where there is one.

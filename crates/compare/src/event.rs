@@ -14,6 +14,8 @@ pub enum Event<'a> {
         /// Servers of the user's among them.
         outside: usize,
     },
+    /// Others use the machine, in words.
+    Crowd(&'a str),
     /// They run.
     Built {
         /// PostgreSQL of A and of B.

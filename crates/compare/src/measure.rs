@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use load::{Control, Workload};
 use record::Series;
-use record::comparison::{Metric, Shown, Stop};
+use record::comparison::{Metric, ServerDifference, Shown, Stop};
 
 use crate::answer::Rule;
 use crate::common::Common;
@@ -28,6 +28,8 @@ pub struct PairMeasurement {
     pub lost: Option<String>,
     /// The figures that decided, at least one.
     pub decides: Vec<Metric>,
+    /// Defaults and build options of the servers that differ without being asked for.
+    pub differences: Vec<ServerDifference>,
     /// The goals that were out of reach, and what would reach them.
     pub notes: Vec<String>,
 }
@@ -84,12 +86,15 @@ pub fn measure(
     let mut measured = contest.measure(&watched, shape, began, observe)?;
     let shown = &mut measured.shown;
     shown.doubts.extend(measured.crashes.iter().cloned());
+    let mut differences = Vec::new();
     if shown.stop != Stop::Died {
         let sides = contest.arena.sides();
         shown.plans = plans::compare(sides, &contest.workloads, common.seed);
-        shown.doubts.extend(presets::doubts(sides));
+        let unasked = presets::unasked(sides);
+        shown.doubts.extend(unasked.doubts);
+        differences = unasked.differences;
     }
-    Ok(PairMeasurement { notes, ..measured })
+    Ok(PairMeasurement { differences, notes, ..measured })
 }
 
 /// The transactions a second that workloads are asked for together; none where a client begins one as soon

@@ -37,6 +37,7 @@ pub(crate) fn print(comparison: &Comparison, paired: &Paired) {
         terminal::result(format_args!("  {name:<40}{a:>12}{b:>12}   {ratio}   {said}"));
     }
     terminal::result(styled(FAINT, format!("  {}", comparison.intervals_words())));
+    differences(comparison);
     waits(shown);
     tails(shown);
     plans(shown);
@@ -77,6 +78,28 @@ fn said(figure: &Figure) -> String {
         Verdict::Worse => styled(BAD, word),
         Verdict::Equal => word.to_owned(),
         Verdict::CannotTell => styled(UNSURE, word),
+    }
+}
+
+/// Prints the defaults and build options that differ without being asked for.
+fn differences(comparison: &Comparison) {
+    if comparison.differences.is_empty() {
+        return;
+    }
+    let head = "  defaults and build options that differ by themselves";
+    terminal::result(styled(
+        STRONG,
+        format_args!("{head:<42}{:>12}{:>12}   levelled by", "A", "B"),
+    ));
+    for one in comparison.differences.iter().filter(|one| one.is_told_first()) {
+        let [a, b, level] = [&one.a, &one.b, &one.level].map(|cell| cell.as_deref().unwrap_or("–"));
+        terminal::result(format_args!("  {:<40}{a:>12}  {b:>12}   {level}", one.name));
+    }
+    let alone = comparison.differences.iter().filter(|one| !one.is_told_first());
+    let alone: Vec<&str> = alone.map(|one| one.name.as_str()).collect();
+    if !alone.is_empty() {
+        let alone = format!("  settings that one side alone has: {}", alone.join(", "));
+        terminal::result(styled(FAINT, alone));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use record::comparison::FailOn;
 use verdict::{ClaimVerdict, Verdict};
 
 /// Exit code of the program.
@@ -74,6 +75,17 @@ pub(crate) fn of_claims<'c>(claims: impl Iterator<Item = &'c ClaimVerdict> + Clo
     }
 }
 
+/// The exit code of a comparison, whose gate fails on what the user has chosen.
+pub(crate) fn of_comparison<'c>(
+    claims: impl Iterator<Item = &'c ClaimVerdict> + Clone,
+    fail_on: Option<FailOn>,
+) -> Exit {
+    match (of_claims(claims), fail_on) {
+        (_, None) | (Exit::CannotTell, Some(FailOn::Worse)) => Exit::Done,
+        (exit, Some(_)) => exit,
+    }
+}
+
 impl Exit {
     pub(crate) fn code(self) -> ExitCode {
         ExitCode::from(self.number())
@@ -107,6 +119,30 @@ mod tests {
         check(Exit::DoesNotHold, 4);
         check(Exit::CannotTell, 5);
         check(Exit::Interrupted, 130);
+    }
+
+    #[test]
+    fn a_comparison_fails_on_what_was_asked() {
+        let check = |verdict: Verdict, expected: [Exit; 3]| {
+            let claim = ClaimVerdict {
+                says: String::new(),
+                kind: spec::ClaimKind::Invariant,
+                rank: spec::Rank::Aside,
+                expected: String::new(),
+                published: None,
+                note: String::new(),
+                measured: verdict::Measured::Nothing,
+                verdict,
+                alone: verdict,
+                why: String::new(),
+            };
+            let asked = [None, Some(FailOn::Worse), Some(FailOn::WorseOrUnknown)];
+            let seen = asked.map(|fail_on| of_comparison([&claim].into_iter(), fail_on));
+            assert_eq!(seen, expected, "{verdict:?}");
+        };
+        check(Verdict::Holds, [Exit::Done; 3]);
+        check(Verdict::DoesNotHold, [Exit::Done, Exit::DoesNotHold, Exit::DoesNotHold]);
+        check(Verdict::CannotTell, [Exit::Done, Exit::Done, Exit::CannotTell]);
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! A history: one line of JSON for each result, in a file to which lines are only added.
 
+mod subject;
+
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use record::{Fact, PastFigure, PastResult};
+use record::{Fact, PastFigure, PastMark, PastResult, Subject};
 use report::{Measure, Point, Results, Series};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::complaint::Complaint;
+use crate::records;
+
+pub(crate) use subject::{BenchResult, mark, of_bench, of_record};
 
 /// Facts that make up a machine's fingerprint: results of machines that differ in one of them are
 /// never joined.
@@ -61,6 +66,7 @@ pub(crate) fn add(
     results: &Results,
     commit: Option<&str>,
     machine: &str,
+    (subject, mark): (Subject, Option<PastMark>),
 ) -> Result<(), Complaint> {
     let record = std::path::absolute(record).unwrap_or_else(|_| record.to_owned());
     let record = record.display().to_string();
@@ -75,6 +81,7 @@ pub(crate) fn add(
     let (study, answer) = (&results.name, &results.answer);
     let mut line = PastResult::new(&results.started_at, machine, study, answer, &record);
     line.commit = commit.map(str::to_owned);
+    (line.subject, line.mark) = (Some(subject), mark);
     line.figures = results.figures.iter().map(past_figure).collect();
     let line = line.line();
     let file = open(path, OpenOptions::new().create(true).append(true));
@@ -113,8 +120,9 @@ impl History {
 
     /// Every figure over time, those whose title contains `only`.
     pub(crate) fn series(&self, only: Option<&str>) -> Result<Vec<Series>, Complaint> {
-        let mut all: Vec<Series> = Vec::new();
+        let mut all: Vec<(Option<Subject>, Series)> = Vec::new();
         for line in &self.lines {
+            let subject = line.subject.clone().or_else(|| of_earlier(line));
             for figure in &line.figures {
                 let point = Point {
                     time: line.time.clone(),
@@ -122,24 +130,41 @@ impl History {
                     machine: line.machine.clone(),
                     value: figure.value,
                     bounds: figure.low.zip(figure.high).map(<[f64; 2]>::from),
+                    mark: line.mark,
                 };
-                let is_same = |series: &&mut Series| {
-                    (&series.study, &series.benchmark, &series.name)
-                        == (&line.study, &figure.benchmark, &figure.name)
+                let key = |subject: &Option<Subject>| subject.as_ref().map(|it| it.key.clone());
+                let is_same = |(of, series): &&mut (Option<Subject>, Series)| {
+                    (key(of), &series.study, &series.benchmark, &series.name)
+                        == (key(&subject), &line.study, &figure.benchmark, &figure.name)
                 };
                 match all.iter_mut().find(is_same) {
-                    Some(series) => series.points.push(point),
-                    None => all.push(Series {
-                        study: line.study.clone(),
-                        benchmark: figure.benchmark.clone(),
-                        name: figure.name.clone(),
-                        unit: figure.unit.clone(),
-                        more_is_better: figure.more_is_better,
-                        points: vec![point],
-                    }),
+                    Some((_, series)) => series.points.push(point),
+                    None => {
+                        let words = subject.as_ref().map(|subject| subject.words.clone());
+                        let mut series = Series {
+                            study: line.study.clone(),
+                            subject: words.unwrap_or_default(),
+                            benchmark: figure.benchmark.clone(),
+                            name: figure.name.clone(),
+                            unit: figure.unit.clone(),
+                            more_is_better: figure.more_is_better,
+                            points: vec![point],
+                        };
+                        // Of two that differ in what words do not say, the later has a number.
+                        let base = series.subject.clone();
+                        let is_taken =
+                            |title: String| all.iter().any(|(_, one)| one.title() == title);
+                        let mut number = 2;
+                        while is_taken(series.title()) {
+                            series.subject = format!("{base} {number}").trim().to_owned();
+                            number += 1;
+                        }
+                        all.push((subject.clone(), series));
+                    }
                 }
             }
         }
+        let mut all: Vec<Series> = all.into_iter().map(|(_, series)| series).collect();
         let titles: Vec<String> = all.iter().map(Series::title).collect();
         all.retain(|series| only.is_none_or(|only| series.title().contains(only)));
         if all.is_empty() {
@@ -150,6 +175,13 @@ impl History {
         }
         Ok(all)
     }
+}
+
+/// What a line of an earlier version is about, as far as its record is still there.
+fn of_earlier(line: &PastResult) -> Option<Subject> {
+    let opened = records::open(Path::new(&line.record)).ok()?;
+    let header = opened.reader.header();
+    (header.started_at == line.time).then(|| of_record(header))
 }
 
 fn past_figure(figure: &Measure) -> PastFigure {
@@ -202,6 +234,7 @@ mod tests {
         let results = |started_at: &str| Results {
             name: "compare".to_owned(),
             started_at: started_at.to_owned(),
+            sides: Vec::new(),
             answer: "B is slower.".to_owned(),
             cases: Vec::new(),
             figures: vec![figure.clone()],
@@ -209,10 +242,31 @@ mod tests {
         };
         let record = Path::new("/records/one");
         // A later result may be added first.
-        add(&path, record, &results("2026-11-23T05:00:00Z"), Some("c2"), "m").expect("added");
-        add(&path, record, &results("2026-11-23T04:00:00Z"), None, "m").expect("added");
-        assert!(add(&path, record, &results("2026-11-23T04:00:00Z"), None, "m").is_err());
-        let series = History::open(&path).expect("read").series(None).expect("figures");
+        let add = |time: &str, commit, key: &str| {
+            let subject = Subject { key: key.to_owned(), words: "A: as it is.".to_owned() };
+            add(&path, record, &results(time), commit, "m", (subject, None))
+        };
+        add("2026-11-23T05:00:00Z", Some("c2"), "one").expect("added");
+        add("2026-11-23T04:00:00Z", None, "one").expect("added");
+        assert!(add("2026-11-23T04:00:00Z", None, "one").is_err());
+        // What another comparison has measured is another series, and so is a line of an earlier version.
+        add("2026-11-23T06:00:00Z", None, "other").expect("added");
+        let mut earlier =
+            PastResult::new("2026-11-22T04:00:00Z", "m", "compare", "B is slower.", "/gone");
+        earlier.figures.push(past_figure(&figure));
+        let known = std::fs::read_to_string(&path).expect("read");
+        std::fs::write(&path, known + &earlier.line() + "\n").expect("written");
+        let all = History::open(&path).expect("read").series(None).expect("figures");
+        let titles: Vec<String> = all.iter().map(Series::title).collect();
+        assert_eq!(
+            titles,
+            [
+                "compare, B ÷ A: throughput",
+                "compare (A: as it is.), B ÷ A: throughput",
+                "compare (A: as it is. 2), B ÷ A: throughput"
+            ]
+        );
+        let series = &all[1..];
         let times: Vec<&str> = series[0].points.iter().map(|point| point.time.as_str()).collect();
         assert_eq!(times, ["2026-11-23T04:00:00Z", "2026-11-23T05:00:00Z"]);
         assert_eq!(series[0].points[1].commit, "c2");

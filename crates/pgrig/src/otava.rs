@@ -24,7 +24,12 @@ pub(crate) fn tests(series: &[Series]) -> Vec<Test<'_>> {
             }
         }
         for machine in machines {
-            let points = series.points.iter().filter(|point| point.machine == machine).collect();
+            // What is no whole result is no change of the program.
+            let whole = series.points.iter().filter(|point| point.mark.is_none());
+            let points: Vec<&Point> = whole.filter(|point| point.machine == machine).collect();
+            if points.is_empty() {
+                continue;
+            }
             let base = slug(&[&series.study, &series.benchmark, &series.name].map(String::as_str));
             let is_taken = |name: &String| tests.iter().any(|test| test.name == *name);
             let numbered = (2..).map(|number| format!("{base}-{number}"));
@@ -85,9 +90,11 @@ mod tests_of_files {
             machine: machine.to_owned(),
             value,
             bounds: Some([value - 1.0, value + 1.0]),
+            mark: None,
         };
         let series = [Series {
             study: "compare".to_owned(),
+            subject: String::new(),
             benchmark: "B ÷ A".to_owned(),
             name: "p99".to_owned(),
             unit: String::new(),

@@ -46,6 +46,9 @@ pub struct Comparison {
     pub is_self: bool,
     /// Origin of the data of both sides.
     pub data: DataOrigin,
+    /// The file of the data of both sides, as it was named; none for pgbench's tables and for those of a study.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_file: Option<String>,
     /// The settings that pgrig gave both servers by itself.
     pub set: Vec<(String, String)>,
     /// Transactions a second that each side is asked for; none where a client begins one as soon as
@@ -60,6 +63,44 @@ pub struct Comparison {
     pub confidence: f64,
     /// The figures that the answer rests on, at least one; it begins with the first.
     pub decides: Vec<Metric>,
+    /// Defaults and build options of the servers that differ without being asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<ServerDifference>,
+    /// What fails the command and the cases for CI; none where the comparison only reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fail_on: Option<FailOn>,
+}
+
+/// A default or a build option in which the servers of both sides differ without being asked to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerDifference {
+    /// The setting, as `effective_io_concurrency`, or the build option, as `compiler`.
+    pub name: String,
+    /// On A; none where A's PostgreSQL does not have it.
+    pub a: Option<String>,
+    /// The same on B.
+    pub b: Option<String>,
+    /// The option of `pgrig compare` that makes the sides alike; none where there is none.
+    pub level: Option<String>,
+}
+
+impl ServerDifference {
+    /// True if both sides have it, or an option makes them alike. The others are settings that a new version brings.
+    #[must_use]
+    pub fn is_told_first(&self) -> bool {
+        (self.a.is_some() && self.b.is_some()) || self.level.is_some()
+    }
+}
+
+/// Answers that fail a comparison with `--gate`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailOn {
+    /// B is worse.
+    Worse,
+    /// B is worse, or it cannot be told whether it is.
+    WorseOrUnknown,
 }
 
 /// One side.
@@ -73,6 +114,9 @@ pub struct Side {
     pub version: String,
     /// Directory of its programs; none for a server that pgrig did not start.
     pub bin: Option<String>,
+    /// What its programs were built from, as far as that is known: `commit 1a2b3c4d5e Faster sort`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// Address of a server that pgrig did not start, without a password.
     pub server: Option<String>,
     /// Settings of its own.
@@ -230,7 +274,7 @@ impl Figure {
         match () {
             () if self.is_of_nothing() => "next to nothing",
             () if self.is_of_one_side() => "none on one side",
-            () => "too few samples",
+            () => "nothing can be said",
         }
     }
 
@@ -350,6 +394,18 @@ impl Comparison {
     #[must_use]
     pub fn sides_words(&self) -> Vec<String> {
         sides::words(self)
+    }
+
+    /// Describes what each side has of its own, in a sentence; none where they have nothing.
+    #[must_use]
+    pub fn own_words(&self) -> Option<String> {
+        sides::own_words(self)
+    }
+
+    /// The names of both sides, with what each has of its own: `A`, `B with index.sql`.
+    #[must_use]
+    pub fn names(&self) -> [String; 2] {
+        sides::names(self)
     }
 
     /// Says which intervals of the claims and of the table of figures hold together.

@@ -18,6 +18,9 @@ pub struct Conditions {
     pub steal_share: f64,
     /// CPUs of this machine, where the servers are on it.
     pub cores: Option<usize>,
+    /// Threads of others that had a CPU or waited for one before anything was built, on the machine of the servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runnable_others: Option<f64>,
     /// True if a side did less than the rate that it was asked for.
     pub is_rate_missed: bool,
     /// The larger share of failed transactions of both sides, 0 to 1.
@@ -35,6 +38,8 @@ pub enum Doubt {
     RunDelay(f64),
     /// The hypervisor took this share of the CPU time away.
     Steal(f64),
+    /// Others had so many threads that could run, on so many CPUs.
+    Crowd(f64, usize),
     /// A side did not reach its rate.
     RateMissed,
     /// This share of a side's transactions failed.
@@ -60,11 +65,22 @@ impl Conditions {
     /// A side of which more transactions fail does other work.
     pub const FAILED_SHARE_MAX: f64 = 0.01;
 
+    /// Above this many runnable threads of others for each CPU, servers and clients wait for them.
+    pub const CROWD_PER_CPU_MAX: f64 = 0.5;
+
+    /// The doubt that others use the machine.
+    pub fn crowd(&self) -> Option<Doubt> {
+        let (runnable, cores) = self.runnable_others.zip(self.cores)?;
+        let is_crowd = runnable > Conditions::CROWD_PER_CPU_MAX * cores as f64;
+        is_crowd.then_some(Doubt::Crowd(runnable, cores))
+    }
+
     /// Every doubt.
     pub fn doubts(&self) -> Vec<Doubt> {
         let share =
             |doubt: fn(f64) -> Doubt, share: f64, most: f64| (share > most).then(|| doubt(share));
         let all = [
+            self.crowd(),
             share(Doubt::Busy, self.busy_share_max, Generator::BUSY_SHARE_MAX),
             share(Doubt::RunDelay, self.run_delay_share_max, Generator::RUN_DELAY_SHARE_MAX),
             share(Doubt::Steal, self.steal_share, Conditions::STEAL_SHARE_MAX),
@@ -87,7 +103,8 @@ impl Doubt {
     /// and pulls every quotient towards 1.
     pub fn refuses(self, sort: Sort, is_near_one: bool) -> bool {
         match (self, sort) {
-            (_, Sort::Use) => false,
+            // Both sides have the same others: they widen intervals.
+            (_, Sort::Use) | (Doubt::Crowd(..), _) => false,
             (Doubt::RunDelay(_), _) => is_near_one,
             (Doubt::Busy(_) | Doubt::Steal(_) | Doubt::RateMissed | Doubt::Failed(_), _) => true,
         }
@@ -109,6 +126,10 @@ impl Doubt {
             Doubt::Steal(share) => {
                 format!("the hypervisor took {} of the CPU time away", percent(share))
             }
+            Doubt::Crowd(runnable, cores) => format!(
+                "the machine is used by others: {runnable:.0} runnable on {cores} CPU{}",
+                if cores == 1 { "" } else { "s" }
+            ),
             Doubt::RateMissed => {
                 "a side did not reach its rate: latencies depend on how long it was loaded"
                     .to_owned()
@@ -141,6 +162,9 @@ mod tests {
         check(Conditions { busy_share_max: 0.92, ..none }, "busy for 92 %", all);
         check(Conditions { steal_share: 0.2, ..none }, "took 20 %", all);
         check(Conditions { failed_share_max: 0.025, ..none }, "2.5 %", all);
+        let crowd = Conditions { runnable_others: Some(14.2), cores: Some(2), ..none };
+        check(crowd, "used by others: 14 runnable on 2 CPUs", [false; 4]);
+        assert_eq!(Conditions { runnable_others: Some(0.9), ..crowd }.crowd(), None);
         let delay = Conditions { run_delay_share_max: 0.1, ..none };
         check(delay, "10 % of what clients waited", [false, true, false, false]);
         let missed = Conditions { is_rate_missed: true, ..none };

@@ -41,6 +41,13 @@ impl Lock {
     }
 }
 
+/// True if a process is writing the record in this directory.
+#[must_use]
+pub fn is_held(directory: &Path) -> bool {
+    File::open(directory)
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 impl Drop for Lock {
     fn drop(&mut self) {
         // Without the lock the note says nothing, so that it may stay.

@@ -21,8 +21,50 @@ pub struct PastResult {
     pub answer: String,
     /// The absolute path of its record.
     pub record: String,
+    /// What it is about; none in lines of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
+    /// Why it is no whole result; none for one that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<PastMark>,
     /// Its figures.
     pub figures: Vec<PastFigure>,
+}
+
+/// What a result is about: results of different subjects are never joined.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    /// Sides, data and load, in a form that is compared.
+    pub key: String,
+    /// The same for people, besides the name of the study; may be empty.
+    pub words: String,
+}
+
+/// The reason why a result is not a whole one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PastMark {
+    /// A check of the rig, with little data and short times.
+    Smoke,
+    /// It was interrupted.
+    Interrupted,
+    /// Its end was not recorded.
+    Killed,
+    /// It could not go on.
+    Broken,
+}
+
+impl PastMark {
+    /// For people and for programs.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            PastMark::Smoke => "smoke",
+            PastMark::Interrupted => "interrupted",
+            PastMark::Killed => "killed",
+            PastMark::Broken => "broken",
+        }
+    }
 }
 
 /// One figure of a result in a history.
@@ -55,6 +97,8 @@ impl PastResult {
             study: study.to_owned(),
             answer: answer.to_owned(),
             record: record.to_owned(),
+            subject: None,
+            mark: None,
             figures: Vec::new(),
         }
     }
@@ -97,6 +141,13 @@ mod tests {
         let line = result.line();
         assert_eq!(PastResult::read(&line), Ok(result));
         let refused = |line: &str| PastResult::read(line).expect_err("refused");
+        let subject = Some(Subject { key: "k".to_owned(), words: String::new() });
+        let marked = PastResult {
+            subject,
+            mark: Some(PastMark::Killed),
+            ..PastResult::read(&line).expect("read")
+        };
+        assert_eq!(PastResult::read(&marked.line()), Ok(marked));
         assert!(refused(&line.replace("\"format\":1", "\"format\":2")).contains("format 2"));
         assert!(refused(&line.replace("\"study\"", "\"other\"")).contains("study"));
         assert!(refused(&line.replace("0.9", "null")).contains("invalid type"));

@@ -143,6 +143,7 @@ pub(crate) fn sides(found: &Comparison) -> Table {
     };
     row("variant", &|side| side.variant.clone().unwrap_or_default());
     row("PostgreSQL", &|side| side.version.clone());
+    row("built from", &|side| side.source.clone().unwrap_or_default());
     row("programs", &|side| side.bin.clone().unwrap_or_default());
     row("server", &|side| side.server.clone().unwrap_or_default());
     row("settings", &|side| {
@@ -151,6 +152,18 @@ pub(crate) fn sides(found: &Comparison) -> Table {
     });
     row("script", &|side| side.sql.clone().unwrap_or_default());
     table
+}
+
+/// Defaults and build options of the servers that differ without being asked for; none where nothing does.
+pub(crate) fn differences(found: &Comparison) -> Option<Table> {
+    let note = "without being asked for; the option makes both sides alike";
+    let columns = ["", "A", "B", "Levelled by"];
+    let mut table = Table::new("Defaults and build options that differ", note, &columns);
+    for one in &found.differences {
+        let cell = |value: &Option<String>| value.clone().unwrap_or_else(|| "–".to_owned());
+        table.row([one.name.clone(), cell(&one.a), cell(&one.b), cell(&one.level)]);
+    }
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// The work of both sides' servers besides the load; none where none was seen.

@@ -4,6 +4,7 @@
 mod junit;
 mod summary;
 
+use record::comparison::{FailOn, Stop};
 use record::{Comparison, Ending, Paired};
 use spec::{Better, ClaimKind, Metric, metrics};
 use verdict::{ClaimVerdict, Measured, Verdict};
@@ -22,6 +23,8 @@ pub struct Results {
     pub name: String,
     /// Wall clock at the beginning, RFC 3339.
     pub started_at: String,
+    /// What the sides of a comparison are, in sentences; nothing of a study.
+    pub sides: Vec<String>,
     /// One sentence.
     pub answer: String,
     /// Cases that were judged.
@@ -50,8 +53,7 @@ pub enum CaseOutcome {
     Passed,
     /// It does not hold; B is worse.
     Failed,
-    /// It must hold and cannot be told, or what stands against the figures keeps them from being
-    /// judged.
+    /// It must hold and cannot be told.
     Broken,
     /// Cannot tell; or a published finding does not hold here, which fails no gate.
     Skipped,
@@ -107,8 +109,7 @@ impl Report<'_> {
         let cases = self.judgement.asked().map(|claim| {
             let case = case(claim);
             match case.outcome {
-                // It need not be told, unless something stands against the figures.
-                CaseOutcome::Broken if comparison.is_some_and(|one| !self.is_doubted(one)) => {
+                CaseOutcome::Broken if comparison.is_some_and(|one| !self.fails_untold(one)) => {
                     Case { outcome: CaseOutcome::Skipped, ..case }
                 }
                 _ => case,
@@ -118,6 +119,7 @@ impl Report<'_> {
         Results {
             name: comparison.map_or(self.header.study.clone(), record::Comparison::title),
             started_at: self.header.started_at.clone(),
+            sides: comparison.map(Comparison::sides_words).unwrap_or_default(),
             answer: self.judgement.answer.clone(),
             cases: cases.collect(),
             figures: figures.chain(self.pairs.iter().flat_map(|one| self.ratios(one))).collect(),
@@ -125,13 +127,11 @@ impl Report<'_> {
         }
     }
 
-    /// True if the conditions of a comparison keep a figure that decides from being judged.
-    fn is_doubted(&self, comparison: &Comparison) -> bool {
-        self.pairs.iter().map(|paired| &paired.shown).any(|shown| {
-            let deciding = shown.figures.iter().filter(|figure| figure.deciding);
-            let threshold = comparison.threshold;
-            deciding.into_iter().any(|one| one.refusal(&shown.conditions, threshold).is_some())
-        })
+    /// True if a comparison fails where it cannot be told whether B is worse: it was asked to, or did not
+    /// run to its end.
+    fn fails_untold(&self, comparison: &Comparison) -> bool {
+        let is_cut = |paired: &Paired| matches!(paired.shown.stop, Stop::Died | Stop::Interrupted);
+        comparison.fail_on == Some(FailOn::WorseOrUnknown) || self.pairs.iter().any(is_cut)
     }
 
     /// The ratios of an attempt at pairs that was measured to its end.

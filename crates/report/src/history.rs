@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use record::PastMark;
 use record::comparison::Metric;
 
 use crate::comparison::{capitalised, title};
@@ -17,6 +18,8 @@ use crate::view::Table;
 pub struct Series {
     /// The study, or `compare`.
     pub study: String,
+    /// What it is about besides the study; may be empty.
+    pub subject: String,
     /// Subject of the measurement: a side, a point.
     pub benchmark: String,
     /// Name of the metric.
@@ -42,12 +45,22 @@ pub struct Point {
     pub value: f64,
     /// Lower and upper bound.
     pub bounds: Option<[f64; 2]>,
+    /// Why it is no whole result.
+    pub mark: Option<PastMark>,
 }
 
 impl Series {
     /// `compare, B ÷ A: throughput`
     pub fn title(&self) -> String {
-        format!("{}, {}: {}", self.study, self.benchmark, self.name)
+        format!("{}, {}: {}", self.of(), self.benchmark, self.name)
+    }
+
+    /// `compare -S (A: as it is. B: jit off.)`
+    fn of(&self) -> String {
+        match self.subject.as_str() {
+            "" => self.study.clone(),
+            subject => format!("{} ({subject})", self.study),
+        }
     }
 
     /// The same for people: `Throughput: compare, B ÷ A`. A name that is no longer known stands as it
@@ -61,7 +74,7 @@ impl Series {
             _ if self.unit.is_empty() => self.name.clone(),
             _ => format!("{}, {}", self.name, self.unit),
         };
-        format!("{what}: {}, {}", self.study, self.benchmark)
+        format!("{what}: {}, {}", self.of(), self.benchmark)
     }
 }
 
@@ -148,7 +161,8 @@ fn table(series: &Series) -> Table {
             Some([low, high]) => number::with_interval(point.value, low, high),
             None => (number::figure(point.value), "one round, no interval".to_owned()),
         };
-        let texts = [position.to_string(), point.time.clone(), point.commit.clone()];
+        let mark = point.mark.map_or(String::new(), |mark| format!(", {}", mark.word()));
+        let texts = [format!("{position}{mark}"), point.time.clone(), point.commit.clone()];
         table.row(texts.into_iter().chain([value, interval, point.machine.clone()]));
     }
     table.folded = true;
@@ -166,9 +180,11 @@ mod tests {
             machine: "m".to_owned(),
             value: 13_514.0,
             bounds: None,
+            mark: None,
         };
         Series {
             study: "pgbench".to_owned(),
+            subject: String::new(),
             benchmark: "read-only".to_owned(),
             name: name.to_owned(),
             unit: unit.to_owned(),

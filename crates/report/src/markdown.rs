@@ -7,7 +7,7 @@ use terms::foreign::{markdown, markdown_code};
 
 use crate::report::Report;
 use crate::view::{ClaimRow, FactGroup, Table};
-use crate::{actions, claims, environment, tables, trust};
+use crate::{actions, claims, compared, environment, tables, trust};
 
 impl Report<'_> {
     /// The parts of a report that fit into a comment: GitHub's Markdown, without a figure.
@@ -32,6 +32,11 @@ impl Report<'_> {
         }
         let own = verdict::tables(study, &header.facts, &self.trials);
         tables::tables(&own, header).iter().for_each(|one| table(&mut out, one));
+        let differences = header.comparison.as_ref().and_then(compared::differences);
+        differences.iter().for_each(|one| table(&mut out, one));
+        for doubt in self.pairs.iter().flat_map(|paired| &paired.shown.doubts) {
+            let _ = writeln!(out, "\nDoubt: {}.", markdown(doubt));
+        }
         out.push('\n');
         if let Some(words) = trust::counted(&self.trials) {
             let _ = writeln!(out, "{}\n", markdown(&words));

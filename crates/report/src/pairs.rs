@@ -31,6 +31,7 @@ pub(crate) fn pairs(
         let ids = (first + curves.len()..).take(drawn.len()).collect();
         curves.extend(drawn);
         let mut tables: Vec<Table> = comparison.map(compared::sides).into_iter().collect();
+        tables.extend(comparison.and_then(compared::differences));
         tables.extend(self::tables(&paired.shown, names));
         let headline = comparison.map_or(Metric::Throughput, Comparison::headline);
         let mut words = words(paired, headline);

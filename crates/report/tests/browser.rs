@@ -43,9 +43,11 @@ fn every_figure_of_a_history_draws_with_a_line_for_each_machine() {
         machine: machine.to_owned(),
         value,
         bounds: Some([value - 0.02, value + 0.02]),
+        mark: None,
     };
     let series = |name: &str, more_is_better| Series {
         study: "compare".to_owned(),
+        subject: String::new(),
         benchmark: "B ÷ A".to_owned(),
         name: name.to_owned(),
         unit: String::new(),

@@ -136,6 +136,7 @@ fn answer(comparison: &Comparison, paired: &Paired) -> String {
         (false, 1) => "1 segment".to_owned(),
         (false, n) => format!("{n} segments"),
     };
+    let crowd = shown.conditions.crowd().map(Doubt::words);
     let pairs = format!("{segments}, {} pairs, {}", shown.pairs, terms::duration(shown.seconds));
     let headline = comparison.headline();
     let Some((figure, ratio)) = with_ratio(paired, headline) else {
@@ -143,7 +144,11 @@ fn answer(comparison: &Comparison, paired: &Paired) -> String {
         if let Some(figure) = shown.figure(headline).filter(is_none) {
             return of_none(figure, &pairs) + &further_words(comparison, paired);
         }
-        return match headline.quantile() {
+        let others = crowd.map_or(String::new(), |words| format!(" Note that {words}."));
+        let why = match headline.quantile() {
+            None if shown.instances.segments >= OBSERVATIONS_MIN => {
+                format!("Cannot tell: {pairs} differ so much that nothing can be said.")
+            }
             None => format!(
                 "Cannot tell: {pairs} are too few. An interval takes {OBSERVATIONS_MIN} {}.",
                 if renewal.restarts() { "restarts" } else { "segments" },
@@ -155,24 +160,32 @@ fn answer(comparison: &Comparison, paired: &Paired) -> String {
                 headline.samples_min() * OBSERVATIONS_MIN as u64
             ),
         };
+        return why + &others;
     };
     let seen = format!("{} of A's {} ({pairs})", ratio.words(), headline.words());
     let percent = comparison.threshold * 100.0;
+    let [a, b] = comparison.names();
     let rate = comparison.rate.map(|rate| format!(" at {rate} transactions a second"));
     let rate = rate.unwrap_or_default();
     let first = match figure.verdict {
-        Seen::Better => format!("B is faster{rate}: {seen}."),
-        Seen::Worse => format!("B is slower{rate}: {seen}."),
-        Seen::Equal => format!("B is as fast as A{rate} within {percent} %: {seen}."),
+        Seen::Better => format!("{b} is faster than {a}{rate}: {seen}."),
+        Seen::Worse => format!("{b} is slower than {a}{rate}: {seen}."),
+        Seen::Equal => format!("{b} is as fast as {a}{rate} within {percent} %: {seen}."),
         Seen::CannotTell => {
             match figure.refusal(&shown.conditions, comparison.threshold).map(Doubt::words) {
                 Some(doubt) => {
-                    format!("Cannot tell whether B is faster or slower{rate}, for {doubt}: {seen}.")
+                    format!(
+                        "Cannot tell whether {b} is faster or slower than {a}{rate}, for {doubt}: {seen}."
+                    )
                 }
                 None => format!(
-                    "Cannot tell whether B is faster or slower{rate}: {seen}. The interval is ±{:.1} %{}.",
+                    "Cannot tell whether {b} is faster or slower than {a}{rate}: {seen}. The interval is ±{:.1} %{}.",
                     ratio.half_width() * 100.0,
-                    would_tell(ratio, comparison.threshold, shown.seconds),
+                    // How long it takes depends on them.
+                    crowd.map_or_else(
+                        || would_tell(ratio, comparison.threshold, shown.seconds),
+                        |words| format!("; {words}"),
+                    ),
                 ),
             }
         }

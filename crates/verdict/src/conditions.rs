@@ -84,6 +84,10 @@ fn run(header: &Header) -> Properties {
     if let Some(comparison) = &header.comparison {
         properties.push(("workload".to_owned(), comparison.workload.clone()));
         properties.push(("sides".to_owned(), comparison.sides_words().join(" ")));
+        properties.extend(comparison.differences.iter().map(|one| {
+            let [a, b] = [&one.a, &one.b].map(|side| side.as_deref().unwrap_or("–"));
+            (one.name.clone(), format!("{a} on A, {b} on B"))
+        }));
     }
     let lasting = |fact: &&Fact| {
         let is_fleeting = FLEETING.contains(&fact.name.as_str());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use record::comparison::Metric;
+use record::comparison::{FailOn, Metric};
 use spec::InitdbOption;
 
 use crate::arguments::ProfileName;
@@ -29,6 +29,31 @@ pub(crate) struct CompareArguments {
     /// The same for B
     #[arg(long, value_name = "DIR")]
     pub(crate) b_bin: Option<PathBuf>,
+    /// Build both sides from this git repository, as pgrig bisect does
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["a_bin", "b_bin", "a_conninfo", "b_conninfo"])]
+    pub(crate) repo: Option<PathBuf>,
+    /// The commit of side A [default: HEAD]
+    #[arg(
+        long,
+        value_name = "REV",
+        requires = "repo",
+        default_value = "HEAD",
+        hide_default_value = true
+    )]
+    pub(crate) a_commit: String,
+    /// The commit of side B [default: that of A]
+    #[arg(long, value_name = "REV", requires = "repo")]
+    pub(crate) b_commit: Option<String>,
+    /// A patch that is applied to B's commit before it is built
+    #[arg(long, value_name = "FILE", requires = "repo")]
+    pub(crate) b_patch: Option<PathBuf>,
+    /// B is the commit HEAD with what is not committed in the working directory
+    #[arg(long, requires = "repo", conflicts_with_all = ["b_commit", "b_patch"])]
+    pub(crate) b_dirty: bool,
+    /// The command that builds a side; the last line that it prints is the folder of PostgreSQL programs [default:
+    /// configure and make of PostgreSQL, with ccache if it is there]
+    #[arg(long, value_name = "COMMAND", requires = "repo")]
+    pub(crate) build: Option<String>,
     /// A setting of A alone; on a server of yours, of the clients' sessions; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) a_set: Vec<(String, String)>,
@@ -113,6 +138,15 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "FIGURES", num_args = 0..=1,
           default_missing_value = "", value_parser = figures)]
     pub(crate) gate: Option<Figures>,
+    /// What --gate fails on: B is worse, or also that it cannot be told
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ANSWER",
+        requires = "gate",
+        default_value = "worse-or-unknown"
+    )]
+    pub(crate) fail_on: FailOnName,
     /// pgbench's options: scripts, clients, protocol, scale
     #[arg(skip)]
     pub(crate) workload: Vec<String>,
@@ -152,7 +186,26 @@ options can be given.
 Examples:
   pgrig compare --b-set jit=off -f report.sql -c 4 --data shop.dump
   pgrig compare --b-sql index.sql -f orders.sql -c 16 --data schema.sql --gate throughput,p50
+  pgrig compare --repo postgres --a-commit master --b-patch fix.patch -S -c 8
   pgrig compare --study replication --scenario login --a-variant C-async --b-variant C-on";
+
+/// Answers that fail a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOnName {
+    /// B is worse
+    Worse,
+    /// B is worse, or it cannot be told whether it is
+    WorseOrUnknown,
+}
+
+impl From<FailOnName> for FailOn {
+    fn from(name: FailOnName) -> FailOn {
+        match name {
+            FailOnName::Worse => FailOn::Worse,
+            FailOnName::WorseOrUnknown => FailOn::WorseOrUnknown,
+        }
+    }
+}
 
 /// The sides that are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -17,11 +17,14 @@ pub(crate) struct HistoryArguments {
 /// What can be done with a history.
 #[derive(Debug, Subcommand)]
 pub(crate) enum HistoryCommand {
-    /// Add the figures of a record
+    /// Add the figures of a record, or of a result of pgrig bench --json
     Add {
-        /// The record, of a study or of a comparison
-        #[arg(value_name = "DIR")]
-        directory: PathBuf,
+        /// The record of a study or of a comparison, or a file that pgrig bench --json has written
+        #[arg(value_name = "DIR|FILE")]
+        source: PathBuf,
+        /// The machine that was measured [default: the record's; of a file its hosts', or this machine]
+        #[arg(long, value_name = "TEXT")]
+        machine: Option<String>,
         /// The commit that was measured [default: the record's, which is $GITHUB_SHA]
         #[arg(long, value_name = "COMMIT")]
         commit: Option<String>,

@@ -126,6 +126,7 @@ fn request(arguments: &BisectArguments) -> Result<Request, Complaint> {
             until: None,
             confidence: 1.0 - arguments.error,
             max_time: arguments.step_time,
+            fail_on: None,
             has_profile: false,
             tail: [false; 2],
             floor: floor::on_this_machine(Path::new(compare::RUNS)),

@@ -1,5 +1,7 @@
 //! `pgrig compare`: two servers side by side.
 
+mod sources;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,9 +25,10 @@ use crate::{floor, records, signals, studies, terminal};
 
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     arguments.exchange.check()?;
-    let request = request(arguments)?;
+    let mut request = request(arguments)?;
+    let sources = sources::sources(arguments)?;
     if arguments.dry_run {
-        return checked(&request);
+        return checked(&request, sources.is_some());
     }
     if let Some(path) = &arguments.json {
         record::check_file(path)?;
@@ -36,6 +39,14 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
         None => record::check_directory(Path::new(RUNS))?,
     }
     let control = signals::control();
+    if let Some((repository, sources)) = &sources {
+        let built = sources::build(arguments, repository, sources, &mut request.sides, &control);
+        if let (Err(_), Some(out)) = (&built, &arguments.out) {
+            let _ = std::fs::remove_dir(out);
+        }
+        built?;
+        request.common.commit = Some(sources[1].commit.hash.clone());
+    }
     let mut page = ServedComparison::new(served::asked(arguments.serve, "pgrig compare")?);
     let mut scraped = Scraped::open(arguments.metrics.as_ref(), OfComparison::default())?;
     let live = Live::new();
@@ -77,8 +88,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     Ok(match stop {
         Stop::Interrupted => Exit::Interrupted,
         Stop::Died => Exit::Incomplete,
-        _ if arguments.gate.is_none() => Exit::Done,
-        _ => exit::of_claims(judgement.claims.iter()),
+        _ => exit::of_comparison(judgement.claims.iter(), request.common.fail_on),
     })
 }
 
@@ -86,8 +96,11 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
 pub(crate) const RUNS: &str = "runs";
 
 /// Says that a comparison could begin.
-fn checked(request: &Versus) -> Result<Exit, Complaint> {
-    request.check()?;
+fn checked(request: &Versus, is_built: bool) -> Result<Exit, Complaint> {
+    // What is not built yet has no programs that could be asked.
+    if !is_built {
+        request.check()?;
+    }
     if let Asked::Study(of) = &request.asked {
         let points = of.choice.points(&of.study).map_err(study::Error::from)?;
         let [a, b] = points.map(|index| &of.study.points[index].name.variant);
@@ -137,6 +150,7 @@ fn sides(arguments: &CompareArguments) -> [SideOptions; 2] {
     let a = SideOptions {
         conninfo: arguments.a_conninfo.clone(),
         bin: arguments.a_bin.clone(),
+        source: None,
         settings: settings(&arguments.a_set),
         initdb: arguments.a_initdb.clone(),
         sql: arguments.a_sql.clone(),
@@ -144,6 +158,7 @@ fn sides(arguments: &CompareArguments) -> [SideOptions; 2] {
     let b = SideOptions {
         conninfo: arguments.b_conninfo.clone(),
         bin: arguments.b_bin.clone(),
+        source: None,
         settings: settings(&arguments.b_set),
         initdb: arguments.b_initdb.clone(),
         sql: arguments.b_sql.clone(),
@@ -172,6 +187,7 @@ fn common(arguments: &CompareArguments) -> Common {
         name: arguments.name.clone(),
         decides: arguments.gate.clone().map(|figures| figures.0).unwrap_or_default(),
         is_self: arguments.is_self,
+        fail_on: arguments.gate.as_ref().map(|_| arguments.fail_on.into()),
         precision: arguments.precision,
         threshold: arguments.threshold.unwrap_or(THRESHOLD),
         by_threshold: arguments.threshold.is_some(),
@@ -254,6 +270,7 @@ fn line(event: &Event<'_>, precision: f64) -> String {
         Event::Building { .. } => {
             "  connecting      to both servers, and seeing that their data are the same".to_owned()
         }
+        Event::Crowd(words) => format!("  busy            {words}"),
         Event::Built { versions: [a, b], scale, data, seconds } => {
             let data = match data {
                 DataOrigin::Copied => "the same files",

@@ -10,7 +10,7 @@ use crate::arguments::{HistoryArguments, HistoryCommand};
 use crate::complaint::Complaint;
 use crate::exchange::{failed, put};
 use crate::exit::Exit;
-use crate::history::{self, History};
+use crate::history::{self, BenchResult, History};
 use crate::terminal::{self, FAINT, STRONG, styled};
 use crate::{otava, records};
 
@@ -18,7 +18,9 @@ use crate::{otava, records};
 pub(crate) fn history(arguments: &HistoryArguments) -> Result<Exit, Complaint> {
     let file = &arguments.file;
     match &arguments.command {
-        HistoryCommand::Add { directory, commit } => add(file, directory, commit.as_deref())?,
+        HistoryCommand::Add { source, commit, machine } => {
+            add(file, source, commit.as_deref(), machine.as_deref())?;
+        }
         HistoryCommand::Show { only, json: true } => {
             let series = History::open(file)?.series(only.as_deref())?;
             terminal::json(&series.iter().map(of).collect());
@@ -50,19 +52,36 @@ pub(crate) fn history(arguments: &HistoryArguments) -> Result<Exit, Complaint> {
     Ok(Exit::Done)
 }
 
-fn add(file: &Path, directory: &Path, commit: Option<&str>) -> Result<(), Complaint> {
+fn add(
+    file: &Path,
+    source: &Path,
+    commit: Option<&str>,
+    machine: Option<&str>,
+) -> Result<(), Complaint> {
     record::check_file(file)?;
-    let opened = records::open(directory)?;
-    let (results, header) = (records::results(&opened)?, opened.reader.header());
-    if results.figures.is_empty() {
-        let what = format!("{} has no figure with an interval to keep", directory.display());
-        return Err(Complaint::new(what)
-            .hinted(Some("add a study's record, or a comparison that ran longer".to_owned())));
-    }
-    let known = header.comparison.as_ref().and_then(|one| one.commit.as_deref());
-    history::add(file, directory, &results, commit.or(known), &history::machine(&header.facts))?;
-    let (count, place) = (results.figures.len(), file.display());
-    terminal::narrate(format_args!("{count} figures of {} added to {place}", directory.display()));
+    let count = if source.is_file() {
+        let BenchResult { results, subject, mark, machine: of_hosts } = history::of_bench(source)?;
+        let here = || history::machine(&study::machine_facts(&std::env::temp_dir()));
+        let machine = machine.map(str::to_owned).or(of_hosts).unwrap_or_else(here);
+        history::add(file, source, &results, commit, &machine, (subject, mark))?;
+        results.figures.len()
+    } else {
+        let opened = records::open(source)?;
+        let (results, header) = (records::results(&opened)?, opened.reader.header());
+        if results.figures.is_empty() {
+            let what = format!("{} has no figure with an interval to keep", source.display());
+            return Err(Complaint::new(what)
+                .hinted(Some("add a study's record, or a comparison that ran longer".to_owned())));
+        }
+        let known = header.comparison.as_ref().and_then(|one| one.commit.as_deref());
+        let machine = machine.map_or_else(|| history::machine(&header.facts), str::to_owned);
+        let is_held = record::is_held(source);
+        let subject = (history::of_record(header), history::mark(header, is_held));
+        history::add(file, source, &results, commit.or(known), &machine, subject)?;
+        results.figures.len()
+    };
+    let place = file.display();
+    terminal::narrate(format_args!("{count} figures of {} added to {place}", source.display()));
     Ok(())
 }
 
@@ -72,6 +91,7 @@ fn of(series: &Series) -> Value {
             "time": point.time,
             "commit": Some(&point.commit).filter(|commit| !commit.is_empty()),
             "machine": point.machine,
+            "mark": point.mark.map(record::PastMark::word),
             "value": point.value,
             "low": point.bounds.map(|[low, _]| low),
             "high": point.bounds.map(|[_, high]| high),
@@ -79,6 +99,7 @@ fn of(series: &Series) -> Value {
     });
     json!({
         "study": series.study,
+        "subject": Some(&series.subject).filter(|subject| !subject.is_empty()),
         "benchmark": series.benchmark,
         "name": series.name,
         "unit": series.unit,
@@ -91,7 +112,8 @@ fn list(history: &History) {
     for line in history.lines() {
         let commit = line.commit.as_deref().unwrap_or("–");
         let (time, study, answer) = (&line.time, &line.study, &line.answer);
-        terminal::result(format_args!("{time}  {commit:10.10}  {study}: {answer}"));
+        let mark = line.mark.map_or(String::new(), |mark| format!("{}: ", mark.word()));
+        terminal::result(format_args!("{time}  {commit:10.10}  {mark}{study}: {answer}"));
         terminal::result(styled(FAINT, format_args!("  {}  {}", line.record, line.machine)));
     }
 }
@@ -106,7 +128,10 @@ fn show(series: &[Series]) {
                 |[low, high]| format!("[{}, {}]", figure(low), figure(high)),
             );
             let (time, value) = (&point.time, figure(point.value));
-            terminal::result(format_args!("  {time}  {commit:10.10}  {value:>10} {interval}"));
+            let mark = point.mark.map_or(String::new(), |mark| format!("  {}", mark.word()));
+            terminal::result(format_args!(
+                "  {time}  {commit:10.10}  {value:>10} {interval}{mark}"
+            ));
         }
     }
 }

@@ -185,6 +185,7 @@ fn an_archive_is_used_or_refused_with_one_message() {
         &[("gate", "Maybe not")],
         "gate: \"Maybe not\" is neither yes, no nor a list of figures",
     );
+    refused(&[("fail-on", "better")], "fail-on: \"better\" is neither worse nor worse-or-unknown");
     refused(&[("archive-sha256", "00")], "archive-sha256: there is no archive");
     refused(&[("pgrig", "pgrig"), ("archive", "good.tar.gz")], "give one of them");
     // What pgrig itself says of options, or the last step before it begins.
@@ -199,6 +200,7 @@ fn an_archive_is_used_or_refused_with_one_message() {
         &[("options", "-S --gate=p50")],
         "options: give the figures of --gate=p50 as the input",
     );
+    compared(&[("options", "-S --fail-on worse")], "options: give --fail-on as the input fail-on");
     compared(&[("gate", "throughput,maybe"), options], "maybe");
     desk.write("pgrig-compare/record/record.json", "{}");
     compared(&[options], "out: pgrig-compare has the record of another comparison");
@@ -344,7 +346,7 @@ fn an_extension_is_built_for_both_sides_and_head_is_found_slower() {
     let (step, code, said) = run(&desk, &inputs);
     // The gate closes: hundreds of times the work is found on a busy machine, too.
     assert_eq!((step.as_str(), code), ("Compare", Some(4)), "{said}");
-    assert!(said.contains("B is slower: 0."), "{said}");
+    assert!(said.contains(" is slower than A"), "{said}");
     let record = desk.path("pgrig-compare/record/record.json");
     let record: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(record).unwrap()).unwrap();

@@ -40,7 +40,7 @@ fn a_slower_side_fails_the_gate_and_its_record_is_told_to_other_programs() {
     arguments.extend(["--metrics", "compare.prom"]);
     let said = desk.pgrig(&arguments).ended(4);
     assert!(said.out.starts_with("A: as it is. B: slower.sql.\n"), "{}", said.out);
-    assert!(said.out.contains("\nB is slower: 0."), "{}", said.out);
+    assert!(said.out.contains("\nB with slower.sql is slower than A: 0."), "{}", said.out);
     assert!(said.out.contains("\n  one half of A's blocks against the other half"), "{}", said.out);
     let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -75,7 +75,7 @@ fn is_told(desk: &Desk) {
     let of = |side: &str| switches[side].as_f64().expect("a count");
     assert!(of("a") > 1.5 && of("b") > 1.5, "{switches}");
     let junit = std::fs::read_to_string(desk.path("first.xml")).expect("the JUnit file");
-    let case = r#"name="throughput of B is that of A within 20 %, or better"><failure message="#;
+    let case = r#"name="throughput of B with slower.sql is that of A within 20 %, or better"><failure message="#;
     assert!(junit.contains(&format!("{case}\"does not hold: 0.")), "{junit}");
     assert!(
         junit.contains(r#"name="no more transactions of B fail than of A"><system-out>holds"#),
@@ -113,7 +113,7 @@ fn is_told(desk: &Desk) {
     let differs = desk.pgrig(&["diff", "record", "record"]).ended(0);
     assert!(differs.out.contains("B ÷ A, load  tps"), "{}", differs.out);
     let listed = desk.pgrig(&["show", "."]).ended(0);
-    assert!(listed.out.contains("record  B is slower"), "{}", listed.out);
+    assert!(listed.out.contains("record  B with slower.sql is slower"), "{}", listed.out);
     let mut show = desk.command(&["show", "record", "--github-summary"]);
     let said = crate::Said::of(&show.env_remove("GITHUB_STEP_SUMMARY").output().unwrap());
     assert!(said.ended(1).err.contains("GITHUB_STEP_SUMMARY"));

@@ -50,6 +50,14 @@ fn every_example_is_a_command_that_works() {
     {
         desk.write(name, "SELECT 1;\n");
     }
+    desk.write("fix.patch", "");
+    desk.write("postgres/configure", "");
+    for words in ["init -q -b master", "add .", "commit -q -m first"] {
+        let mut git = std::process::Command::new("git");
+        git.args(["-c", "user.name=ann", "-c", "user.email=ann@localhost"]);
+        git.args(words.split(' ')).current_dir(desk.path("postgres"));
+        assert!(git.status().expect("git runs").success(), "{words}");
+    }
     let placed = placed(&desk);
     let help = desk.pgrig(&["compare", "--help"]).ended(0).out;
     let mut pages: Vec<String> = pages().iter().map(|path| read(path)).collect();
@@ -199,5 +207,8 @@ pub(crate) fn is_as_in_the_readme(said: &str) {
         let name = &names(row)[0];
         assert!(printed.iter().any(|names| names.first() == Some(name)), "{name} is not in {said}");
     }
-    assert!(shown.contains("A: as it is. B: index.sql.\n") && shown.contains("\nB is faster: "));
+    assert!(
+        shown.contains("A: as it is. B: index.sql.\n")
+            && shown.contains("\nB with index.sql is faster than A: ")
+    );
 }

@@ -24,7 +24,7 @@ fn sides_with_a_rate_are_told_apart_by_their_latency() {
     let said = said.ended(4);
     let sides = "A: as it is. B: initdb --wal-segsize=4, slowest.sql.\n";
     assert!(said.out.starts_with(sides), "{}", said.out);
-    assert!(said.out.contains("\nB is slower at 50 transactions a second: "), "{}", said.out);
+    assert!(said.out.contains(" is slower than A at 50 transactions a second: "), "{}", said.out);
     assert!(!said.out.contains("wal_segment_size"), "it was asked for: {}", said.out);
     let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");

@@ -63,7 +63,13 @@ fn a_variant_is_compared_with_another() {
     };
     // By the name of the option that speaks of topologies, too.
     let heavier = ["--a-topology", "light", "--b-variant", "heavy"];
-    check(&heavier, "2min", 4, "B is slower", ["light", "heavy"]);
+    check(
+        &heavier,
+        "2min",
+        4,
+        "B with variant heavy is slower than A with variant light: ",
+        ["light", "heavy"],
+    );
     // The script has seen B's setting. No time is left for an interval.
     let lighter = ["--a-variant", "heavy", "--b-set", "work.ms=3", "--b-sql", "seen.sql"];
     check(&lighter, "16s", 5, "Cannot tell", ["heavy", "heavy"]);

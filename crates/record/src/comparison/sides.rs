@@ -2,16 +2,17 @@
 
 use super::{Comparison, Side};
 
-pub(super) fn words(found: &Comparison) -> Vec<String> {
-    let mut words = Vec::new();
+pub(super) fn own_words(found: &Comparison) -> Option<String> {
     let [a, b] = [&found.a, &found.b].map(|side| described(side, &found.a, &found.b));
-    if !a.is_empty() || !b.is_empty() {
-        let said = |text: Vec<String>| match text.is_empty() {
-            true => "as it is".to_owned(),
-            false => text.join(", "),
-        };
-        words.push(format!("A: {}. B: {}.", said(a), said(b)));
-    }
+    let said = |text: &[String]| match text.is_empty() {
+        true => "as it is".to_owned(),
+        false => text.join(", "),
+    };
+    (!a.is_empty() || !b.is_empty()).then(|| format!("A: {}. B: {}.", said(&a), said(&b)))
+}
+
+pub(super) fn words(found: &Comparison) -> Vec<String> {
+    let mut words: Vec<String> = own_words(found).into_iter().collect();
     if !found.set.is_empty() {
         let set = found.set.iter().map(|(name, value)| format!("{name} = {value}"));
         let set = set.collect::<Vec<_>>().join(", ");
@@ -19,7 +20,32 @@ pub(super) fn words(found: &Comparison) -> Vec<String> {
             "pgrig has set on both: {set}. Everything else is the server's default."
         ));
     }
+    // What one side alone has is in the table.
+    let differing = found.differences.iter().filter(|one| one.is_told_first());
+    let differing: Vec<&str> = differing.map(|one| one.name.as_str()).collect();
+    if !differing.is_empty() {
+        words.push(format!(
+            "Defaults and build options that differ by themselves: {}.",
+            differing.join(", ")
+        ));
+    }
     words
+}
+
+/// Properties of a side that its name has at most.
+const NAMED_MAX: usize = 3;
+
+pub(super) fn names(found: &Comparison) -> [String; 2] {
+    let named = |name: &str, side: &Side| {
+        let own = described(side, &found.a, &found.b);
+        let rest = match own.len().saturating_sub(NAMED_MAX) {
+            0 => String::new(),
+            rest => format!(" and {rest} more"),
+        };
+        let told = own.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+        if told.is_empty() { name.to_owned() } else { format!("{name} with {told}{rest}") }
+    };
+    [named("A", &found.a), named("B", &found.b)]
 }
 
 /// Which intervals of a table hold together.
@@ -38,12 +64,14 @@ pub(super) fn intervals(found: &Comparison) -> String {
 fn described(side: &Side, a: &Side, b: &Side) -> Vec<String> {
     let mut words = Vec::new();
     if a.variant != b.variant {
-        words.extend(side.variant.clone());
+        words.extend(side.variant.as_ref().map(|variant| format!("variant {variant}")));
     }
     if a.server != b.server {
         words.push(side.server.clone().unwrap_or_else(|| "a server of pgrig's".to_owned()));
     }
-    if a.version != b.version {
+    if a.source != b.source && side.source.is_some() {
+        words.extend(side.source.clone());
+    } else if a.version != b.version {
         words.push(format!("PostgreSQL {}", side.version));
     } else if a.bin != b.bin {
         words.extend(side.bin.clone());
@@ -86,5 +114,13 @@ mod tests {
         assert_eq!(described(&b, &b, &b), [""; 0]);
         let plain = initdb(&[]);
         assert_eq!(described(&plain, &plain, &b), [""; 0]);
+        let check = |a: &Side, b: &Side, expected: [&str; 2]| {
+            let found = Comparison { a: a.clone(), b: b.clone(), ..Comparison::default() };
+            assert_eq!(found.names(), expected);
+        };
+        check(&plain, &plain, ["A", "B"]);
+        check(&plain, &side(&[], Some("q/index.sql")), ["A", "B with q/index.sql"]);
+        let many = [("a", "1"), ("b", "2"), ("c", "3"), ("d", "4"), ("e", "5")];
+        check(&side(&many, None), &plain, ["A with a 1, b 2, c 3 and 2 more", "B"]);
     }
 }

@@ -51,9 +51,12 @@ impl Comparison {
             let [a, b] = SIDES.map(|side| format!("{figure}('{side}/{}'{axes})", name.scenario));
             let (precision, threshold) = (percent(self.precision), percent(self.threshold));
             Some(format!(
-                "[[claims]]\nsays = \"{}\"\nkind = \"invariant\"\nvalue = \"{b} / {a}\"\n\
+                "[[claims]]\nsays = {}\nkind = \"invariant\"\nvalue = \"{b} / {a}\"\n\
                  pairs = {{ precision = \"{precision}\", threshold = \"{threshold}\" }}\n",
-                self.says(*metric)
+                // What JSON escapes, TOML escapes alike.
+                serde_json::Value::from(self.says(*metric))
+                    .to_string()
+                    .replace('\u{7f}', "\\u007f")
             ))
         };
         self.decides.iter().filter_map(claim).collect()
@@ -63,7 +66,8 @@ impl Comparison {
     #[must_use]
     pub fn says(&self, metric: Metric) -> String {
         let percent = (self.threshold * 1e8).round() / 1e6;
-        format!("{} of B is that of A within {percent} %, or better", metric.words())
+        let [a, b] = self.names();
+        format!("{} of {b} is that of {a} within {percent} %, or better", metric.words())
     }
 }
 
@@ -122,9 +126,9 @@ expect = "> 1"
         assert_eq!(
             claims,
             [
-                "throughput of B is that of A within 25 %, or better: \
+                "throughput of B with JIT off is that of A within 25 %, or better: \
                  tps('B/reads', 'clients=8') / tps('A/reads', 'clients=8') ≥ 0.8",
-                "99th percentile of latency of B is that of A within 25 %, or better: \
+                "99th percentile of latency of B with JIT off is that of A within 25 %, or better: \
                  latency_p99_ms('B/reads', 'clients=8') / latency_p99_ms('A/reads', 'clients=8') \
                  ≤ 1.25",
             ]

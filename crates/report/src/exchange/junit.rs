@@ -22,6 +22,13 @@ impl Results {
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n  \
              <testsuite name=\"pgrig {name}\" timestamp=\"{at}\" {counts}>\n"
         );
+        if !self.sides.is_empty() {
+            let sides = xml(&self.sides.join(" "));
+            let _ = writeln!(
+                suite,
+                "    <properties><property name=\"sides\" value=\"{sides}\"/></properties>"
+            );
+        }
         for case in &self.cases {
             let (case_name, text) = (xml(&case.name), xml(&case.text));
             let inside = match case.outcome {
@@ -56,6 +63,7 @@ mod tests {
         let results = Results {
             name: "compare".to_owned(),
             started_at: "2026-11-23T04:00:00Z".to_owned(),
+            sides: vec!["A: as it is. B: jit off.".to_owned()],
             answer: String::new(),
             cases: vec![
                 case("throughput", CaseOutcome::Failed, "0.9 < 1 & \"worse\""),
@@ -69,6 +77,7 @@ mod tests {
         let expected = r#"<?xml version="1.0" encoding="UTF-8"?>
 <testsuites tests="4" failures="1" skipped="1" errors="1">
   <testsuite name="pgrig compare" timestamp="2026-11-23T04:00:00Z" tests="4" failures="1" skipped="1" errors="1">
+    <properties><property name="sides" value="A: as it is. B: jit off."/></properties>
     <testcase classname="pgrig.compare" name="throughput"><failure message="0.9 &lt; 1 &amp; &quot;worse&quot;"/></testcase>
     <testcase classname="pgrig.compare" name="p99"><skipped message="cannot tell"/></testcase>
     <testcase classname="pgrig.compare" name="cpu"><system-out>equal</system-out></testcase>

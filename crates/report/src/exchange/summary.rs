@@ -15,6 +15,9 @@ impl Results {
     pub fn summary(&self) -> String {
         let mut text =
             format!("### pgrig {}\n\n{}\n", markdown(&self.name), markdown(&self.answer));
+        for words in &self.sides {
+            let _ = write!(text, "\n{}\n", markdown(words));
+        }
         if !self.cases.is_empty() {
             text.push_str("\n| | Judged | Figures |\n|---|---|---|\n");
         }
@@ -65,6 +68,7 @@ mod tests {
         let results = Results {
             name: "compare".to_owned(),
             started_at: String::new(),
+            sides: vec!["A: as it is. B: index.sql.".to_owned()],
             answer: "B is slower.".to_owned(),
             cases: vec![Case {
                 name: "throughput".to_owned(),
@@ -81,7 +85,7 @@ mod tests {
             }],
             doubts: vec!["steal".to_owned()],
         };
-        let expected = "### pgrig compare\n\nB is slower.\n\n| | Judged | Figures |\n|---|---|---|\n\
+        let expected = "### pgrig compare\n\nB is slower.\n\nA: as it is. B: index.sql.\n\n| | Judged | Figures |\n|---|---|---|\n\
             | ❌ | throughput | 0.9 \\| worse |\n\n| Of | Figure | Value | Interval |\n\
             |---|---|---:|---|\n| B ÷ A | throughput | 0.900 | [0.880, 0.920] |\n\nDoubt: steal\n";
         assert_eq!(results.summary(), expected);

@@ -29,6 +29,13 @@ pub enum SidesError {
         value: String,
         version: String,
     },
+    #[error("setting {name} of side {side} is decided by initdb, which makes the data directory")]
+    OfInitdb {
+        side: &'static str,
+        name: String,
+        /// The option of initdb that decides it.
+        option: &'static str,
+    },
     #[error(
         "the options of initdb have no effect: initdb makes the same data directory for A and B"
     )]
@@ -70,6 +77,9 @@ impl SidesError {
             SidesError::Data { source, .. } => return source.hint(),
             SidesError::SameSetting { .. } | SidesError::DefaultSetting { .. } => {
                 "give the sides different values, or leave the setting out"
+            }
+            SidesError::OfInitdb { side, option, .. } => {
+                return Some(format!("--{}-initdb={option}", side.to_lowercase()));
             }
             SidesError::SameInitdb => {
                 "give the sides different options, or leave them out; what initdb does by itself \

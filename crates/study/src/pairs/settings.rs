@@ -24,12 +24,41 @@ pub(crate) fn of_pgrig(clients: u32, memory_bytes: u64) -> Vec<(String, String)>
     settings.map(|(name, value)| (name.to_owned(), value)).to_vec()
 }
 
+/// Settings that an option of initdb decides, with their value where the option needs it.
+const OF_INITDB: [(&str, &str, &str); 4] = [
+    (
+        "data_checksums",
+        "off",
+        "--no-data-checksums (from PostgreSQL 18 on; before, checksums are off)",
+    ),
+    ("data_checksums", "", "--data-checksums"),
+    ("wal_segment_size", "", "--wal-segsize=MEGABYTES"),
+    ("server_encoding", "", "--encoding=NAME"),
+];
+
+/// Refuses a setting that an option of initdb decides.
+fn check_initdb(side: &'static str, settings: &[(String, String)]) -> Result<(), SidesError> {
+    for (name, value) in settings {
+        let is_it = |one: &&(&str, &str, &str)| {
+            one.0.eq_ignore_ascii_case(name)
+                && (one.1.is_empty() || one.1.eq_ignore_ascii_case(value))
+        };
+        if let Some((_, _, option)) = OF_INITDB.iter().find(is_it) {
+            return Err(SidesError::OfInitdb { side, name: name.clone(), option });
+        }
+    }
+    Ok(())
+}
+
 /// Has the servers that pgrig will make judge every name and value, each side's by its own PostgreSQL, and
 /// refuses a setting that changes nothing: of two sides with one PostgreSQL, a value that the other side has
 /// as well; of sides with different ones, the side's own default.
 pub(crate) fn check(sides: &[SideOptions; 2]) -> Result<(), Error> {
     if sides.iter().any(|side| side.conninfo.is_some()) {
         return Ok(());
+    }
+    for (side, name) in sides.iter().zip(SIDES) {
+        check_initdb(name, &side.settings)?;
     }
     let installations = sides.each_ref().map(|side| lab::find::find(side.bin.as_deref()));
     let [a, b] = installations;
@@ -88,6 +117,11 @@ mod tests {
         check(&[("work_mem", "64MB")], &[("work_mem", "64MB"), ("jit", "0")], Ok(()));
         check(&[], &[("work_mem", "much")], Err("invalid value for parameter \"work_mem\""));
         check(&[], &[("no_such", "1")], Err("unrecognized configuration parameter \"no_such\""));
+        check(
+            &[],
+            &[("data_checksums", "off")],
+            Err("data_checksums of side B is decided by initdb"),
+        );
         check(&[], &[("auto_explain.log_min_duration", "1s")], Ok(()));
     }
 

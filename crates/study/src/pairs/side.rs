@@ -11,6 +11,8 @@ pub struct SideOptions {
     pub conninfo: Option<String>,
     /// Directory of its programs; the installed PostgreSQL where none is given.
     pub bin: Option<PathBuf>,
+    /// What its programs were built from, in words, as far as that is known.
+    pub source: Option<String>,
     /// Settings of its own, in the order of the command line. On a server that runs already they
     /// are those of the clients' sessions.
     pub settings: Vec<(String, String)>,

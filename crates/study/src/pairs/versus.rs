@@ -9,10 +9,11 @@ use std::time::Instant;
 
 use compare::{Common, SIDES};
 use import::{Cache, Source};
-use lab::Installation;
 use lab::machine::Machine;
+use lab::{Crowd, Installation};
 use load::Control;
 use record::comparison::{DataOrigin, Point as PointFacts, Renewal};
+use record::{Conditions, Doubt};
 use site::{DataError, Site, SitePlan};
 use spec::{Folder, Point, Reset, Study, Unfit};
 
@@ -94,6 +95,16 @@ pub fn versus(
     let study = &two.study;
     let began = Instant::now();
     let outside = two.installations.iter().filter(|one| one.is_none()).count();
+    let others = (outside < SIDES.len()).then(Crowd::observe);
+    let crowd = others.map(|others| Conditions {
+        runnable_others: others.runnable,
+        steal_share: others.steal_share,
+        cores: Some(Machine::here().cores),
+        ..Conditions::default()
+    });
+    for doubt in crowd.iter().flat_map(Conditions::doubts) {
+        observe(compare::Event::Crowd(&doubt.words()));
+    }
     observe(compare::Event::Building { outside });
     let grounds = Grounds::open(request, &two, control)?;
     let ([mut a, mut b], data) = grounds.sites()?;
@@ -157,8 +168,11 @@ pub fn versus(
         }
     });
     let (rate, facts) = (compare::rate(&workloads[0]), facts::machine(&std::env::temp_dir()));
-    let compared =
+    let mut compared =
         compare::measure(&mut stand, workloads, lanes, &request.common, control, observe)?;
+    let shown = &mut compared.shown;
+    shown.conditions.runnable_others = others.and_then(|others| others.runnable);
+    shown.doubts.splice(..0, shown.conditions.crowd().map(Doubt::words));
     let comparison = request.comparison(&two, servers, data, rate, &compared);
     Ok(request.found(&two, comparison, facts, compared))
 }

@@ -105,7 +105,7 @@ fn b_is_not_worse_unless_something_stands_against_it() {
 #[test]
 fn the_answer_begins_with_the_first_figure_that_decides() {
     let (verdicts, answer) = judged(0.9, &|_| {}, &[Metric::Throughput, Metric::P99]);
-    let said = "B is slower: 0.9000× [0.8991, 0.9009] of A's throughput (20 restarts, 0 pairs, 0 s). \
+    let said = "B is slower than A: 0.9000× [0.8991, 0.9009] of A's throughput (20 restarts, 0 pairs, 0 s). \
                 Too few transactions for the 99th percentile of latency.";
     assert_eq!(answer, said);
     assert_eq!(verdicts[1], Verdict::CannotTell);

@@ -54,6 +54,7 @@ impl Versus {
             variant: two.point.as_ref().map(|(variants, _)| variants[side].clone()),
             version: servers[side].0.clone(),
             bin: two.installations[side].as_ref().map(|one| one.bin().display().to_string()),
+            source: self.sides[side].source.clone(),
             server: servers[side].1.clone(),
             settings: self.sides[side].settings.clone(),
             initdb: self.sides[side].initdb.iter().map(ToString::to_string).collect(),
@@ -73,12 +74,20 @@ impl Versus {
             point: two.point.as_ref().map(|(_, point)| point.clone()),
             is_self: *is_self,
             data,
+            data_file: match &self.asked {
+                Asked::Options(options) => {
+                    options.data.path().map(|path| path.display().to_string())
+                }
+                Asked::Study(..) => None,
+            },
             set,
             rate,
             precision: *precision,
             threshold: *threshold,
             confidence: *confidence,
             decides: compared.decides.clone(),
+            differences: compared.differences.clone(),
+            fail_on: self.common.fail_on,
         }
     }
 

@@ -1,0 +1,59 @@
+//! What others do on this machine before the rig begins.
+
+use std::time::{Duration, Instant};
+
+use os::proc_files;
+
+use crate::machine::CpuTime;
+
+/// How much this machine is used by others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Crowd {
+    /// Threads of others that had a CPU or waited for one, the mean of many looks; none where the kernel does not say.
+    pub runnable: Option<f64>,
+    /// The share of CPU time that the hypervisor took away meanwhile, 0 to 1.
+    pub steal_share: f64,
+}
+
+/// Looks, and the time between two of them.
+const LOOKS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Crowd {
+    /// Looks at the machine for a second.
+    #[must_use]
+    pub fn observe() -> Crowd {
+        let (before, began) = (CpuTime::now(), Instant::now());
+        let looks: Vec<f64> = (0..LOOKS)
+            .filter_map(|look| {
+                std::thread::sleep((PAUSE * look).saturating_sub(began.elapsed()));
+                runnable(&proc_files::read("stat").ok()?)
+            })
+            .collect();
+        let mean = |looks: &[f64]| looks.iter().sum::<f64>() / looks.len() as f64;
+        Crowd {
+            runnable: (!looks.is_empty()).then(|| mean(&looks)),
+            steal_share: CpuTime::now().steal_share_since(before),
+        }
+    }
+}
+
+/// Runnable threads of others: this thread, which reads the file, is one of those that the kernel counts.
+fn runnable(stat: &str) -> Option<f64> {
+    let count = stat.lines().find_map(|line| line.strip_prefix("procs_running "))?;
+    Some((count.trim().parse::<f64>().ok()? - 1.0).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_those_that_run_besides_the_reader() {
+        let check = |stat: &str, expected| assert_eq!(runnable(stat), expected, "{stat}");
+        check("cpu  1 2\nprocs_running 15\nprocs_blocked 0\n", Some(14.0));
+        check("procs_running 1\n", Some(0.0));
+        check("cpu 1 2\n", None);
+        assert!(Crowd::observe().runnable.is_some_and(|runnable| runnable >= 0.0));
+    }
+}
