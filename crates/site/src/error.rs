@@ -34,8 +34,8 @@ pub enum Error {
     ProxyNotOurs,
     #[error("there is no server {0}")]
     NoServer(String),
-    #[error("{node} is not ready within {within}: {said}\n{log}")]
-    NotReady { node: String, within: String, said: String, log: String },
+    #[error("{node} {why}\n{log}")]
+    NotReady { node: String, why: String, log: String },
     #[error("no server takes writes now: {said}")]
     NoPrimary { said: String },
     #[error(

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lab::{ProcessAct, Station, wait_until};
 use server::{Control, Limits, Urgency};
@@ -26,7 +26,7 @@ impl Awaited<'_> {
     /// Waits until it is ready.
     pub(crate) fn wait(&self, ready: &Ready) -> Result<(), Error> {
         let mut said = "nothing yet".to_owned();
-        let mut has_ended = false;
+        let (began, mut ended_after) = (Instant::now(), None);
         let is_ready = wait_until(Duration::from_millis(ready.within_ms), || {
             if self.control.urgency() != Urgency::None {
                 return Err(Error::Interrupted { doing: "waiting for machines" });
@@ -34,7 +34,7 @@ impl Awaited<'_> {
             if let Some(process) = self.process
                 && self.station.process(process, ProcessAct::Look)? == 0
             {
-                has_ended = true;
+                ended_after = Some(began.elapsed());
                 return Ok(Some(()));
             }
             match self.look(&ready.when) {
@@ -47,18 +47,14 @@ impl Awaited<'_> {
                 }
             }
         })?;
-        if has_ended {
-            said = "it has ended".to_owned();
-        }
-        match is_ready {
-            Some(()) if !has_ended => Ok(()),
-            _ => Err(Error::NotReady {
-                node: self.called(),
-                within: words(ready.within_ms),
-                said,
-                log: self.station.log_tail(),
-            }),
-        }
+        let why = match (ended_after, is_ready) {
+            (None, Some(())) => return Ok(()),
+            (Some(after), _) => {
+                format!("ended after {:.1} s, before it was ready ({said})", after.as_secs_f64())
+            }
+            (None, None) => format!("is not ready within {}: {said}", words(ready.within_ms)),
+        };
+        Err(Error::NotReady { node: self.called(), why, log: self.station.log_tail() })
     }
 
     fn called(&self) -> String {
