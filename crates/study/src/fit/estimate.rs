@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lab::estimate::{BACKEND_BYTES, CLUSTER_BYTES, bytes_of_setting};
 use site::{SitePlan, connections};
-use spec::{Check, Data, Pairing, Planned, Point, Reset, Study, Topology, WarmUp};
+use spec::{Check, Data, Node, Pairing, Planned, Point, Reset, Study, Topology, WarmUp};
 
 /// The approximate cost of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -103,16 +103,19 @@ pub(crate) fn interval_s(study: &Study, pairing: &Pairing) -> f64 {
 pub(crate) struct Memory {
     pub(crate) connections: u32,
     pub(crate) shared_bytes: u64,
+    /// Of the programs of machines that are no servers.
+    pub(crate) program_bytes: u64,
 }
 
 impl Memory {
     pub(crate) fn total_bytes(&self) -> u64 {
-        self.shared_bytes + u64::from(self.connections) * BACKEND_BYTES + RIG_BYTES
+        let connections_bytes = u64::from(self.connections) * BACKEND_BYTES;
+        self.shared_bytes + connections_bytes + self.program_bytes + RIG_BYTES
     }
 }
 
 /// Memory while a point runs: its servers' shared_buffers, a process for each connection that
-/// they get, the rig.
+/// they get, the programs of machines, the rig.
 pub(crate) fn memory(point: &Point) -> Memory {
     memory_of(point, |_| true)
 }
@@ -120,13 +123,22 @@ pub(crate) fn memory(point: &Point) -> Memory {
 /// The same of some of its servers, by their names.
 pub(crate) fn memory_of(point: &Point, is_meant: impl Fn(&str) -> bool) -> Memory {
     let nodes = || point.topology.nodes.iter();
-    let servers = || nodes().filter(|node| node.is_postgres() && is_meant(&node.name));
+    let servers = || nodes().filter(|node| has_server(node) && is_meant(&node.name));
     let shared = servers().map(|node| {
         let setting = node.settings.get("shared_buffers");
         setting.and_then(|text| bytes_of_setting(text, 8192)).unwrap_or(SHARED_BUFFERS_DEFAULT)
     });
-    let connections = servers().map(|node| connections(point, &node.name));
-    Memory { connections: connections.sum(), shared_bytes: shared.sum() }
+    let connections = servers().map(|node| match node.machine() {
+        // Any of a manager's servers may have all clients.
+        Some(_) => point.clients(),
+        None => connections(point, &node.name),
+    });
+    let programs = nodes().filter(|node| is_meant(&node.name)).map(programs).sum::<u64>();
+    Memory {
+        connections: connections.sum(),
+        shared_bytes: shared.sum(),
+        program_bytes: programs * PROGRAM_BYTES,
+    }
 }
 
 /// Disk of a site: its data and WAL.
@@ -144,7 +156,7 @@ pub(crate) fn disk_bytes_of(
     let written = wal_bytes(study, trials, site);
     let meant = || {
         let nodes = site.topology.nodes.iter();
-        nodes.filter(|node| node.is_postgres() && is_meant(&node.name))
+        nodes.filter(|node| has_server(node) && is_meant(&node.name))
     };
     let wal = || -> u64 {
         let servers = meant();
@@ -163,8 +175,14 @@ pub(crate) fn disk_bytes_of(
     // A standby has all that its primary has.
     let standbys = site.topology.standbys(&site.data.node);
     let own = standbys.iter().filter(|standby| is_meant(&standby.name)).count();
-    let with_data = u64::from(is_meant(&site.data.node)) + own as u64;
-    copies * (with_data * data_bytes(&site.data) + servers * CLUSTER_BYTES) + wal()
+    // Which of a manager's servers has the data is not known before: each of them in its turn.
+    let managed = meant().filter(|node| node.machine().is_some()).count() as u64;
+    let with_data = u64::from(is_meant(&site.data.node)).max(managed) + own as u64;
+    let nodes = site.topology.nodes.iter().filter(|node| is_meant(&node.name));
+    let programs: u64 = nodes.map(programs).sum();
+    copies * (with_data * data_bytes(&site.data) + servers * CLUSTER_BYTES)
+        + wal()
+        + programs * PROGRAM_BYTES
 }
 
 /// WAL that the server with the data may have written at any time since its last checkpoint: building,
@@ -182,6 +200,16 @@ fn wal_bytes(study: &Study, trials: &[Planned], site: &SitePlan) -> u64 {
     let load_s = trials_s.max(if is_paired { PAIRS_LOAD_S } else { 0.0 });
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     2 * data_bytes(&site.data) + (load_s * WAL_BYTES_PER_S * cores as f64) as u64
+}
+
+/// True of a server that the rig starts, and of a machine whose programs start one.
+fn has_server(node: &Node) -> bool {
+    node.is_postgres() || node.machine().is_some_and(|machine| machine.server.is_some())
+}
+
+/// Number of programs of a machine.
+fn programs(node: &Node) -> u64 {
+    node.machine().map_or(0, |machine| machine.processes.len() as u64)
 }
 
 fn servers(topology: &Topology) -> u64 {
@@ -223,6 +251,9 @@ const SPARE_FILES: u64 = 64;
 
 /// The rig with its histograms.
 const RIG_BYTES: u64 = 64 << 20;
+/// A program of a machine: an etcd with its logs, which it allocates in advance, a manager in Python, a proxy.
+/// Both its memory and its files.
+const PROGRAM_BYTES: u64 = 64 << 20;
 /// PostgreSQL's own default.
 const SHARED_BUFFERS_DEFAULT: u64 = 128 << 20;
 /// PostgreSQL's own default of max_wal_size.
@@ -282,6 +313,19 @@ mod tests {
         let states: u32 = explored.iter().map(|point| states(point)).sum();
         let minutes = explored.iter().map(|point| trial_s(point)).sum::<f64>() / 60.0;
         assert!(states >= 2_000 && minutes <= 10.0, "{states} states in {minutes:.1} minutes");
+    }
+
+    /// Machines whose programs start servers need the memory and the disk of these servers, and of the programs.
+    #[test]
+    fn machines_cost_what_their_servers_and_programs_do() {
+        let study = quick("failover");
+        let trials = study.trials(Some("async/server_killed*"));
+        let points: Vec<usize> = trials.iter().map(|planned| planned.point).collect();
+        let sites = SitePlan::all(&study, &points);
+        let cost = Estimate::of(&study, &trials, &sites);
+        let three_servers = 3 * SHARED_BUFFERS_DEFAULT;
+        assert!(cost.memory_bytes > three_servers + 5 * PROGRAM_BYTES, "{cost:?}");
+        assert!(cost.disk_bytes > 3 * CLUSTER_BYTES + 5 * PROGRAM_BYTES, "{cost:?}");
     }
 
     /// The promise of the studies for profile quick.
