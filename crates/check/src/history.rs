@@ -141,9 +141,22 @@ fn words(findings: &Findings, level: Level, outcome: &mut Outcome) {
         outcome.notes.push(Note::new(NoteKind::History, text));
         let mut witnesses = findings.witnesses.iter().filter(|one| one.anomaly == anomaly);
         if let Some(witness) = witnesses.next() {
-            outcome.notes.push(Note::new(NoteKind::History, witness.to_string()));
+            let race = race_of_commit(witness).map(|race| format!("\n  {race}"));
+            let text = format!("{witness}{}", race.unwrap_or_default());
+            outcome.notes.push(Note::new(NoteKind::History, text));
         }
     }
+}
+
+/// What is known of PostgreSQL that has the shape of a witness: a commit makes its transaction visible before it
+/// releases its predicate locks, and a transaction that only reads can see it in between
+/// (docs/studies/isolation.md repeats it by hand).
+fn race_of_commit(witness: &Witness) -> Option<String> {
+    let reader = witness.reader? + 1;
+    Some(format!(
+        "this shape fits a race of PostgreSQL's serializable level that is known: T{reader} only reads, and saw \
+         a commit between its end and the release of its predicate locks (docs/studies/isolation.md)"
+    ))
 }
 
 /// The smallest witness of each anomaly, those that the level forbids first.
@@ -181,7 +194,7 @@ fn picture(witness: &Witness) -> record::Witness {
         meaning: witness.anomaly.meaning().to_owned(),
         transactions: transactions.collect(),
         links: links.collect(),
-        why: witness.why.clone(),
+        why: race_of_commit(witness).unwrap_or_else(|| witness.why.clone()),
     }
 }
 
@@ -243,5 +256,31 @@ mod tests {
         let unwritten = format!("{clean}b 1 2 30\nl 1 5 1 7\no 1 40\n");
         check(&unwritten, Level::ReadCommitted, Some(1.0));
         check(&format!("{unwritten}what\n"), Level::ReadCommitted, None);
+    }
+
+    #[test]
+    fn the_shape_of_a_known_race_is_named() {
+        let check = |third: &str, is_named: bool| {
+            let sessions = "c 1 0 1 1\nc 2 0 2 1\nc 3 0 3 1\nc 4 0 4 1\n";
+            let lines = format!(
+                "b 1 1 10\nl 1 5 0\nb 2 1 12\na 2 5 1\no 2 20\nb 3 1 25\nl 3 5 0 1\nl 3 6 0\n{third}\
+                 a 1 6 2\no 1 35\no 3 40\nb 4 1 50\nl 4 6 0 2\no 4 60\n"
+            );
+            let text = format!("history 1\ng 0\tprimary\tserializable\tw\n{sessions}{lines}");
+            let mut history = History::default();
+            history::file::read(&mut history, "0.history", text.as_bytes()).expect("a history");
+            let findings = history::check(&history);
+            let mut outcome = Outcome::default();
+            words(&findings, Level::Serializable, &mut outcome);
+            let named = "T3 only reads, and saw a commit between its end and the release";
+            let notes: Vec<&str> = outcome.notes.iter().map(|note| note.text.as_str()).collect();
+            assert!(notes.iter().any(|note| note.contains("G2-item")), "{notes:?}");
+            assert_eq!(notes.iter().any(|note| note.contains(named)), is_named, "{notes:?}");
+            let pictures = pictures(&findings, Level::Serializable);
+            assert_eq!(pictures[0].why.contains(named), is_named);
+        };
+        check("", true);
+        // One that writes as well has no part in that race.
+        check("a 3 7 9\n", false);
     }
 }

@@ -18,6 +18,9 @@ pub struct Witness {
     pub links: Vec<Link>,
     /// The explanation of an anomaly that is no cycle.
     pub why: String,
+    /// Of a cycle T1 -rw-> T2 -wr-> T3 -rw-> T1 in which T3 only reads: T3, as an index. It is the anomaly of a
+    /// read-only transaction (A. Fekete, E. O'Neil and P. O'Neil, 2004).
+    pub reader: Option<usize>,
 }
 
 /// A transaction of a witness.
@@ -70,6 +73,7 @@ impl Witness {
             transactions: transactions.iter().map(|one| seen(history, *one)).collect(),
             links: Vec::new(),
             why,
+            reader: None,
         }
     }
 
@@ -89,8 +93,22 @@ impl Witness {
             links: links.collect(),
             transactions: cycle.iter().map(|step| seen(history, step.transaction)).collect(),
             why: String::new(),
+            reader: reader(history, &cycle),
         }
     }
+}
+
+/// The transaction that only reads, if a cycle has the shape of its anomaly.
+fn reader(history: &History, cycle: &[Step]) -> Option<usize> {
+    let read = cycle.iter().position(|step| step.dependency == Dependency::Read)?;
+    let reader = (read + 1) % cycle.len();
+    let is_anti = |at: usize| cycle[at % cycle.len()].dependency == Dependency::Anti;
+    let transaction = &history.transactions()[cycle[reader].transaction as usize];
+    let is_write = |operation: &Operation| {
+        matches!(operation, Operation::Append { .. } | Operation::Write { .. })
+    };
+    let only_reads = !history.operations(transaction).iter().any(is_write);
+    (cycle.len() == 3 && is_anti(read + 1) && is_anti(read + 2) && only_reads).then_some(reader)
 }
 
 fn seen(history: &History, number: u32) -> Seen {

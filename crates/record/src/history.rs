@@ -52,7 +52,7 @@ pub struct Witness {
     pub transactions: Vec<Seen>,
     /// Pairs of transactions, one before the other, and the reason; empty if it is no cycle.
     pub links: Vec<Link>,
-    /// The reason why it is an anomaly, if it is no cycle.
+    /// The reason why it is an anomaly, if it is no cycle; what is known of a cycle of its shape.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }
