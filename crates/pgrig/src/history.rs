@@ -235,6 +235,7 @@ mod tests {
             name: "compare".to_owned(),
             started_at: started_at.to_owned(),
             sides: Vec::new(),
+            harm: Vec::new(),
             answer: "B is slower.".to_owned(),
             cases: Vec::new(),
             figures: vec![figure.clone()],

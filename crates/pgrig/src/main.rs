@@ -28,6 +28,7 @@ mod serve;
 mod served;
 mod signals;
 mod studies;
+mod study_tables;
 mod summary;
 mod terminal;
 

@@ -9,12 +9,21 @@ use spec::{ClaimKind, Rank, Study};
 use terms::figure;
 use verdict::{ClaimVerdict, Judgement, Measured, Verdict};
 
+use crate::records::Opened;
+use crate::study_tables;
 use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
 
-/// Prints the answer, a line a claim, and the noise of the machine.
-pub(crate) fn print(judgement: &Judgement) {
+/// Prints harm, the answer, the tables that answer the question, a line a claim, the other tables, what clients
+/// saw, and the noise of the machine.
+pub(crate) fn print(opened: &Opened, judgement: &Judgement) {
+    let (trials, facts) = (opened.reader.trials(), &opened.reader.header().facts);
     terminal::result("");
+    for harm in &judgement.harm {
+        terminal::result(styled(BAD, harm.words()));
+    }
     terminal::result(styled(STRONG, &judgement.answer));
+    let tables = verdict::tables(&opened.study, facts, trials);
+    study_tables::print(&tables, true);
     terminal::result("");
     let asked: Vec<&ClaimVerdict> = judgement.judged().collect();
     if !asked.is_empty() {
@@ -24,12 +33,15 @@ pub(crate) fn print(judgement: &Judgement) {
     if let Some(words) = judgement.left_out_words() {
         terminal::result(styled(FAINT, format_args!("  {words}")));
     }
+    study_tables::print(&tables, false);
+    let sight = verdict::client_sight(trials).sentences();
+    sight.iter().flat_map(|words| indented(words)).for_each(terminal::result);
     for noise in judgement.noise.iter().filter(|noise| noise.metric == &spec::metrics::TPS) {
-        let (one, means) = (noise.one_percent.max(1.0), noise.means_percent.max(1.0));
+        let [one, means] = noise.words();
         terminal::result(styled(
             FAINT,
             format_args!(
-                "  noise: identical trials differ by ±{one:.0} %, means of {} rounds by ±{means:.0} %",
+                "  noise: identical trials differ by up to {one}, means of {} rounds by up to {means}",
                 noise.rounds
             ),
         ));
@@ -45,6 +57,8 @@ pub(crate) fn print(judgement: &Judgement) {
         }
     }
     print_against(&judgement.against);
+    print_missed_rates(&opened.study, trials);
+    print_explored(trials);
 }
 
 /// Says what stands against the run as a whole: with any of it, no gate is passed.
@@ -63,7 +77,7 @@ fn print_against(against: &[String]) {
 
 /// Says which rates were asked for and not reached, a line for each workload and the trial that
 /// came shortest of it.
-pub(crate) fn print_missed_rates(study: &Study, trials: &[Trial]) {
+fn print_missed_rates(study: &Study, trials: &[Trial]) {
     let missed = verdict::missed_rates(study, trials);
     let workloads: BTreeSet<&str> = missed.iter().map(|one| one.workload.as_str()).collect();
     for workload in workloads {
@@ -90,7 +104,7 @@ pub(crate) fn print_missed_rates(study: &Study, trials: &[Trial]) {
 }
 
 /// Says what was found in the states of power cuts that were explored, and what no state was about.
-pub(crate) fn print_explored(trials: &[Trial]) {
+fn print_explored(trials: &[Trial]) {
     let all = verdict::explored(trials);
     let sentences = all.iter().flat_map(verdict::ExploredStates::sentences);
     sentences.flat_map(|words| indented(&words)).for_each(terminal::result);
@@ -118,7 +132,7 @@ pub(crate) fn print_ways_on(report: &Path, again: &str) {
 
 /// Claim, published, here, verdict.
 fn cells(claim: &ClaimVerdict) -> [String; 4] {
-    let words = claim.verdict.words();
+    let words = claim.words();
     let verdict = match (claim.kind, claim.rank) {
         (ClaimKind::Finding, Rank::Headline) => format!("{words}      headline"),
         (ClaimKind::Finding, _) => words.to_owned(),
@@ -188,8 +202,8 @@ fn table(rows: &[[String; 4]], claims: &[&ClaimVerdict]) {
         for line in more {
             terminal::result(format_args!("  {line}"));
         }
-        if !judged.why.is_empty() {
-            for line in wrapped(&judged.why, columns() - 6) {
+        for text in below(judged) {
+            for line in wrapped(text, columns() - 6) {
                 terminal::result(styled(FAINT, format_args!("      {line}")));
             }
         }
@@ -208,14 +222,23 @@ fn list(rows: &[[String; 4]], claims: &[&ClaimVerdict]) {
             "      {}  {here}{published}",
             styled(style(judged), verdict)
         ));
-        if !judged.why.is_empty() {
-            terminal::result(styled(FAINT, format_args!("      {}", judged.why)));
+        for text in below(judged) {
+            terminal::result(styled(FAINT, format_args!("      {text}")));
         }
     }
 }
 
+/// What stands below a claim: why its verdict is so, and the study's note, which a reader needs where it is not
+/// simply as claimed.
+fn below(judged: &ClaimVerdict) -> impl Iterator<Item = &str> {
+    let is_as_claimed = judged.verdict == Verdict::Holds && !judged.saw_harm();
+    let note = Some(judged.note.as_str()).filter(|_| !is_as_claimed);
+    [Some(judged.why.as_str()), note].into_iter().flatten().filter(|text| !text.is_empty())
+}
+
 fn style(judged: &ClaimVerdict) -> Style {
     match judged.verdict {
+        Verdict::Holds if judged.saw_harm() => UNSURE,
         Verdict::Holds => GOOD,
         Verdict::DoesNotHold => BAD,
         Verdict::CannotTell => UNSURE,
@@ -223,7 +246,7 @@ fn style(judged: &ClaimVerdict) -> Style {
 }
 
 /// Text in lines of at most so many columns, broken at spaces.
-fn wrapped(text: &str, columns: usize) -> Vec<&str> {
+pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text.trim();
     while rest.chars().count() > columns {

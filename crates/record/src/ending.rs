@@ -158,6 +158,8 @@ pub enum Fault {
     Rig,
     /// A host's that only generated load: it was lost.
     GeneratorHost,
+    /// Nobody's alone: a pooler gave one client's session state to others, and a backend was seen to hold it.
+    LeakedSession,
     /// A host's that had servers: it was lost. What its servers had a part in cannot be told.
     ServerHost,
 }
@@ -171,6 +173,7 @@ impl Fault {
             Fault::Study => "the study's fault",
             Fault::Machine => "the machine's fault",
             Fault::Rig => "the rig's fault",
+            Fault::LeakedSession => "session state leaked through a pooler",
             Fault::GeneratorHost => "a generator host's fault",
             Fault::ServerHost => "a host's fault",
         }
@@ -179,7 +182,7 @@ impl Fault {
     /// True if it is proven that no server had a part in it: a later attempt may make up for it.
     pub fn is_excused(self) -> bool {
         match self {
-            Fault::Server | Fault::Unknown | Fault::ServerHost => false,
+            Fault::Server | Fault::Unknown | Fault::LeakedSession | Fault::ServerHost => false,
             Fault::Study | Fault::Machine | Fault::Rig | Fault::GeneratorHost => true,
         }
     }

@@ -48,13 +48,19 @@ pub(crate) fn answer(study: &Study, judgement: &Judgement, header: &Header) -> A
                 interval.method.name()
             ));
         }
-        Some(Measured::Count { trials, failures, rate_max, .. }) => {
-            sure.push(match bound(*rate_max) {
-                Some(rate) => format!(
-                    "{failures} failures in {trials} trials; a rate above {rate} is ruled out at \
-                     95 %."
-                ),
-                None => format!("{failures} failures in {trials} trials, {TOO_FEW}."),
+        Some(Measured::Count { quantifier, trials, failures, rates }) => {
+            let seen = match quantifier {
+                Quantifier::Every => {
+                    format!("{} in {trials} trials", plural(*failures as usize, "failure"))
+                }
+                Quantifier::Some => format!("Seen in {} of {trials} trials", trials - failures),
+            };
+            sure.push(match (failures, bound(rates.1)) {
+                (0, Some(rate)) if *quantifier == Quantifier::Every => {
+                    format!("{seen}; a rate above {rate} is ruled out at 95 %.")
+                }
+                (0, None) if *quantifier == Quantifier::Every => format!("{seen}, {TOO_FEW}."),
+                _ => format!("{seen}; {}.", rates_not_ruled_out(*quantifier, *rates)),
             });
         }
         _ => {}
@@ -64,14 +70,14 @@ pub(crate) fn answer(study: &Study, judgement: &Judgement, header: &Header) -> A
         true => format!("{}.", capitalised(why)),
         false => format!("But: {why}."),
     }));
-    let mark = of_answer.map_or(Outcome::Unsure, |claim| outcome(claim.verdict));
+    let mark = of_answer.map_or(Outcome::Unsure, outcome);
     Answer { mark, sentence: judgement.answer.clone(), sure, noise: noise(judgement) }
 }
 
 /// By how much the same throughput differs from itself, and what that means for a reader.
 pub(crate) fn noise(judgement: &Judgement) -> Option<String> {
     let noise = judgement.noise.iter().find(|noise| noise.metric == &metrics::TPS)?;
-    let [one, means] = [noise.one_percent, noise.means_percent].map(|p| number::percent(p / 100.0));
+    let [one, means] = noise.words();
     let basis = match noise.source {
         Source::Twin { .. } => "one point was measured twice in every round".to_owned(),
         Source::Rounds { points } => {
@@ -97,12 +103,11 @@ pub(crate) fn noise_table(study: &Study, judgement: &Judgement) -> Option<Table>
                 another, and the means of as many rounds as were run";
     let mut table = Table::new("What this machine cannot resolve", note, &columns);
     for noise in &judgement.noise {
-        let [one, means] =
-            [noise.one_percent, noise.means_percent].map(|p| number::percent(p / 100.0));
+        let [one, means] = noise.words();
         table.row([
             title(noise.metric),
-            format!("± {one}"),
-            format!("± {means}"),
+            one,
+            means,
             noise.rounds.to_string(),
             match noise.source {
                 Source::Twin { point } => {
@@ -119,13 +124,14 @@ pub(crate) fn noise_table(study: &Study, judgement: &Judgement) -> Option<Table>
 
 /// Number of claims for each outcome.
 pub(crate) fn tallies(judgement: &Judgement) -> Vec<Tally> {
-    let kinds = [
+    let marks = [
         (Outcome::Holds, "holds", "hold"),
         (Outcome::Fails, "does not hold", "do not hold"),
+        (Outcome::Harm, "saw harm, as expected", "saw harm, as expected"),
         (Outcome::Unsure, "undecided", "undecided"),
     ];
-    let tallies = kinds.map(|(mark, one, many)| {
-        let count = judgement.judged().filter(|c| outcome(c.verdict) == mark).count();
+    let tallies = marks.map(|(mark, one, many)| {
+        let count = judgement.judged().filter(|c| outcome(c) == mark).count();
         Tally { mark, count, words: if count == 1 { one } else { many } }
     });
     tallies.into_iter().filter(|tally| tally.count > 0).collect()
@@ -141,9 +147,10 @@ pub(crate) fn rows(study: &Study, judgement: &Judgement) -> Vec<ClaimRow> {
     shown.map(|(claim, judged)| row(claim, judged)).collect()
 }
 
-/// A verdict as a mark.
-pub(crate) fn outcome(verdict: Verdict) -> Outcome {
-    match verdict {
+/// The verdict on a claim as a mark.
+fn outcome(claim: &ClaimVerdict) -> Outcome {
+    match claim.verdict {
+        Verdict::Holds if claim.saw_harm() => Outcome::Harm,
         Verdict::Holds => Outcome::Holds,
         Verdict::DoesNotHold => Outcome::Fails,
         Verdict::CannotTell => Outcome::Unsure,
@@ -166,7 +173,7 @@ fn row(claim: Option<&Claim>, judged: &ClaimVerdict) -> ClaimRow {
     let [here, interval, n, basis] = measured(&judged.measured);
     let published = judged.published.map_or("–".to_owned(), number::as_written);
     ClaimRow {
-        mark: outcome(judged.verdict),
+        mark: outcome(judged),
         says: judged.says.clone(),
         plot: claim
             .map_or(String::new(), |claim| plot(claim, judged, &here, &interval, &published)),
@@ -184,7 +191,7 @@ fn row(claim: Option<&Claim>, judged: &ClaimVerdict) -> ClaimRow {
 
 /// Cells of a measured claim: the figure, its interval, the number of rounds or trials that both
 /// rest on, and the meaning of that number. A claim about some trial needs only one trial that
-/// shows it: the others are no failures, and bound nothing.
+/// shows it: the others are no failures.
 fn measured(measured: &Measured) -> [String; 4] {
     let (figure, range, n, basis) = match measured {
         Measured::Nothing | Measured::LeftOut | Measured::BeyondProfile => {
@@ -206,15 +213,16 @@ fn measured(measured: &Measured) -> [String; 4] {
             let basis = format!("{pairs} pairs, {}", interval.method.name());
             (middle, range, pairs.to_string(), basis)
         }
-        Measured::Count { quantifier, trials, failures, rate_max } => {
+        Measured::Count { quantifier, trials, failures, rates } => {
+            let interval = rates_not_ruled_out(*quantifier, *rates);
             let basis = match (quantifier, failures) {
                 (Quantifier::Some, not_seen) if not_seen == trials => String::new(),
-                (Quantifier::Some, _) => "one is enough".to_owned(),
-                (Quantifier::Every, 0) => match bound(*rate_max) {
+                (Quantifier::Some, _) => format!("one is enough; {interval}"),
+                (Quantifier::Every, 0) => match bound(rates.1) {
                     Some(rate) => format!("more than {rate} failing is ruled out"),
                     None => TOO_FEW.to_owned(),
                 },
-                (Quantifier::Every, _) => format!("expected in all {trials}"),
+                (Quantifier::Every, _) => format!("expected in all {trials}; {interval}"),
             };
             let figure = measured.counted().unwrap_or_default();
             (figure, String::new(), trials.to_string(), basis)
@@ -226,6 +234,15 @@ fn measured(measured: &Measured) -> [String; 4] {
 /// The failure rate that is ruled out, where so many trials rule out any.
 fn bound(rate_max: f64) -> Option<String> {
     (rate_max < 1.0).then(|| number::percent(rate_max))
+}
+
+/// The rates of trials that show what is asked for or fail to, as far as they are not ruled out.
+fn rates_not_ruled_out(quantifier: Quantifier, (low, high): (f64, f64)) -> String {
+    let (what, low, high) = match quantifier {
+        Quantifier::Every => ("failing", low, high),
+        Quantifier::Some => ("showing it", 1.0 - high, 1.0 - low),
+    };
+    format!("{what} at a rate of {} to {} (95 %)", number::percent(low), number::percent(high))
 }
 
 const TOO_FEW: &str = "too few to rule out any rate";

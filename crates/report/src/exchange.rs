@@ -25,6 +25,8 @@ pub struct Results {
     pub started_at: String,
     /// What the sides of a comparison are, in sentences; nothing of a study.
     pub sides: Vec<String>,
+    /// Harm that clients suffered, a sentence each.
+    pub harm: Vec<String>,
     /// One sentence.
     pub answer: String,
     /// Cases that were judged.
@@ -51,6 +53,8 @@ pub struct Case {
 pub enum CaseOutcome {
     /// It holds; B is not worse.
     Passed,
+    /// It holds because harm was seen, as it is expected to be.
+    Harm,
     /// It does not hold; B is worse.
     Failed,
     /// It must hold and cannot be told.
@@ -120,6 +124,7 @@ impl Report<'_> {
             name: comparison.map_or(self.header.study.clone(), record::Comparison::title),
             started_at: self.header.started_at.clone(),
             sides: comparison.map(Comparison::sides_words).unwrap_or_default(),
+            harm: self.judgement.harm.iter().map(verdict::Harm::words).collect(),
             answer: self.judgement.answer.clone(),
             cases: cases.collect(),
             figures: figures.chain(self.pairs.iter().flat_map(|one| self.ratios(one))).collect(),
@@ -159,6 +164,7 @@ impl Report<'_> {
 
 fn case(claim: &ClaimVerdict) -> Case {
     let (outcome, remark) = match (claim.verdict, claim.kind) {
+        (Verdict::Holds, _) if claim.saw_harm() => (CaseOutcome::Harm, ""),
         (Verdict::Holds, _) => (CaseOutcome::Passed, ""),
         (Verdict::DoesNotHold, ClaimKind::Finding) => {
             (CaseOutcome::Skipped, "a published finding, which does not hold here; ")
@@ -185,11 +191,17 @@ fn case(claim: &ClaimVerdict) -> Case {
         (Some(value), ..) => terms::figure(value),
         _ => "nothing measured".to_owned(),
     };
-    let (expected, verdict) = (&claim.expected, claim.verdict.words());
+    // Trials are counted, and nothing is expected of the count but all or one.
+    let measured = claim.measured.counted().unwrap_or(measured);
+    let (expected, verdict) = (&claim.expected, claim.words());
+    let expected = match expected.as_str() {
+        "" => String::new(),
+        expected => format!(", expected {expected}"),
+    };
     let text = match (&claim.measured, claim.why.as_str()) {
         (Measured::Nothing, why) if expected.is_empty() => format!("{verdict}: {why}"),
-        (_, "") => format!("{remark}{verdict}: {measured}, expected {expected}"),
-        (_, why) => format!("{remark}{verdict}: {measured}, expected {expected}; {why}"),
+        (_, "") => format!("{remark}{verdict}: {measured}{expected}"),
+        (_, why) => format!("{remark}{verdict}: {measured}{expected}; {why}"),
     };
     Case { name: claim.says.clone(), outcome, text }
 }

@@ -48,6 +48,8 @@ impl Report<'_> {
         let tidy = |tables: Vec<Table>| -> Vec<Table> {
             tables.into_iter().map(Table::without_empty_columns).collect()
         };
+        let own = verdict::tables(study, &header.facts, trials);
+        let (first_tables, tables) = tables::tables(&own, header);
         let (charts, positions) = self.charts();
         let (pairs, curves) = pairs::pairs(study, comparison, &self.pairs, comparisons.data.len());
         let curves = comparisons.data.into_iter().chain(curves).collect();
@@ -64,6 +66,8 @@ impl Report<'_> {
             question: study.question.clone(),
             subtitle: environment::subtitle(header),
             answer: claims::answer(study, &self.judgement, header),
+            harm: self.judgement.harm.iter().map(verdict::Harm::words).collect(),
+            first_tables: tidy(first_tables),
             picture: picture::picture(study, &self.judgement),
             tallies: claims::tallies(&self.judgement),
             sections,
@@ -72,7 +76,7 @@ impl Report<'_> {
             claims: claims::rows(study, &self.judgement),
             left_out: self.judgement.left_out_words(),
             notes: study.notes.iter().map(|note| Marked::new(note)).collect(),
-            tables: tidy(tables::tables(&verdict::tables(study, &header.facts, trials), header)),
+            tables: tidy(tables),
             pairs,
             comparisons: comparisons.dots,
             curves: comparisons.curves,

@@ -64,3 +64,4 @@ pub use history::{Point, Series, history};
 pub use live::{Look, live_shell, pairs_under_way, under_way};
 pub use report::Report;
 pub use search::{Search, SearchAxis, SearchEnd, SearchWindow};
+pub use tables::cell_words;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use terms::foreign::{markdown, markdown_code};
 
 use crate::report::Report;
-use crate::view::{ClaimRow, FactGroup, Table};
+use crate::view::{ClaimRow, FactGroup, Outcome, Table};
 use crate::{actions, claims, compared, environment, tables, trust};
 
 impl Report<'_> {
@@ -17,10 +17,16 @@ impl Report<'_> {
         let answer = claims::answer(study, judgement, header);
         let mut out = String::new();
         let _ = writeln!(out, "### {}\n", markdown(&study.question));
+        for harm in &judgement.harm {
+            let _ = writeln!(out, "**{} {}**\n", Outcome::Fails.symbol(), markdown(&harm.words()));
+        }
         let _ = writeln!(out, "**{} {}**\n", answer.mark.symbol(), markdown(&answer.sentence));
         for line in answer.sure.iter().chain(&answer.noise) {
             let _ = writeln!(out, "- {}", markdown(line));
         }
+        let own = verdict::tables(study, &header.facts, &self.trials);
+        let (first, others) = tables::tables(&own, header);
+        first.iter().for_each(|one| table(&mut out, one));
         let rows = claims::rows(study, judgement);
         if !rows.is_empty() {
             out.push_str("\n| claim | kind | published | here | n | verdict |\n");
@@ -30,15 +36,22 @@ impl Report<'_> {
         if let Some(words) = judgement.left_out_words() {
             let _ = writeln!(out, "\n{}.", markdown(&words));
         }
-        let own = verdict::tables(study, &header.facts, &self.trials);
-        tables::tables(&own, header).iter().for_each(|one| table(&mut out, one));
+        others.iter().for_each(|one| table(&mut out, one));
         let differences = header.comparison.as_ref().and_then(compared::differences);
         differences.iter().for_each(|one| table(&mut out, one));
         for doubt in self.pairs.iter().flat_map(|paired| &paired.shown.doubts) {
             let _ = writeln!(out, "\nDoubt: {}.", markdown(doubt));
         }
         out.push('\n');
+        for words in verdict::client_sight(&self.trials).sentences() {
+            let _ = writeln!(out, "{}\n", markdown(&words));
+        }
         if let Some(words) = trust::counted(&self.trials) {
+            let _ = writeln!(out, "{}\n", markdown(&words));
+        }
+        for left in &judgement.discarded {
+            let why = left.why.lines().next().unwrap_or_default();
+            let words = format!("Trial {} ({}) is {}: {why}", left.number, left.name, left.status);
             let _ = writeln!(out, "{}\n", markdown(&words));
         }
         if let Some(actions) = actions::table(study, &self.trials) {
@@ -62,8 +75,12 @@ fn claim(out: &mut String, row: &ClaimRow) {
     if !row.why.is_empty() {
         let _ = write!(verdict, ": {}", row.why);
     }
+    let says = match row.note.text() {
+        note if note.is_empty() => row.says.clone(),
+        note => format!("{} ({note})", row.says),
+    };
     let cells =
-        [&row.says, &row.kind, &row.published, &here, &row.n, &verdict].map(|cell| markdown(cell));
+        [&says, &row.kind, &row.published, &here, &row.n, &verdict].map(|cell| markdown(cell));
     let _ = writeln!(out, "| {} |", cells.join(" | "));
 }
 

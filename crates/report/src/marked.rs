@@ -30,6 +30,11 @@ impl Marked {
         Marked(parts)
     }
 
+    /// The words and the code, one after the other.
+    pub(crate) fn text(&self) -> String {
+        self.0.iter().map(|part| part.text.as_str()).collect()
+    }
+
     pub(crate) fn parts(&self) -> &[Part] {
         &self.0
     }

@@ -72,6 +72,10 @@ pub(crate) struct StudyPage {
     /// Profile, date, server, machine.
     pub(crate) subtitle: String,
     pub(crate) answer: Answer,
+    /// Harm that clients suffered, a sentence each.
+    pub(crate) harm: Vec<String>,
+    /// The study's own tables that answer its question.
+    pub(crate) first_tables: Vec<Table>,
     /// The ratios that decide.
     pub(crate) picture: Option<DotFigure>,
     /// Number of claims for each outcome.
@@ -87,7 +91,7 @@ pub(crate) struct StudyPage {
     pub(crate) left_out: Option<String>,
     /// Notes on the figures for the reader.
     pub(crate) notes: Vec<Marked>,
-    /// The study's own tables.
+    /// The study's other tables.
     pub(crate) tables: Vec<Table>,
     /// Points that were measured in pairs.
     pub(crate) pairs: Vec<PairsBlock>,

@@ -7,11 +7,15 @@ use verdict::{Cell as Found, Listed, Tabled};
 use crate::number;
 use crate::view::Table;
 
-/// Each table of which something was measured, with the list below it where it has one.
-pub(crate) fn tables(tabled: &[Tabled<'_>], header: &Header) -> Vec<Table> {
-    let is_empty = |cell: &Found| matches!(cell, Found::Nothing | Found::Trials(0));
-    let filled = tabled.iter().filter(|one| !one.cells.iter().flatten().all(is_empty));
-    filled.flat_map(|one| [Some(table(one)), list(one, header)]).flatten().collect()
+/// Each table of which something was measured, with the list below it where it has one: those that stand before
+/// the claims, and the others.
+pub(crate) fn tables(tabled: &[Tabled<'_>], header: &Header) -> (Vec<Table>, Vec<Table>) {
+    let filled = tabled.iter().filter(|one| one.has_figures());
+    let (first, others): (Vec<_>, Vec<_>) = filled.partition(|one| one.table.is_first);
+    let shown = |tabled: Vec<&Tabled<'_>>| -> Vec<Table> {
+        tabled.into_iter().flat_map(|one| [Some(table(one)), list(one, header)]).flatten().collect()
+    };
+    (shown(first), shown(others))
 }
 
 fn table(tabled: &Tabled<'_>) -> Table {
@@ -22,14 +26,15 @@ fn table(tabled: &Tabled<'_>) -> Table {
     let columns: Vec<String> = [String::new()].into_iter().chain(columns).collect();
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let mut table = Table::new(&tabled.table.title, &tabled.table.note, &columns);
-    for (row, cells) in tabled.table.rows.iter().zip(&tabled.cells) {
-        let cells = cells.iter().map(words);
+    for (row, cells) in tabled.rows.iter().zip(&tabled.cells) {
+        let cells = cells.iter().map(cell_words);
         table.row([row.says.clone()].into_iter().chain(cells));
     }
     table
 }
 
-fn words(cell: &Found) -> String {
+/// A cell of a study's own table, for a person.
+pub fn cell_words(cell: &Found) -> String {
     match cell {
         Found::Nothing => "–".to_owned(),
         Found::Value(interval) if interval.n == 1 => number::figure(interval.point),
@@ -41,16 +46,24 @@ fn words(cell: &Found) -> String {
         Found::Fact(text) => text.clone(),
         Found::Trials(trials) => number::count(*trials as u64),
         Found::Count { count, of } => format!("{count} of {of}"),
-        Found::Rate(rate) if *rate < 1.0 => format!("≤ {}", number::percent(*rate)),
-        Found::Rate(_) => "any".to_owned(),
+        Found::Rate(low, high) if *low > 0.0 => {
+            format!("{} to {}", number::percent(*low), number::percent(*high))
+        }
+        Found::Rate(_, high) if *high < 1.0 => format!("≤ {}", number::percent(*high)),
+        Found::Rate(..) => "any".to_owned(),
+        Found::Sum { metric, value, count, of } => match *value > 0.0 {
+            true => format!("{} in {count} of {of}", plain(metric, *value)),
+            false => format!("0 of {of}"),
+        },
         Found::Figure { metric, value } => plain(metric, *value),
     }
 }
 
-/// Formats a value; counts stay whole numbers.
+/// Formats a value; counts stay whole numbers, and long times are in seconds.
 fn plain(metric: &Metric, value: f64) -> String {
     match metric.unit {
         "" if value.fract() == 0.0 && value >= 0.0 => number::count(value as u64),
+        "ms" if value >= 1e3 => number::duration_ns(value * 1e6),
         unit => number::with_unit(value, unit),
     }
 }

@@ -16,6 +16,8 @@ pub(crate) enum Outcome {
     Fails,
     /// It cannot be told.
     Unsure,
+    /// It holds because harm was seen.
+    Harm,
 }
 
 impl Outcome {
@@ -25,6 +27,7 @@ impl Outcome {
             Outcome::Holds => "holds",
             Outcome::Fails => "fails",
             Outcome::Unsure => "unsure",
+            Outcome::Harm => "harm",
         }
     }
 
@@ -33,6 +36,7 @@ impl Outcome {
             Outcome::Holds => "✓",
             Outcome::Fails => "✗",
             Outcome::Unsure => "?",
+            Outcome::Harm => "!",
         }
     }
 
@@ -41,6 +45,7 @@ impl Outcome {
             Outcome::Holds => "holds",
             Outcome::Fails => "does not hold",
             Outcome::Unsure => "cannot tell",
+            Outcome::Harm => "harm seen, as expected",
         }
     }
 }

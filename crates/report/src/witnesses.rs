@@ -7,17 +7,8 @@ use crate::view::WitnessBlock;
 
 /// The anomalies of all trials, each once.
 pub(crate) fn witnesses(trials: &[Trial]) -> Vec<WitnessBlock> {
-    let mut smallest: Vec<(&Trial, &Witness)> = Vec::new();
-    for trial in trials {
-        for witness in &trial.witnesses {
-            match smallest.iter_mut().find(|(_, other)| other.anomaly == witness.anomaly) {
-                Some(known) if known.1.transactions.len() <= witness.transactions.len() => {}
-                Some(known) => *known = (trial, witness),
-                None => smallest.push((trial, witness)),
-            }
-        }
-    }
-    smallest.into_iter().map(|(trial, witness)| block(trial, witness)).collect()
+    let sight = verdict::client_sight(trials);
+    sight.anomalies.into_iter().map(|(trial, witness)| block(trial, witness)).collect()
 }
 
 fn block(trial: &Trial, witness: &Witness) -> WitnessBlock {

@@ -15,6 +15,21 @@ fn markdown_fits_into_a_comment() {
 }
 
 #[test]
+fn harm_stands_before_the_answer() {
+    let check = |text: &str, harm: &str, answer: &str| {
+        let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words} is missing"));
+        assert!(place(harm) < place(answer), "{harm}");
+        assert_eq!(text.matches("split: ").count(), 0);
+    };
+    let html = example::sweep::report(|report| report.html());
+    check(&html, "<p class=\"answer fails\">lost: ", "<ul class=\"sure\">");
+    let markdown = example::sweep::report(|report| report.markdown());
+    check(&markdown, "**✗ lost: ", "| claim |");
+    let quiet = example::report(|report| report.markdown());
+    assert!(!quiet.contains("lost: "), "{quiet}");
+}
+
+#[test]
 fn verdicts_are_a_row_each() {
     let csv = example::report(|report| report.verdicts_csv());
     assert_eq!(csv, VERDICTS);

@@ -341,20 +341,28 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
                 problems.add(trials.map_or(fields.span(), |entry| &entry.value.span), message);
             }
             let of = fields.text("of").unwrap_or_default().to_owned();
-            for target in points.iter().map(|point| &targets[*point]).filter(|_| !of.is_empty()) {
-                let mut parts = target.workloads.iter().chain(&target.nodes);
-                if !parts.any(|part| *part == of) {
-                    let parts = target.workloads.iter().chain(&target.nodes).map(String::as_str);
-                    let span = fields.value("of").map_or(fields.span(), |value| &value.span);
-                    problems.unknown(span, &format!("part of {}:", target.name), &of, parts);
-                }
-            }
+            check_part(of.as_str(), fields, points.iter().map(|point| &targets[*point]));
             made.then_some(About::Every { quantifier, condition: condition.ok()?, of, points })
         }
         _ => {
             let hint = "value = an expression with expect, every or some = a condition";
             problems.hinted(fields.span(), "a claim needs either value, every or some", hint);
             None
+        }
+    }
+}
+
+/// Points at the field `of` where one of these points has no such part; nothing is wrong without a part.
+pub(crate) fn check_part<'t>(
+    of: &str,
+    fields: &Fields<'_>,
+    points: impl Iterator<Item = &'t Target>,
+) {
+    for target in points.filter(|_| !of.is_empty()) {
+        let parts = || target.workloads.iter().chain(&target.nodes).map(String::as_str);
+        if !parts().any(|part| part == of) {
+            let span = fields.value("of").map_or(fields.span(), |value| &value.span);
+            fields.problems.unknown(span, &format!("part of {}:", target.name), of, parts());
         }
     }
 }

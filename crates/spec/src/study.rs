@@ -12,7 +12,7 @@ use crate::folder::Folder;
 use crate::headline;
 use crate::named::Named;
 use crate::pairing;
-use crate::point::Point;
+use crate::point::{Point, PointName};
 use crate::problem::{Problem, Problems};
 use crate::profile::Profile;
 use crate::published::{self, Published};
@@ -187,6 +187,13 @@ fn read(
         Said { claims, expected, tables, answer, left_out } = read(&points);
         headline::rank(&mut claims, problems);
     }
+    for table in &mut tables {
+        // The second copy of a point is there for the noise.
+        table.rows.retain(|row| !row.is_of_each || twin.is_none_or(|it| row.points != [it.point]));
+        for row in table.rows.iter_mut().filter(|row| row.is_of_each) {
+            row.says = row_of_point(&points[row.points[0]].name, &scenarios, &variants);
+        }
+    }
     let names = |named: &'_ [Named]| named.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
     let (variant_names, scenario_names) = (names(&declared), names(&scenarios));
     let variant_names: Vec<&str> = variant_names.iter().map(String::as_str).collect();
@@ -213,6 +220,18 @@ fn read(
         variants,
         scenarios,
     }
+}
+
+/// What a row of one point says: its scenario, its axes, its variant, in words where they have some.
+fn row_of_point(name: &PointName, scenarios: &[Named], variants: &[Named]) -> String {
+    let label = |all: &[Named], name: &str| {
+        all.iter()
+            .find(|one| one.name == name)
+            .map_or(name.to_owned(), |one| one.label().to_owned())
+    };
+    let axes = name.axes.iter().map(|(axis, value)| format!("{axis} {value}"));
+    let scenario = [label(scenarios, &name.scenario)].into_iter().chain(axes);
+    format!("{}: {}", scenario.collect::<Vec<_>>().join(", "), label(variants, &name.variant))
 }
 
 /// Statements about points.

@@ -1,10 +1,10 @@
 //! Tables that a study makes of its trials: a row for each kind of them, a column for each figure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::catalogue::{Metric, catalogue, metric};
-use crate::claim::{made_in, report};
+use crate::claim::{check_part, made_in, report};
 use crate::expression::{Condition, Expression, Target};
 use crate::fields::{self, Fields};
 use crate::problem::Problems;
@@ -22,6 +22,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Its rows.
     pub rows: Vec<Row>,
+    /// True if it answers the study's question: it stands before the claims.
+    pub is_first: bool,
     /// The trials that are listed one by one below it, with the command that runs each again.
     pub listed: Option<Condition>,
 }
@@ -33,6 +35,8 @@ pub struct Column {
     pub says: String,
     /// Its figure.
     pub figure: Figure,
+    /// The part of a trial whose metrics are meant; empty for those of the whole trial.
+    pub of: String,
 }
 
 /// Figure of a column.
@@ -52,6 +56,22 @@ pub enum Figure {
     Median(&'static Metric),
     /// Its largest value.
     Max(&'static Metric),
+    /// Its sum, and in how many of the trials it is above zero.
+    Sum(&'static Metric),
+}
+
+impl Figure {
+    /// The metrics of a trial that it rests on.
+    pub fn metrics(&self) -> &[&'static Metric] {
+        match self {
+            Figure::Value(_) | Figure::Fact(_) => &[],
+            Figure::Trials(metric)
+            | Figure::Median(metric)
+            | Figure::Max(metric)
+            | Figure::Sum(metric) => std::slice::from_ref(metric),
+            Figure::Count(condition) | Figure::Rate(condition) => condition.metrics(),
+        }
+    }
 }
 
 /// A row.
@@ -65,6 +85,8 @@ pub struct Row {
     pub values: BTreeMap<String, Expression>,
     /// The name of its fact; empty where it has none.
     pub fact: String,
+    /// True if the table made it, of one point: it is shown where that point was run.
+    pub is_of_each: bool,
 }
 
 impl Table {
@@ -89,15 +111,21 @@ impl Table {
             true => {
                 let rows =
                     rows.filter_map(|one| row(one, text, profile, targets, &columns, problems));
-                rows.collect()
+                each(&fields, targets).into_iter().chain(rows).collect()
             }
             false => Vec::new(),
         };
+        let is_first = fields.boolean("first").unwrap_or(false);
+        let points: BTreeSet<usize> = rows.iter().flat_map(|row| row.points.clone()).collect();
+        for (column, value) in columns.iter().zip(fields.list("columns")) {
+            let given = Fields::of("a column", value, problems)?;
+            check_part(&column.of, &given, points.iter().map(|point| &targets[*point]));
+        }
         if columns.is_empty() {
             problems.add(fields.span(), "a table without columns");
         }
         fields.finish();
-        is_made.then_some(Table { title, note, columns, rows, listed })
+        is_made.then_some(Table { title, note, columns, rows, is_first, listed })
     }
 }
 
@@ -116,8 +144,9 @@ fn column(value: &Value, text: &str, table: &Fields<'_>) -> Option<Column> {
             None
         }
     };
+    let of = fields.text("of").unwrap_or_default().to_owned();
     fields.finish();
-    Some(Column { says, figure: figure? })
+    Some(Column { says, figure: figure?, of })
 }
 
 fn figure(key: &str, value: &Value, text: &str, fields: &Fields<'_>) -> Option<Figure> {
@@ -137,6 +166,7 @@ fn figure(key: &str, value: &Value, text: &str, fields: &Fields<'_>) -> Option<F
         "trials" => Figure::Trials(measured()?),
         "p50" => Figure::Median(measured()?),
         "max" => Figure::Max(measured()?),
+        "sum" => Figure::Sum(measured()?),
         "count" => Figure::Count(condition(key, value, text, fields)?),
         _ => Figure::Rate(condition(key, value, text, fields)?),
     })
@@ -162,13 +192,7 @@ fn row(
     }
     fields.required("says");
     let says = fields.text("says").unwrap_or_default().to_owned();
-    let pattern = fields.text("trials");
-    let fits = |target: &Target| pattern.is_some_and(|pattern| target.name.fits(pattern));
-    let points: Vec<usize> = (0..targets.len()).filter(|point| fits(&targets[*point])).collect();
-    if let (Some(pattern), true) = (pattern, points.is_empty()) {
-        let span = fields.value("trials").map_or(fields.span(), |value| &value.span);
-        problems.add(span, format!("no trial of this profile fits \"{pattern}\""));
-    }
+    let points = points("trials", &fields, targets);
     let mut values = BTreeMap::new();
     for entry in fields.named("values") {
         let shown = columns.iter().filter_map(|column| match &column.figure {
@@ -192,7 +216,32 @@ fn row(
     }
     let fact = fields.text("fact").unwrap_or_default().to_owned();
     fields.finish();
-    Some(Row { says, points, values, fact })
+    Some(Row { says, points, values, fact, is_of_each: false })
 }
 
-const FIGURES: [&str; 7] = ["value", "fact", "trials", "count", "rate", "p50", "max"];
+/// A row for each point that fits the table's pattern. What it says is the point's name until the words of
+/// scenarios and variants are known.
+fn each(table: &Fields<'_>, targets: &[Target]) -> Vec<Row> {
+    let row = |point: usize| Row {
+        says: targets[point].name.to_string(),
+        points: vec![point],
+        values: BTreeMap::new(),
+        fact: String::new(),
+        is_of_each: true,
+    };
+    points("each", table, targets).into_iter().map(row).collect()
+}
+
+/// Indices of the points that fit the pattern of a field; none without the field.
+fn points(key: &'static str, fields: &Fields<'_>, targets: &[Target]) -> Vec<usize> {
+    let Some(pattern) = fields.text(key) else { return Vec::new() };
+    let fits = |point: &usize| targets[*point].name.fits(pattern);
+    let points: Vec<usize> = (0..targets.len()).filter(fits).collect();
+    if points.is_empty() {
+        let span = fields.value(key).map_or(fields.span(), |value| &value.span);
+        fields.problems.add(span, format!("no trial of this profile fits \"{pattern}\""));
+    }
+    points
+}
+
+const FIGURES: [&str; 8] = ["value", "fact", "trials", "count", "rate", "p50", "max", "sum"];

@@ -1,4 +1,4 @@
-//! Upper bound on the rate of failures that "no failure in n trials" proves.
+//! The rate of failures that counted trials prove: its upper bound, and its interval.
 
 use statrs::distribution::{Beta, ContinuousCDF};
 
@@ -28,6 +28,24 @@ pub fn rate_upper_bound(failures: u64, trials: u64, confidence: f64) -> Option<f
     Some(beta.inverse_cdf(confidence))
 }
 
+/// The rates of failures that `failures` in `trials` do not rule out at 95 %, lowest and highest: the two-sided
+/// interval of Clopper and Pearson, and for no failure 0 and the one-sided bound of [`rule_of_three`]. All rates
+/// where there were no trials, or more failures than trials.
+pub fn rates(failures: u64, trials: u64) -> (f64, f64) {
+    if failures == 0 {
+        return (0.0, rule_of_three(trials));
+    }
+    let tail = (1.0 - CONFIDENCE) / 2.0;
+    // The lowest rate of failures is the highest one of successes.
+    let successes = trials.checked_sub(failures);
+    let low = successes.and_then(|successes| rate_upper_bound(successes, trials, 1.0 - tail));
+    let high = rate_upper_bound(failures, trials, 1.0 - tail);
+    (low.map_or(0.0, |rate| 1.0 - rate), high.unwrap_or(1.0))
+}
+
+/// The confidence of [`rates`].
+pub const CONFIDENCE: f64 = 0.95;
+
 #[cfg(test)]
 mod tests {
     use statrs::distribution::{Binomial, DiscreteCDF};
@@ -49,6 +67,21 @@ mod tests {
             let rare = Binomial::new(bound, trials).expect("a rate").cdf(failures);
             assert!((rare - 0.05).abs() < 1e-4, "{failures} of {trials}: {bound} {rare}");
         }
+    }
+
+    #[test]
+    fn rates_have_two_bounds_once_something_failed() {
+        let check = |failures, trials, low: f64, high: f64| {
+            let found = rates(failures, trials);
+            let is_near = (found.0 - low).abs() < 5e-4 && (found.1 - high).abs() < 5e-4;
+            assert!(is_near, "{failures} of {trials}: {found:?}");
+        };
+        check(0, 0, 0.0, 1.0);
+        check(0, 12, 0.0, 0.25);
+        // Tables of Clopper and Pearson.
+        check(3, 12, 0.0549, 0.5719);
+        check(9, 12, 0.4281, 0.9451);
+        check(12, 12, 0.7354, 1.0);
     }
 
     #[test]

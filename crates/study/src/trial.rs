@@ -11,6 +11,7 @@ pub(crate) mod exposure;
 pub(crate) mod figures;
 pub(crate) mod host_use;
 pub(crate) mod lateness;
+pub(crate) mod leaks;
 pub(crate) mod load_plan;
 pub(crate) mod meter;
 pub(crate) mod order;
@@ -42,6 +43,7 @@ use crate::clock;
 use crate::fleet::Fleet;
 use crate::trial::broke::Broke;
 use crate::trial::crashes::Crashes;
+use crate::trial::leaks::Leaks;
 use crate::trial::meter::Metered;
 use crate::trial::order::Order;
 use crate::trial::progress::LoadProgress;
@@ -87,7 +89,8 @@ pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(St
     }
     let crashed = seen.crashes.as_ref().and_then(Crashes::why);
     let crash = |why: Option<String>| {
-        let text = why.into_iter().chain(crashed.clone()).collect::<Vec<_>>().join("; ");
+        // What clients and the rig heard of it follows from the crash.
+        let text = crashed.clone().into_iter().chain(why).collect::<Vec<_>>().join("; ");
         Ending::failed(Fault::Server, text)
     };
     let mut stopped = None;
@@ -203,6 +206,9 @@ fn attempt(
     let is_down = |node: &str| metered.is_down(node);
     site.check_alive(&is_down).map_err(Broke::server)?;
     let (outcome, messages) = loaded?;
+    let leaks = patiently(other_limit, "looking at the pooler's backends", || {
+        Ok(Leaks::look(point, site, &outcome))
+    })?;
     let found = patiently(other_limit, "the checks", || {
         site.check_answers(&is_down)
             .map_err(|error| Broke::server(format_args!("after the load: {error}")))?;
@@ -222,6 +228,7 @@ fn attempt(
         crossings,
         messages,
         found,
+        leaks,
         data_host,
     })
 }

@@ -4,7 +4,7 @@
 use record::{Ending, Paired, Trial, VoidKind};
 use spec::Study;
 
-use crate::every::marred;
+use crate::every::{failed_words, marred};
 use crate::failed_check::failed_checks;
 use crate::name::trial_name;
 
@@ -18,9 +18,10 @@ pub(crate) fn against(study: &Study, trials: &[Trial], pairs: &[Paired]) -> Vec<
         };
         let name = format!("trial {}{attempt} ({name})", trial.number);
         let broke = match (stands_against(&trial.ending), marred(study, trial)) {
-            (true, _) => {
-                Some(format!("{name} {}: {}", word(&trial.ending), trial.ending.headline()))
-            }
+            (true, _) => match &trial.ending {
+                failed @ Ending::Failed(_) => Some(format!("{name} {}", failed_words(failed))),
+                ending => Some(format!("{name} {}: {}", word(ending), ending.headline())),
+            },
             (false, Some(why)) => Some(format!("{name} {why}")),
             (false, None) => None,
         };

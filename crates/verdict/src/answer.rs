@@ -98,8 +98,9 @@ fn first_sentence(study: &Study, claims: &[ClaimVerdict]) -> String {
         }
     };
     let Some(words) = study.answer.as_ref().filter(|_| is_first) else {
-        let verdict = headline.verdict.words();
-        return format!("“{}” {verdict}: {value} {interval}.", headline.says);
+        let verdict = headline.words();
+        let measured = headline.measured.counted().unwrap_or(format!("{value} {interval}"));
+        return format!("“{}” {verdict}: {measured}.", headline.says);
     };
     let template = match headline.verdict {
         Verdict::Holds => &words.holds,

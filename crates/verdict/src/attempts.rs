@@ -127,6 +127,10 @@ fn broken(ending: &Ending) -> &'static str {
                 "it may have been a server's fault: no claim about these trials holds, whatever later \
                  attempts show"
             }
+            Fault::LeakedSession => {
+                "session state leaked through a pooler: no claim about these trials holds, whatever \
+                 later attempts show"
+            }
             Fault::Study => "the study's fault: a later attempt may make up for it",
             Fault::Machine => "the machine's fault: a later attempt may make up for it",
             Fault::Rig => "the rig's fault: a later attempt may make up for it",

@@ -19,6 +19,8 @@ pub struct ClaimVerdict {
     pub note: String,
     /// The measured figure.
     pub measured: Measured,
+    /// True if it is true only where checks have found harm, as a control claims of what nothing protects.
+    pub needs_harm: bool,
     /// The verdict, all claims of the study considered.
     pub verdict: Verdict,
     /// Verdict of the claim's own figures, were it the study's only claim about a value. Differs
@@ -59,8 +61,9 @@ pub enum Measured {
         trials: u64,
         /// Those in which it was not so.
         failures: u64,
-        /// The rate of failures that these trials do not rule out, at 95 %: 3/n for none.
-        rate_max: f64,
+        /// The lowest and the highest rate of failures that these trials do not rule out, at 95 %: 0 and 3/n for
+        /// no failure, else the interval of Clopper and Pearson.
+        rates: (f64, f64),
     },
 }
 
@@ -71,7 +74,7 @@ pub struct Figures {
     pub measured: Option<f64>,
     /// The lower bound of its interval.
     pub low: Option<f64>,
-    /// The upper bound; none for counted trials, whose bound is one-sided.
+    /// The upper bound; none for counted trials of which none failed, whose bound is one-sided.
     pub high: Option<f64>,
     /// Confidence of the interval, 0 to 1.
     pub confidence: Option<f64>,
@@ -86,6 +89,20 @@ impl ClaimVerdict {
     #[must_use]
     pub fn is_left_out(&self) -> bool {
         self.measured == Measured::LeftOut
+    }
+
+    /// True if it holds because harm was seen, which is no good news.
+    #[must_use]
+    pub fn saw_harm(&self) -> bool {
+        self.needs_harm && self.verdict == Verdict::Holds
+    }
+
+    /// The verdict in words for a person.
+    pub fn words(&self) -> &'static str {
+        match self.saw_harm() {
+            true => "harm seen, as expected",
+            false => self.verdict.words(),
+        }
     }
 
     /// Its kind, and how its verdict came about where the study has headlines.
@@ -129,12 +146,15 @@ impl Measured {
                 method: interval.method.name(),
                 n: Some(interval.n as u64),
             },
-            Measured::Count { trials, failures, rate_max, .. } => Figures {
+            Measured::Count { trials, failures, rates: (lowest, highest), .. } => Figures {
                 measured: finite(1.0 - *failures as f64 / *trials as f64),
-                low: finite(1.0 - rate_max),
-                high: None,
-                confidence: Some(0.95),
-                method: "counted; one-sided bound",
+                low: finite(1.0 - highest),
+                high: finite(1.0 - lowest).filter(|_| *failures > 0),
+                confidence: Some(stats::failure_rate::CONFIDENCE),
+                method: match failures {
+                    0 => "counted; one-sided bound",
+                    _ => "counted; Clopper and Pearson",
+                },
                 n: Some(*trials),
             },
         }

@@ -120,6 +120,7 @@ fn invariant(says: String, verdict: Verdict, why: String) -> ClaimVerdict {
         published: None,
         note: String::new(),
         measured: Measured::Nothing,
+        needs_harm: false,
         verdict,
         alone: verdict,
         why,

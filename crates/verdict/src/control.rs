@@ -3,13 +3,18 @@
 
 use std::collections::BTreeSet;
 
-use spec::{About, ClaimKind, Study};
+use record::PlannedTrial;
+use spec::{About, ClaimKind, Metric, Study, metrics};
 
 use crate::claim_verdict::{ClaimVerdict, Verdict};
+use crate::left_out;
 
 /// Takes back what was said to hold about trials or figures of a scenario whose control does not hold; what
-/// went wrong in spite of that stays said.
-pub(crate) fn doubt(study: &Study, verdicts: &mut [ClaimVerdict]) {
+/// went wrong in spite of that stays said. A claim rests on the controls of those of its scenarios that the run
+/// has planned, and one that says only what there was to judge rests on none.
+pub(crate) fn doubt(study: &Study, plan: &[PlannedTrial], verdicts: &mut [ClaimVerdict]) {
+    let planned = left_out::planned(study, plan);
+    let is_planned = |point: usize| planned.as_ref().is_none_or(|all| all.contains(&point));
     let controls: Vec<(String, BTreeSet<&str>)> = study
         .claims
         .iter()
@@ -17,13 +22,17 @@ pub(crate) fn doubt(study: &Study, verdicts: &mut [ClaimVerdict]) {
         .filter(|(claim, judged)| {
             claim.kind == ClaimKind::Control && judged.verdict != Verdict::Holds
         })
-        .map(|(claim, judged)| (why(&claim.says, judged), scenarios(study, &claim.about)))
+        .map(|(claim, judged)| {
+            // A control whose own trials were left out shows nothing of its scenario's others.
+            (why(&claim.says, judged), scenarios(study, &claim.about, |_| true))
+        })
         .collect();
     for (claim, judged) in study.claims.iter().zip(verdicts) {
-        if claim.kind == ClaimKind::Control || judged.verdict != Verdict::Holds {
+        let is_open = claim.kind != ClaimKind::Control && judged.verdict == Verdict::Holds;
+        if !is_open || is_about_evidence(&claim.about) {
             continue;
         }
-        let own = scenarios(study, &claim.about);
+        let own = scenarios(study, &claim.about, is_planned);
         let failed = controls.iter().find(|(_, scenarios)| !scenarios.is_disjoint(&own));
         if let Some((why, _)) = failed {
             judged.verdict = Verdict::CannotTell;
@@ -45,15 +54,36 @@ fn why(says: &str, control: &ClaimVerdict) -> String {
     }
 }
 
-/// The scenarios whose trials or figures a claim speaks of.
-fn scenarios<'s>(study: &'s Study, about: &About) -> BTreeSet<&'s str> {
-    match about {
-        About::Value { value, .. } => {
-            let points = value.references().iter().map(|one| &study.points[one.point]);
-            points.map(|point| point.name.scenario.as_str()).collect()
-        }
-        About::Every { points, .. } => {
-            points.iter().map(|point| study.points[*point].name.scenario.as_str()).collect()
-        }
-    }
+/// True of a claim that says what there was to judge, and nothing of what the judgement found.
+fn is_about_evidence(about: &About) -> bool {
+    let About::Every { condition, .. } = about else { return false };
+    let is_evidence = |metric: &&Metric| EVIDENCE.iter().any(|one| one.name == metric.name);
+    condition.metrics().iter().all(is_evidence)
+}
+
+/// What ledgers and histories had to judge, and what of it could not be judged.
+const EVIDENCE: [&Metric; 9] = [
+    &metrics::LEDGER_INTENDED,
+    &metrics::LEDGER_ACKNOWLEDGED,
+    &metrics::LEDGER_UNJUDGED,
+    &metrics::HISTORY_COMMITTED,
+    &metrics::HISTORY_FAILED,
+    &metrics::HISTORY_UNKNOWN,
+    &metrics::HISTORY_READS,
+    &metrics::HISTORY_READ_SHARE,
+    &metrics::HISTORY_UNJUDGED,
+];
+
+/// The scenarios of those meant points whose trials or figures a claim speaks of.
+fn scenarios<'s>(
+    study: &'s Study,
+    about: &About,
+    is_meant: impl Fn(usize) -> bool,
+) -> BTreeSet<&'s str> {
+    let points: Vec<usize> = match about {
+        About::Value { value, .. } => value.references().iter().map(|one| one.point).collect(),
+        About::Every { points, .. } => points.clone(),
+    };
+    let meant = points.into_iter().filter(|point| is_meant(*point));
+    meant.map(|point| study.points[point].name.scenario.as_str()).collect()
 }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Ending, Figure, PlannedTrial, Trial, VoidKind};
+use record::{Ending, Fault, Figure, PlannedTrial, Reason, Trial, VoidKind};
 use spec::{Better, Condition, Metric, OnLoss, Quantifier, Study, metrics};
 
 use crate::claim_verdict::{ClaimFinding, Measured, Verdict};
@@ -77,8 +77,8 @@ pub(crate) fn judge(
     let measured = match seen {
         0 => Measured::Nothing,
         trials => {
-            let rate_max = rate_max(failures, trials);
-            Measured::Count { quantifier, trials, failures, rate_max }
+            let rates = stats::failure_rate::rates(failures, trials);
+            Measured::Count { quantifier, trials, failures, rates }
         }
     };
     ClaimFinding { measured, verdict, why: why.join("; "), p: None }
@@ -172,7 +172,7 @@ impl Question<'_> {
                 // What broke it may be what the claim excludes: no later attempt makes up for it,
                 // unless it is proven that no server had a part in it.
                 (Ending::Failed(_), _) => {
-                    let words = format!("{name} failed: {}", attempt.ending.headline());
+                    let words = format!("{name} {}", failed_words(&attempt.ending));
                     match attempt.ending.stays_open() {
                         true => shown.open = Some(words),
                         false => broken = Some(words),
@@ -351,12 +351,15 @@ fn first_few(mut reasons: Vec<String>) -> Vec<String> {
 /// More than these are not read.
 const SHOWN_MAX: usize = 3;
 
-/// The rate of failures that so many trials do not rule out, at 95 %: 3/n for none.
-pub(crate) fn rate_max(failures: u64, trials: u64) -> f64 {
-    if failures == 0 {
-        return stats::failure_rate::rule_of_three(trials);
+/// That an attempt failed, and why. A crash of a server is told once, of the trial, and not of each claim and gate
+/// that it decides.
+pub(crate) fn failed_words(ending: &Ending) -> String {
+    match ending {
+        Ending::Failed(Reason { kind: Fault::Server, .. }) => {
+            "failed by a server's fault".to_owned()
+        }
+        ending => format!("failed: {}", ending.headline()),
     }
-    stats::failure_rate::rate_upper_bound(failures, trials, 0.95).unwrap_or(1.0)
 }
 
 /// `trial 3, attempt 2 (variant/scenario)`.

@@ -6,6 +6,7 @@ use stats::{Expectation, HEADLINE_ROUNDS_MIN};
 
 use crate::claim_verdict::{ClaimFinding, ClaimVerdict, Measured, Verdict};
 use crate::every::Question;
+use crate::harm::{self, Harm};
 use crate::name::trial_name;
 use crate::noise::{self, Noise};
 use crate::{against, answer, control, doubt, every, family, left_out, paired, value};
@@ -15,6 +16,8 @@ use crate::{against, answer, control, doubt, every, family, left_out, paired, va
 pub struct Judgement {
     /// The answer in one sentence.
     pub answer: String,
+    /// Harm that clients suffered, whatever the study claims: it stands before everything else.
+    pub harm: Vec<Harm>,
     /// One verdict for each claim, in the study's order.
     pub claims: Vec<ClaimVerdict>,
     /// By how much this machine differs from itself, for each metric that is compared; empty below
@@ -48,7 +51,7 @@ impl Judgement {
             1 => Some(format!("1 claim is {why}")),
             count => Some(format!("{count} claims are {why}")),
         };
-        let left_out = counted(self.claims.len() - asked, "about points that --only left out");
+        let left_out = counted(self.claims.len() - asked, "about points that this run left out");
         let beyond =
             counted(asked - self.judged().count(), "judged by profile quick, not by smoke");
         let words: Vec<String> = left_out.into_iter().chain(beyond).collect();
@@ -97,9 +100,10 @@ pub(crate) fn judge_at(
     let (mut claims, p_values): (Vec<ClaimVerdict>, Vec<Option<f64>>) =
         study.claims.iter().map(found).unzip();
     family::correct(&mut claims, &p_values);
-    control::doubt(study, &mut claims);
+    control::doubt(study, plan, &mut claims);
     Judgement {
         answer: answer::answer(study, &claims, trials),
+        harm: harm::harms(trials),
         claims,
         noise: noise::noise(study, trials),
         discarded: trials.iter().filter_map(discarded).collect(),
@@ -185,6 +189,7 @@ fn found(
         published: claim.published,
         note: claim.note.clone(),
         measured,
+        needs_harm: harm::needs_harm(claim),
         verdict,
         alone: verdict,
         why,

@@ -28,8 +28,10 @@ mod rounds;
 
 mod answer;
 mod explored;
+mod harm;
 mod noise;
 mod rate;
+mod seen;
 mod table;
 mod unseen;
 
@@ -44,9 +46,11 @@ pub use compared::judge_record;
 pub use conditions::Condition;
 pub use diff::{Change, Diff, Difference, Side, diff};
 pub use explored::{ExploredStates, explored};
+pub use harm::{Harm, HarmKind, harms};
 pub use judge::{Discarded, Judgement, judge, judge_claim};
 pub use noise::{Noise, Source};
 pub use rate::{MissedRate, missed_rates};
 pub use rounds::{Rounds, value_of};
+pub use seen::{ClientSight, client_sight};
 pub use table::{Cell, Listed, Tabled, tables};
 pub use unseen::{ASSUMED, ProofLimit, UNSEEN};

@@ -24,6 +24,23 @@ pub struct Noise {
     pub source: Source,
 }
 
+impl Noise {
+    /// By how much one measurement differs from another and the means of all rounds do, in words: `4.5 %`, and
+    /// from 100 % on a factor, `a factor of 4.5`.
+    #[must_use]
+    pub fn words(&self) -> [String; 2] {
+        [self.one_percent, self.means_percent].map(|percent| match percent / 100.0 + 1.0 {
+            factor if factor < 2.0 => terms::percent(percent / 100.0),
+            factor if factor < FACTOR_MAX => format!("a factor of {}", terms::figure(factor)),
+            // So few or so unequal measurements give no figure that means something.
+            _ => format!("a factor of more than {FACTOR_MAX}"),
+        })
+    }
+}
+
+/// A larger factor between measurements of the same thing says only that they cannot be compared.
+const FACTOR_MAX: f64 = 100.0;
+
 /// Source of a metric's noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {

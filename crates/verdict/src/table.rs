@@ -3,7 +3,6 @@
 use record::{Ending, Fact, Note, Trial};
 use spec::{Condition, Figure, Metric, Row, Study, Table};
 
-use crate::every::rate_max;
 use crate::rounds::value_of;
 use crate::value;
 
@@ -12,6 +11,8 @@ use crate::value;
 pub struct Tabled<'s> {
     /// The table.
     pub table: &'s Table,
+    /// Its rows, those that the table made of points without a trial left out.
+    pub rows: Vec<&'s Row>,
     /// Its cells, row by row.
     pub cells: Vec<Vec<Cell>>,
     /// Trials that it lists one by one, in the order of its rows.
@@ -36,8 +37,19 @@ pub enum Cell {
         /// In which it could be seen.
         of: usize,
     },
-    /// A rate that is not ruled out.
-    Rate(f64),
+    /// The lowest and the highest rate that are not ruled out.
+    Rate(f64, f64),
+    /// The sum of a metric.
+    Sum {
+        /// The metric.
+        metric: &'static Metric,
+        /// The sum.
+        value: f64,
+        /// Trials in which it is above zero.
+        count: usize,
+        /// Trials that have it.
+        of: usize,
+    },
     /// A figure of a metric.
     Figure {
         /// The metric.
@@ -45,6 +57,15 @@ pub enum Cell {
         /// The figure.
         value: f64,
     },
+}
+
+impl Tabled<'_> {
+    /// True if something was measured.
+    #[must_use]
+    pub fn has_figures(&self) -> bool {
+        let is_empty = |cell: &Cell| matches!(cell, Cell::Nothing | Cell::Trials(0));
+        !self.cells.iter().flatten().all(is_empty)
+    }
 }
 
 /// A trial that is listed.
@@ -66,36 +87,42 @@ pub fn tables<'s>(study: &'s Study, facts: &[Fact], trials: &[Trial]) -> Vec<Tab
 }
 
 fn fill<'s>(study: &'s Study, table: &'s Table, facts: &[Fact], trials: &[Trial]) -> Tabled<'s> {
-    let (mut cells, mut listed) = (Vec::new(), Vec::new());
+    let (mut rows, mut cells, mut listed) = (Vec::new(), Vec::new(), Vec::new());
     for row in &table.rows {
-        let own = |trial: &&Trial| {
+        let is_own = |trial: &&Trial| {
             let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
-            trial.ending == Ending::Done && point.is_some_and(|point| row.points.contains(&point))
+            point.is_some_and(|point| row.points.contains(&point))
         };
-        let own: Vec<&Trial> = trials.iter().filter(own).collect();
+        let was_run = trials.iter().any(|trial| is_own(&trial));
+        if row.is_of_each && !was_run {
+            continue;
+        }
+        rows.push(row);
+        let counts = |trial: &&Trial| trial.ending == Ending::Done && is_own(trial);
+        let own: Vec<&Trial> = trials.iter().filter(counts).collect();
         let figures = table.columns.iter().map(|column| match &column.figure {
             Figure::Value(name) => {
                 let expression = row.values.get(name);
                 let value = expression.and_then(|one| value::estimate(study, one, trials));
                 value.map_or(Cell::Nothing, Cell::Value)
             }
-            figure => cell(figure, row, facts, &own),
+            figure => cell(figure, &column.of, row, facts, &own),
         });
         cells.push(figures.collect());
         let Some(condition) = &table.listed else { continue };
-        let is_listed = |trial: &&&Trial| is_true(condition, trial) == Some(true);
+        let is_listed = |trial: &&&Trial| is_true(condition, "", trial) == Some(true);
         listed.extend(own.iter().filter(is_listed).map(|trial| list(table, row, trial)));
     }
-    Tabled { table, cells, listed }
+    Tabled { table, rows, cells, listed }
 }
 
 /// A cell that rests on the row's own trials, or on a fact.
-fn cell(figure: &Figure, row: &Row, facts: &[Fact], trials: &[&Trial]) -> Cell {
+fn cell(figure: &Figure, of: &str, row: &Row, facts: &[Fact], trials: &[&Trial]) -> Cell {
     let values = |metric: &Metric| -> Vec<f64> {
-        trials.iter().filter_map(|trial| value_of(trial, metric, "")).collect()
+        trials.iter().filter_map(|trial| value_of(trial, metric, of)).collect()
     };
     let truths = |condition: &Condition| -> Vec<bool> {
-        trials.iter().filter_map(|trial| is_true(condition, trial)).collect()
+        trials.iter().filter_map(|trial| is_true(condition, of, trial)).collect()
     };
     let of_metric = |metric, value: Option<f64>| {
         value.map_or(Cell::Nothing, |value| Cell::Figure { metric, value })
@@ -113,41 +140,45 @@ fn cell(figure: &Figure, row: &Row, facts: &[Fact], trials: &[&Trial]) -> Cell {
         },
         Figure::Rate(condition) => match truths(condition) {
             seen if seen.is_empty() => Cell::Nothing,
-            seen => Cell::Rate(rate_max(count(&seen) as u64, seen.len() as u64)),
+            seen => {
+                let (low, high) =
+                    stats::failure_rate::rates(count(&seen) as u64, seen.len() as u64);
+                Cell::Rate(low, high)
+            }
         },
         Figure::Median(metric) => of_metric(metric, stats::sample::median(&values(metric))),
         Figure::Max(metric) => of_metric(metric, values(metric).into_iter().reduce(f64::max)),
+        Figure::Sum(metric) => match values(metric) {
+            seen if seen.is_empty() => Cell::Nothing,
+            seen => Cell::Sum {
+                metric,
+                value: seen.iter().sum(),
+                count: seen.iter().filter(|value| **value > 0.0).count(),
+                of: seen.len(),
+            },
+        },
     }
 }
 
 fn list<'s>(table: &Table, row: &'s Row, trial: &Trial) -> Listed<'s> {
-    let mut metrics: Vec<&'static Metric> = Vec::new();
-    for column in &table.columns {
-        let spoken: &[&'static Metric] = match &column.figure {
-            Figure::Value(_) | Figure::Fact(_) => &[],
-            Figure::Trials(metric) | Figure::Median(metric) | Figure::Max(metric) => {
-                std::slice::from_ref(metric)
-            }
-            Figure::Count(condition) | Figure::Rate(condition) => condition.metrics(),
-        };
-        metrics.extend(spoken);
-    }
     let mut figures: Vec<(&'static Metric, f64)> = Vec::new();
-    for metric in metrics {
-        if let (Some(value), false) = (
-            value_of(trial, metric, ""),
-            figures.iter().any(|(known, _)| known.name == metric.name),
-        ) {
-            figures.push((metric, value));
+    for column in &table.columns {
+        for metric in column.figure.metrics() {
+            if let (Some(value), false) = (
+                value_of(trial, metric, &column.of),
+                figures.iter().any(|(known, _)| known.name == metric.name),
+            ) {
+                figures.push((metric, value));
+            }
         }
     }
     Listed { row, number: trial.number, figures, notes: trial.notes.clone() }
 }
 
 /// True if the condition holds in a trial; none if that was not measured.
-fn is_true(condition: &Condition, trial: &Trial) -> Option<bool> {
+fn is_true(condition: &Condition, of: &str, trial: &Trial) -> Option<bool> {
     let metrics = condition.metrics().iter();
-    let values: Option<Vec<f64>> = metrics.map(|one| value_of(trial, one, "")).collect();
+    let values: Option<Vec<f64>> = metrics.map(|one| value_of(trial, one, of)).collect();
     Some(condition.is_true(&values?))
 }
 

@@ -43,7 +43,8 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     // Whatever is wrong in any profile is wrong now.
     for profile in Profile::of(&found.folder) {
         let study = studies::parse(&found, profile)?;
-        let more = study::commands(&study);
+        let planned = study.trials(arguments.only.as_deref());
+        let more = study::commands(&study, planned.iter().map(|trial| trial.point));
         commands.extend(more.into_iter().filter(|one| !commands.contains(one)).collect::<Vec<_>>());
     }
     Complaint::warn(&found.folder, &found.place, &spec::never_judged(&found.folder));
@@ -114,8 +115,8 @@ pub(crate) fn settings(study: &Study, installation: &Installation) -> Result<(),
 /// servers. Nothing is said of a shipped study, whose commands are part of pgrig.
 pub(crate) fn tell_commands(folder: &Folder, commands: &[String]) {
     if !commands.is_empty() && !studies::is_shipped(folder) {
-        let commands = commands.join(", ");
-        terminal::narrate(format_args!("this study runs commands: {commands}"));
+        terminal::narrate("this study runs commands:");
+        commands.iter().for_each(|command| terminal::narrate(format_args!("  {command}")));
     }
 }
 

@@ -34,7 +34,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     if let Some(path) = &arguments.json {
         record::check_file(path)?;
     }
-    check::tell_commands(&request.folder, &study::commands(&request.study));
+    let points = request.trials().into_iter().map(|trial| trial.point);
+    check::tell_commands(&request.folder, &study::commands(&request.study, points));
     let control = signals::control();
     let title = format!("pgrig run {}", request.study.name);
     let page = served::asked(arguments.serve, &title)?;
@@ -63,12 +64,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
             .exit(Exit::Interrupted));
     }
     let written = records::write_report(&opened)?;
-    summary::print(&judgement);
+    show::print(&opened, &judgement);
     if let Some(path) = &arguments.json {
         show::write_json(path, &opened, &judgement)?;
     }
-    summary::print_missed_rates(&opened.study, opened.reader.trials());
-    summary::print_explored(opened.reader.trials());
     summary::print_ways_on(&written, &opened.reader.header().again);
     if ended.state == RunState::Interrupted {
         let again = opened.go_on(&ended.directory);
@@ -385,12 +384,14 @@ mod tests {
             published: None,
             note: String::new(),
             measured: Measured::Nothing,
+            needs_harm: false,
             verdict: *verdict,
             alone: *verdict,
             why: String::new(),
         });
-        let (noise, discarded, against) = Default::default();
-        Judgement { answer: String::new(), claims: claims.collect(), noise, discarded, against }
+        let (harm, noise, discarded, against) = Default::default();
+        let (answer, claims) = (String::new(), claims.collect());
+        Judgement { answer, harm, claims, noise, discarded, against }
     }
 
     #[test]

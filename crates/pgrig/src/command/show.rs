@@ -12,7 +12,7 @@ use crate::complaint::Complaint;
 use crate::exchange::put;
 use crate::exit::Exit;
 use crate::records::Opened;
-use crate::{compared, records, summary, terminal};
+use crate::{compared, records, study_tables, summary, terminal};
 
 /// Prints every claim with what became of it.
 pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
@@ -47,9 +47,7 @@ pub(crate) fn print(opened: &Opened, judgement: &Judgement) {
     if let Some(comparison) = comparison {
         compared::print_sides(comparison);
     }
-    summary::print(judgement);
-    summary::print_missed_rates(&opened.study, opened.reader.trials());
-    summary::print_explored(opened.reader.trials());
+    summary::print(opened, judgement);
     if let Some(comparison) = comparison {
         for paired in opened.reader.pairs() {
             compared::print(comparison, paired);
@@ -173,7 +171,26 @@ pub(crate) fn json(opened: &Opened, judgement: &Judgement) -> Value {
             "ended": own.max_by_key(|trial| trial.attempt).map(|trial| trial.ending.word()),
         })
     });
+    let harm = judgement.harm.iter().map(|harm| {
+        json!({
+            "kind": harm.kind.name(),
+            "says": harm.words(),
+            "transactions": harm.transactions,
+            "trials": harm.trials,
+            "of": harm.of,
+            "worst": { "trial": harm.worst.0, "name": harm.worst.1, "ms": harm.worst_ms },
+        })
+    });
+    let sight = verdict::client_sight(opened.reader.trials());
+    let anomalies = sight.anomalies.iter().map(|(trial, witness)| {
+        json!({ "anomaly": witness.anomaly, "meaning": witness.meaning, "trial": trial.number })
+    });
+    let tables = verdict::tables(&opened.study, &header.facts, opened.reader.trials());
     json!({
+        "harm": harm.collect::<Vec<_>>(),
+        "tables": study_tables::json(&tables),
+        "errors": sight.errors,
+        "anomalies": anomalies.collect::<Vec<_>>(),
         "study": header.study,
         "profile": header.profile,
         "state": state(&header.state),
@@ -237,6 +254,8 @@ fn claim(claim: &ClaimVerdict) -> Value {
         "n": n,
         "alone": claim.alone.words(),
         "verdict": claim.verdict.words(),
+        "saw_harm": claim.saw_harm(),
+        "note": claim.note,
         "why": claim.why,
     })
 }

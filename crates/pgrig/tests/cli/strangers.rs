@@ -11,7 +11,7 @@ fn commands_of_a_study_are_named_and_have_no_rights() {
     desk.write_study("mine", "");
     // Root is 0, by which nothing can be divided.
     desk.write("mine/insert.sql", "\\setshell who id -u\nSELECT 1 / :who;\n");
-    let named = "this study runs commands: insert.sql:1\n";
+    let named = "this study runs commands:\n  insert.sql:1\n";
     let said = desk.pgrig(&["check", "mine"]).ended(0);
     assert!(said.err.contains(named), "{}", said.err);
     let run = ["run", "mine", "--profile", "smoke", "--rounds", "1", "--out", "record"];

@@ -92,7 +92,12 @@ impl Chronicle {
     pub(crate) fn take(&mut self, at: Moment, entry: &Entry) {
         let message = entry.message.as_str();
         if let (Some(kind), ..CRASHES_MAX) = (CrashKind::of(entry), self.crashes.len()) {
-            let (node, text) = (self.node(), first_line(message));
+            // The statement of a process that died stands in the detail.
+            let text = match entry.detail.as_str() {
+                "" => first_line(message),
+                detail => first_line(&format!("{message}; {}", detail.replace('\n', " "))),
+            };
+            let node = self.node();
             self.crashes.push(CrashSign { at, node, kind, text });
         }
         if entry.application == self.own_application {
@@ -291,6 +296,20 @@ mod tests {
             })
             .collect();
         assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn a_crash_has_the_statement_that_the_process_ran() {
+        let mut chronicle = Chronicle::of("primary", "pgrig probe");
+        let died = "server process (PID 99) was terminated by signal 11: Segmentation fault";
+        let entry = Entry {
+            detail: "Failed process was running: SELECT\n crash()".into(),
+            backend_type: "postmaster".into(),
+            ..log(died)
+        };
+        chronicle.take(Moment(1), &entry);
+        let expected = format!("{died}; Failed process was running: SELECT  crash()");
+        assert_eq!(chronicle.take_crashes()[0].text, expected);
     }
 
     const COMPLETE: &str = "checkpoint complete: wrote 1234 buffers (7.5%); 0 WAL file(s) added, \

@@ -8,6 +8,7 @@ const LOG_TIME: usize = 0;
 const SEVERITY: usize = 11;
 const SQLSTATE: usize = 12;
 const MESSAGE: usize = 13;
+const DETAIL: usize = 14;
 const APPLICATION: usize = 22;
 const BACKEND_TYPE: usize = 23;
 
@@ -23,6 +24,7 @@ pub(crate) fn parse(record: &str) -> Option<Entry> {
         severity: take(SEVERITY),
         sqlstate: take(SQLSTATE),
         message: take(MESSAGE),
+        detail: take(DETAIL),
         application: take(APPLICATION),
         backend_type: take(BACKEND_TYPE),
     })
@@ -95,6 +97,7 @@ mod tests {
                 severity: "ERROR".into(),
                 sqlstate: "42703".into(),
                 message: "column \"x\" does not exist".into(),
+                detail: String::new(),
                 application: "psql".into(),
                 backend_type: "client backend".into(),
             }

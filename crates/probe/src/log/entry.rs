@@ -8,6 +8,7 @@ pub(crate) struct Entry {
     pub(crate) severity: String,
     pub(crate) sqlstate: String,
     pub(crate) message: String,
+    pub(crate) detail: String,
     pub(crate) application: String,
     pub(crate) backend_type: String,
 }

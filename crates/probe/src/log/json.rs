@@ -22,6 +22,7 @@ pub(crate) fn parse(line: &str) -> Option<Entry> {
             "error_severity" => entry.severity = value,
             "state_code" => entry.sqlstate = value,
             "message" => entry.message = value,
+            "detail" => entry.detail = value,
             "application_name" => entry.application = value,
             "backend_type" => entry.backend_type = value,
             _ => {}
@@ -116,6 +117,7 @@ mod tests {
                 severity: "ERROR".into(),
                 sqlstate: "22012".into(),
                 message: "division by zero".into(),
+                detail: String::new(),
                 application: "psql".into(),
                 backend_type: "client backend".into(),
             }

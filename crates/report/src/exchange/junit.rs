@@ -32,7 +32,9 @@ impl Results {
         for case in &self.cases {
             let (case_name, text) = (xml(&case.name), xml(&case.text));
             let inside = match case.outcome {
-                CaseOutcome::Passed => format!("<system-out>{text}</system-out>"),
+                CaseOutcome::Passed | CaseOutcome::Harm => {
+                    format!("<system-out>{text}</system-out>")
+                }
                 CaseOutcome::Failed => format!("<failure message=\"{text}\"/>"),
                 CaseOutcome::Broken => format!("<error message=\"{text}\"/>"),
                 CaseOutcome::Skipped => format!("<skipped message=\"{text}\"/>"),
@@ -64,6 +66,7 @@ mod tests {
             name: "compare".to_owned(),
             started_at: "2026-11-23T04:00:00Z".to_owned(),
             sides: vec!["A: as it is. B: jit off.".to_owned()],
+            harm: Vec::new(),
             answer: String::new(),
             cases: vec![
                 case("throughput", CaseOutcome::Failed, "0.9 < 1 & \"worse\""),

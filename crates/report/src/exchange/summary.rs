@@ -13,10 +13,9 @@ const ROWS_MAX: usize = 60;
 impl Results {
     /// The answer, what was judged, and the figures.
     pub fn summary(&self) -> String {
-        let mut text =
-            format!("### pgrig {}\n\n{}\n", markdown(&self.name), markdown(&self.answer));
-        for words in &self.sides {
-            let _ = write!(text, "\n{}\n", markdown(words));
+        let mut text = format!("### pgrig {}\n", markdown(&self.name));
+        for line in self.harm.iter().chain([&self.answer]).chain(&self.sides) {
+            let _ = write!(text, "\n{}\n", markdown(line));
         }
         if !self.cases.is_empty() {
             text.push_str("\n| | Judged | Figures |\n|---|---|---|\n");
@@ -24,6 +23,7 @@ impl Results {
         for case in self.cases.iter().take(ROWS_MAX) {
             let mark = match case.outcome {
                 CaseOutcome::Passed => "✅",
+                CaseOutcome::Harm => "❗",
                 CaseOutcome::Failed => "❌",
                 CaseOutcome::Broken => "⚠️",
                 CaseOutcome::Skipped => "❔",
@@ -69,6 +69,7 @@ mod tests {
             name: "compare".to_owned(),
             started_at: String::new(),
             sides: vec!["A: as it is. B: index.sql.".to_owned()],
+            harm: Vec::new(),
             answer: "B is slower.".to_owned(),
             cases: vec![Case {
                 name: "throughput".to_owned(),

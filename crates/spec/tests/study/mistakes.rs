@@ -135,8 +135,19 @@ fn a_table_is_made_of_what_the_study_runs() {
         "value = \"gain\"",
         "value = \"gain\", max = \"tps\"",
         "`{ says = \"gain\", value = \"gain\", max = \"tps\" }` a column has one kind of figure \
-         (one of value, fact, trials, count, rate, p50, max)\n\
+         (one of value, fact, trials, count, rate, p50, max, sum)\n\
          `gain` no column shows the value \"gain\"",
+    );
+    check(
+        "count = \"failed > 0\"",
+        "count = \"failed > 0\", of = \"order\"",
+        "`\"order\"` unknown part of fast/load clients=8: \"order\" (did you mean \"orders\"?)\n\
+         `\"order\"` unknown part of fast/load clients=64: \"order\" (did you mean \"orders\"?)",
+    );
+    check(
+        "list = \"failed > 0\"",
+        "each = \"slow/*\"",
+        "`\"slow/*\"` no trial of this profile fits \"slow/*\"",
     );
 }
 

@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use script::{CommandKind, Names, Script, Syntax};
 use spec::{Action, Point, Settings, Study};
 
-/// The places of the commands, each once, in the order of the study.
-pub fn commands(study: &Study) -> Vec<String> {
+/// The places of the commands of these points, given by their indices, each once, in the order of the study.
+pub fn commands(study: &Study, points: impl IntoIterator<Item = usize>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    for point in &study.points {
+    let points: BTreeSet<usize> = points.into_iter().collect();
+    for point in points.into_iter().map(|point| &study.points[point]) {
         let nodes = point.topology.nodes.iter();
         found.extend(nodes.flat_map(|node| in_settings(&node.settings)));
         let data = &point.data;
@@ -60,7 +61,6 @@ fn in_machines(point: &Point) -> impl Iterator<Item = String> {
     programs.chain(runs)
 }
 
-/// Settings whose value is a command, or the path of a library that the server loads. A library
 /// Settings whose value is a command, or the path of a library that the server loads. A library without
 /// a path was installed together with PostgreSQL or its packages.
 fn in_settings(settings: &Settings) -> impl Iterator<Item = String> {

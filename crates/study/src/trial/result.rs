@@ -15,6 +15,7 @@ use crate::clock;
 use crate::trial::ending::{ending, generator_doubts};
 use crate::trial::figures::{self, Evidence};
 use crate::trial::host_use::{clock_doubts, gap_doubts, host_uses};
+use crate::trial::leaks::Leaks;
 use crate::trial::meter::Metered;
 use crate::trial::order::Order;
 use crate::trial::tail::NodeTailSample;
@@ -33,6 +34,8 @@ pub(crate) struct Loaded {
     pub(crate) messages: Vec<String>,
     /// The findings of the checks, and the fate of servers that lost their power.
     pub(crate) found: check::Outcome,
+    /// Session state that a pooler let pass from one client to others.
+    pub(crate) leaks: Leaks,
     /// The host of the server that has the data, if it is on one.
     pub(crate) data_host: Option<String>,
 }
@@ -65,7 +68,7 @@ pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
 /// Makes a trial of what was measured.
 pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
     let Loaded { outcome, mut readings, mut metered, warmed, crossings, .. } = loaded;
-    let Loaded { messages, found, data_host, sampled, .. } = loaded;
+    let Loaded { messages, found, leaks, data_host, sampled, .. } = loaded;
     let trial = &mut finished.trial;
     let window = outcome.window;
     let measured = match window {
@@ -86,6 +89,7 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
         texts.into_iter().map(move |text| Note::new(kind, text))
     };
     trial.witnesses = found.witnesses;
+    trial.notes.extend(leaks.notes.iter().cloned());
     trial.notes.extend(found.notes);
     trial.notes.extend(said(NoteKind::Load, messages));
     trial.notes.extend(said(NoteKind::Warming, warmed.notes));
@@ -97,7 +101,7 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
         trial.notes.extend(said(NoteKind::Generator, clock_doubts(&trial.hosts)));
         trial.notes.extend(said(NoteKind::Generator, gap_doubts(&trial.hosts)));
     }
-    trial.ending = ending(order, &outcome, &metered, &mut trial.notes);
+    trial.ending = leaks.explain(ending(order, &outcome, &metered, &mut trial.notes));
     trial.window = window;
     trial.actions = std::mem::take(&mut metered.actions);
     finished.marks = phase_marks(window);

@@ -3,6 +3,7 @@
 mod actions;
 mod drain;
 mod history;
+mod leaks;
 mod ledger;
 mod machines;
 mod pairs;

@@ -64,6 +64,39 @@ fn a_value_of_a_scenario_rests_on_its_control() {
     assert_eq!(judged(0.0), [CannotTell, Holds]);
 }
 
+/// A control whose scenario the run left out takes no ground from a claim about others, and none takes it from
+/// what says only what there was to judge.
+#[test]
+fn an_unrelated_control_leaves_a_claim_alone() {
+    let text = STUDY.replacen("trials = \"safe/cut\"\n", "trials = \"safe/*\"\n", 1);
+    let judged = "[[claims]]\nsays = \"every history could be judged\"\n\
+                  every = \"history_unjudged == 0\"\n";
+    let study = parse(&format!("{text}{judged}"));
+    let check = |scenarios: &[&str], expected: [Verdict; 2]| {
+        let mut trials: Vec<Trial> = scenarios.iter().map(|one| trial("safe", one, 0.0)).collect();
+        trials.push(trial("reckless", scenarios[0], 0.0));
+        for (number, trial) in (1..).zip(&mut trials) {
+            trial.number = number;
+            trial.metrics.insert("history_unjudged".to_owned(), [(String::new(), 0.0)].into());
+        }
+        let plan: Vec<PlannedTrial> = trials
+            .iter()
+            .map(|trial| PlannedTrial {
+                number: trial.number,
+                round: trial.round,
+                variant: trial.variant.clone(),
+                scenario: trial.scenario.clone(),
+                axes: BTreeMap::new(),
+            })
+            .collect();
+        let claims = judge(&study, &plan, &trials, &[]).claims;
+        assert_eq!([claims[0].verdict, claims[3].verdict], expected, "{scenarios:?}");
+    };
+    use Verdict::{CannotTell, Holds};
+    check(&["other"], [Holds, Holds]);
+    check(&["cut", "other"], [CannotTell, Holds]);
+}
+
 fn parse(text: &str) -> Study {
     let folder = Folder {
         name: "mine".to_owned(),

@@ -105,7 +105,7 @@ fn what_any_attempt_shows_or_does_not_show_counts_for_every_trial() {
     check(&[(action.clone(), &[])], CannotTell, void);
     check(&[(action, &[]), (Ending::Done, CLEAN)], CannotTell, void);
 
-    let broken = "trial 10 (b/s) failed: the server died";
+    let broken = "trial 10 (b/s) failed by a server's fault";
     check(&[(died(), &[])], CannotTell, broken);
     check(&[(died(), &[]), (Ending::Done, CLEAN)], CannotTell, broken);
     check(&[(rig(), &[])], CannotTell, "trial 10 (b/s) failed: no port was free");
@@ -193,7 +193,7 @@ fn a_run_with_something_that_broke_has_it_said() {
         let study = Study::parse(&folder, Profile::Quick).unwrap();
         assert_eq!(judge(&study, &[], &trials, &[]).against, expected, "{tenth:?}");
     };
-    let text = "trial 10 (b/s) failed: the server died";
+    let text = "trial 10 (b/s) failed by a server's fault";
     check(&[(Ending::Done, CLEAN)], &[]);
     check(&[(died(), &[]), (Ending::Done, CLEAN)], &[text]);
     check(&[(Ending::failed(Fault::Rig, "no port"), &[]), (Ending::Done, CLEAN)], &[]);
@@ -257,7 +257,7 @@ fn some_holds_by_one_witness_and_nothing_is_said_while_a_trial_is_open() {
     let mut trials = with_tenth(&[(died(), &[])]);
     trials[0].metrics.get_mut("ledger_lost").unwrap().insert(String::new(), 1.0);
     let claim = claims(&trials).remove(1);
-    let why = "trial 10 (b/s) failed: the server died";
+    let why = "trial 10 (b/s) failed by a server's fault";
     assert_eq!((claim.verdict, claim.why.as_str()), (CannotTell, why), "a witness elsewhere");
     // A fault that had no effect is no witness.
     check(&[(Ending::void(VoidKind::Action, "no effect"), LOST)], DoesNotHold);

@@ -5,6 +5,7 @@ mod controls;
 mod diffs;
 mod evidence;
 mod explored;
+mod harm;
 mod sources;
 mod values;
 
@@ -80,9 +81,16 @@ fn claims_about_points_that_a_run_left_out_are_told_apart() {
     let judged = judge(&study(), &plan, &trials, &[]);
     let left_out: Vec<bool> = judged.claims.iter().map(ClaimVerdict::is_left_out).collect();
     assert_eq!(left_out, [true, true, false]);
-    let words = "2 claims are about points that --only left out";
+    let words = "2 claims are about points that this run left out";
     assert_eq!(judged.left_out_words().as_deref(), Some(words));
-    assert_eq!(judged.answer, "“counts agree” holds: 6 of 6.");
+    assert_eq!(judged.answer, "“counts agree” holds: in all 6 trials.");
+    // The sentence counts what the claims' table counts.
+    let mut wrong = trials.clone();
+    for trial in &mut wrong[..4] {
+        trial.metrics.insert("count_difference".to_owned(), [(String::new(), 1.0)].into());
+    }
+    let wrong = judge(&study(), &plan, &wrong, &[]);
+    assert_eq!(wrong.answer, "“counts agree” does not hold: not in 4 of 6.");
     // A record that does not say what was planned leaves nothing out.
     assert_eq!(judge(&study(), &[], &trials, &[]).left_out_words(), None);
 }
@@ -206,7 +214,7 @@ fn a_claim_holds_does_not_hold_or_cannot_be_told() {
 #[test]
 fn counted_trials_in_words() {
     let check = |quantifier, trials: u64, failures: u64, expected: &str| {
-        let count = Measured::Count { quantifier, trials, failures, rate_max: 1.0 };
+        let count = Measured::Count { quantifier, trials, failures, rates: (0.0, 1.0) };
         assert_eq!(count.counted().as_deref(), Some(expected));
     };
     check(Quantifier::Every, 20, 0, "in all 20 trials");
@@ -356,7 +364,7 @@ fn an_invariant_is_counted_in_every_trial() {
     let claim = |trials: &[Trial]| judge(&study(), &[], trials, &[]).claims.remove(2);
     let found = claim(&trials);
     let quantifier = Quantifier::Every;
-    let all = Measured::Count { quantifier, trials: 12, failures: 0, rate_max: 0.25 };
+    let all = Measured::Count { quantifier, trials: 12, failures: 0, rates: (0.0, 0.25) };
     assert_eq!(
         (&found.measured, found.measured.counted().as_deref()),
         (&all, Some("in all 12 trials"))
@@ -485,5 +493,13 @@ fn the_noise_of_each_metric_is_that_of_the_same_thing_twice() {
     let noise = judge(&study, &[], &trials, &[]).noise;
     assert_eq!(noise[0].source, Source::Twin { point: twin.of });
     assert!((noise[0].one_percent - 4.96).abs() < 0.05, "{noise:?}");
+    let check = |percents: [f64; 2], expected: [&str; 2]| {
+        let [one_percent, means_percent] = percents;
+        let found = verdict::Noise { one_percent, means_percent, ..noise[0] }.words();
+        assert_eq!(found, expected, "{percents:?}");
+    };
+    check([4.96, 99.9], ["5.0 %", "100 %"]);
+    check([350.0, 2_000.0], ["a factor of 4.50", "a factor of 21.0"]);
+    check([44_830_140_890_409.0, f64::INFINITY], ["a factor of more than 100"; 2]);
     assert!((noise[0].means_percent - 2.0).abs() < 0.05, "{noise:?}");
 }
