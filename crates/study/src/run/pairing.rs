@@ -104,7 +104,8 @@ impl Run<'_> {
                 compare::Event::Progress(progress) => observe(Event::Pairs { progress, left_s }),
                 compare::Event::Short(note) => observe(Event::Note(note)),
                 // Of a comparison's own servers, which pairs do not have.
-                compare::Event::Building { .. }
+                compare::Event::Crowd(_)
+                | compare::Event::Building { .. }
                 | compare::Event::Built { .. }
                 | compare::Event::Pilot { .. }
                 | compare::Event::Planned { .. } => {}
