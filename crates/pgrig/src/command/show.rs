@@ -210,7 +210,7 @@ pub(crate) fn json(opened: &Opened, judgement: &Judgement) -> Value {
 /// The actions of an attempt's timeline, in seconds since its window opened.
 fn actions(trial: &Trial) -> impl Iterator<Item = Value> {
     let window = trial.window.into_iter();
-    window.flat_map(|window| {
+    window.flat_map(move |window| {
         let at = move |moment: Moment| moment.since(window.open) as f64 / 1e9;
         trial.actions.iter().map(move |one| {
             json!({

@@ -9,7 +9,7 @@ use super::{figure, finished, folder, request, run};
 /// Two servers that a script starts, and a command that promotes the second one: a manager by hand.
 const PAIR: &str = r#"
 question = "Is a server that the rig did not start one like any other?"
-window = "2s"
+window = "7s"
 warmup = "100ms"
 rounds = 2
 [data]
@@ -43,12 +43,12 @@ run = ["writes"]
 on_loss = "reconnect"
 steady = false
 timeline = [
-  { at = "300ms", cut = "db2", from = ["clients"] },
-  { at = "600ms", heal = "db2" },
-  { at = "700ms", pause = "db1", process = "server" },
-  { at = "900ms", continue = "db1", process = "server" },
-  { at = "1s", kill = "the primary now", as = "victim" },
-  { at = "1050ms", run = ["{postgres.bin}/pg_ctl", "promote", "-D", "{self.directory}/data"], on = "a standby now" },
+  { at = "500ms", cut = "db2", from = ["clients"] },
+  { at = "1500ms", heal = "db2" },
+  { at = "2500ms", pause = "db1", process = "server" },
+  { at = "3s", continue = "db1", process = "server" },
+  { at = "4s", kill = "the primary now", as = "victim" },
+  { at = "5s", run = ["{postgres.bin}/pg_ctl", "promote", "-D", "{self.directory}/data"], on = "a standby now" },
 ]
 checks = [
   { ledger = "the primary now" },
@@ -89,9 +89,16 @@ fn a_server_that_the_rig_did_not_start_is_cut_off_killed_and_succeeded() {
     let files = [("study.toml", PAIR), ("init.sql", init), ("write.sql", WRITE), ("pg.sh", SERVER)];
     let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
 
-    for trial in &finished(&ended.directory) {
-        succeeded(trial);
-    }
+    // On a busy machine an attempt may be late, and is made again.
+    let trials = finished(&ended.directory);
+    let in_time: Vec<_> = trials.iter().filter(|one| !one.trial.ending.is_late()).collect();
+    assert_eq!(
+        in_time.len(),
+        2,
+        "{:?}",
+        trials.iter().map(|one| &one.trial.ending).collect::<Vec<_>>()
+    );
+    in_time.into_iter().for_each(succeeded);
 }
 
 /// In every trial, each of which begins with the files as they were built.
