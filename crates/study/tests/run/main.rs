@@ -241,7 +241,9 @@ fn clients_follow_a_promotion_and_the_next_trial_finds_all_as_it_was() {
     let place = tempfile::tempdir().unwrap();
     let files = [("study.toml", FOLLOWED), ("init.sql", INIT), ("bump.sql", BUMP)];
     let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
-    let trials = finished(&ended.directory);
+    // On a busy machine an attempt may be late, and is made again.
+    let mut trials = finished(&ended.directory);
+    trials.retain(|one| !one.trial.ending.is_late());
     assert_eq!(trials.len(), 4);
     for one in &trials {
         assert_eq!(one.trial.ending, Ending::Done, "{:?}", one.trial.notes);

@@ -134,6 +134,7 @@ const KINDS: [&str; 9] = [
 
 #[test]
 #[ignore = "takes minutes: make soak-timeline"]
+#[expect(clippy::print_stdout, reason = "the result of the big campaign")]
 fn no_action_is_late_unnamed_whichever_node_stands_still() {
     let given = std::env::var("PGRIG_TIMELINE_ROUNDS").ok();
     let rounds: usize = given.map_or(1, |rounds| rounds.parse().expect("a number of rounds"));
