@@ -4,6 +4,7 @@
  */
 #include "compat.h"
 
+#include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
 #include "advice.h"
@@ -11,9 +12,22 @@
 #include "rows.h"
 #include "state.h"
 
-PG_FUNCTION_INFO_V1(pg_governor_advice_0_3);
+PG_FUNCTION_INFO_V1(pg_governor_advice);
+GOVERNOR_FORMER_NAME(pg_governor_advice, _0_2);
+GOVERNOR_FORMER_NAME(pg_governor_advice, _0_3);
 
-#define ADVICE_COLUMNS 10
+static const GovernorColumn advice_columns[] = {
+	{"pool", TEXTOID},
+	{"class", TEXTOID},
+	{"slot_limit", INT4OID},
+	{"seconds", FLOAT8OID},
+	{"sessions_avg", FLOAT8OID},
+	{"sessions_max", INT4OID},
+	{"cpu_share", FLOAT8OID},
+	{"lock_share", FLOAT8OID},
+	{"suggested_limit", INT4OID},
+	{"reason", TEXTOID},
+};
 
 /* Instead of a class: sessions that have met no gate. */
 #define UNGATED (-1)
@@ -21,13 +35,13 @@ PG_FUNCTION_INFO_V1(pg_governor_advice_0_3);
 /* The monitor samples ten times a second. */
 #define LOOKS_PER_SECOND 10.0
 
-static void put_advice(ReturnSetInfo *result, int pool, int class, const GovernorSample *sample);
+static void put_advice(const GovernorRows *rows, int pool, int class, const GovernorSample *sample);
 static char *reason_for(const GovernorSample *sample, int class, GovernorAdvice advice, int cpus);
 
 Datum
-pg_governor_advice_0_3(PG_FUNCTION_ARGS)
+pg_governor_advice(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = governor_rows_begin(fcinfo, ADVICE_COLUMNS);
+	GovernorRows rows = governor_rows_begin(fcinfo, advice_columns);
 
 	for (int pool = 0; pool < governor->pool_count; pool++)
 	{
@@ -40,21 +54,21 @@ pg_governor_advice_0_3(PG_FUNCTION_ARGS)
 			GovernorSample sample = governor->pools[pool].gates[class].sample;
 
 			if (sample.sessions > 0)
-				put_advice(result, pool, class, &sample);
+				put_advice(&rows, pool, class, &sample);
 		}
 		if (ungated.sessions > 0)
-			put_advice(result, pool, UNGATED, &ungated);
+			put_advice(&rows, pool, UNGATED, &ungated);
 	}
 	return (Datum) 0;
 }
 
 static void
-put_advice(ReturnSetInfo *result, int pool, int class, const GovernorSample *sample)
+put_advice(const GovernorRows *rows, int pool, int class, const GovernorSample *sample)
 {
 	int			cpus = governor_cpus();
 	GovernorAdvice advice = governor_advise(sample, class == UNGATED ? GOVERNOR_QUERY : class, cpus);
-	Datum		values[ADVICE_COLUMNS];
-	bool		nulls[ADVICE_COLUMNS] = {false};
+	Datum		values[lengthof(advice_columns)];
+	bool		nulls[lengthof(advice_columns)] = {false};
 	int			column = 0;
 
 	values[column++] = CStringGetTextDatum(governor->pools[pool].name);
@@ -71,8 +85,8 @@ put_advice(ReturnSetInfo *result, int pool, int class, const GovernorSample *sam
 	nulls[column] = advice.verdict == GOVERNOR_ADVICE_TOO_SHORT;
 	values[column++] = Int32GetDatum(advice.limit);
 	values[column++] = CStringGetTextDatum(reason_for(sample, class, advice, cpus));
-	Assert(column == ADVICE_COLUMNS);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	Assert(column == lengthof(advice_columns));
+	governor_rows_put(rows, values, nulls);
 }
 
 static char *

@@ -11,16 +11,19 @@
 #include "state.h"
 #include "word.h"
 
-PG_FUNCTION_INFO_V1(pg_governor_admit_0_3);
-PG_FUNCTION_INFO_V1(pg_governor_evict_0_3);
-PG_FUNCTION_INFO_V1(pg_governor_move_0_3);
+PG_FUNCTION_INFO_V1(pg_governor_admit);
+GOVERNOR_FORMER_NAME(pg_governor_admit, _0_3);
+PG_FUNCTION_INFO_V1(pg_governor_evict);
+GOVERNOR_FORMER_NAME(pg_governor_evict, _0_3);
+PG_FUNCTION_INFO_V1(pg_governor_move);
+GOVERNOR_FORMER_NAME(pg_governor_move, _0_3);
 
 static int	find_session(int pid);
 static bool order(int session, GovernorOrder order);
 
 /* Lets a session in that queues.  False if it does not. */
 Datum
-pg_governor_admit_0_3(PG_FUNCTION_ARGS)
+pg_governor_admit(PG_FUNCTION_ARGS)
 {
 	int			session = find_session(PG_GETARG_INT32(0));
 
@@ -29,7 +32,7 @@ pg_governor_admit_0_3(PG_FUNCTION_ARGS)
 
 /* Ends the wait of a session with an error.  False if it does not queue. */
 Datum
-pg_governor_evict_0_3(PG_FUNCTION_ARGS)
+pg_governor_evict(PG_FUNCTION_ARGS)
 {
 	int			session = find_session(PG_GETARG_INT32(0));
 
@@ -41,7 +44,7 @@ pg_governor_evict_0_3(PG_FUNCTION_ARGS)
  * pool of the one that its settings say.  False if there is no such session.
  */
 Datum
-pg_governor_move_0_3(PG_FUNCTION_ARGS)
+pg_governor_move(PG_FUNCTION_ARGS)
 {
 	int			session;
 	int			pool;

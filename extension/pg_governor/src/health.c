@@ -16,24 +16,39 @@
 #include "settings.h"
 #include "state.h"
 
-PG_FUNCTION_INFO_V1(pg_governor_health_0_3);
+PG_FUNCTION_INFO_V1(pg_governor_health);
+GOVERNOR_FORMER_NAME(pg_governor_health, _0_2);
+GOVERNOR_FORMER_NAME(pg_governor_health, _0_3);
 
-#define HEALTH_COLUMNS 12
+static const GovernorColumn health_columns[] = {
+	{"library_version", TEXTOID},
+	{"mode", TEXTOID},
+	{"gates", TEXTOID},
+	{"why_open", TEXTOID},
+	{"monitor_pid", INT4OID},
+	{"monitor_last_look", TIMESTAMPTZOID},
+	{"total_limit", INT4OID},
+	{"total_taken", INT4OID},
+	{"reserved_taken", INT4OID},
+	{"repairs", INT8OID},
+	{"cpus", INT4OID},
+	{"problems", TEXTARRAYOID},
+};
 
 static const char *why_open(void);
 static Datum texts(List *list);
 static bool any_limit(void);
 
 Datum
-pg_governor_health_0_3(PG_FUNCTION_ARGS)
+pg_governor_health(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = governor_rows_begin(fcinfo, HEALTH_COLUMNS);
+	GovernorRows rows = governor_rows_begin(fcinfo, health_columns);
 	uint64		beat = pg_atomic_read_u64(&governor->monitor_beat);
 	int			monitor_pid = governor->monitor_pid;
 	bool		observing = pg_atomic_read_u32(&governor->observing) != 0;
 	const char *why = why_open();
-	Datum		values[HEALTH_COLUMNS];
-	bool		nulls[HEALTH_COLUMNS] = {false};
+	Datum		values[lengthof(health_columns)];
+	bool		nulls[lengthof(health_columns)] = {false};
 	int			column = 0;
 
 	values[column++] = CStringGetTextDatum(PG_GOVERNOR_VERSION);
@@ -51,8 +66,8 @@ pg_governor_health_0_3(PG_FUNCTION_ARGS)
 	values[column++] = Int64GetDatum(pg_atomic_read_u64(&governor->repairs));
 	values[column++] = Int32GetDatum(governor_cpus());
 	values[column++] = texts(governor_problems_find());
-	Assert(column == HEALTH_COLUMNS);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	Assert(column == lengthof(health_columns));
+	governor_rows_put(&rows, values, nulls);
 	return (Datum) 0;
 }
 

@@ -25,8 +25,10 @@
 #include "wait.h"
 #include "word.h"
 
-PG_FUNCTION_INFO_V1(pg_governor_pause_0_3);
-PG_FUNCTION_INFO_V1(pg_governor_resume_0_3);
+PG_FUNCTION_INFO_V1(pg_governor_pause);
+GOVERNOR_FORMER_NAME(pg_governor_pause, _0_3);
+PG_FUNCTION_INFO_V1(pg_governor_resume);
+GOVERNOR_FORMER_NAME(pg_governor_resume, _0_3);
 
 /* A pause is looked at again after this, if nobody has woken the session. */
 #define PAUSE_CHECK_MS 1000
@@ -129,7 +131,7 @@ is_paused(void)
 
 /* (pool, database, wait): with neither of the first two all pools. */
 Datum
-pg_governor_pause_0_3(PG_FUNCTION_ARGS)
+pg_governor_pause(PG_FUNCTION_ARGS)
 {
 	Scope		scope = read_scope(fcinfo);
 	PauseChange change;
@@ -210,7 +212,7 @@ need_effect(void)
 
 /* (pool, database); returns how many sessions the pause has held. */
 Datum
-pg_governor_resume_0_3(PG_FUNCTION_ARGS)
+pg_governor_resume(PG_FUNCTION_ARGS)
 {
 	Scope		scope = read_scope(fcinfo);
 

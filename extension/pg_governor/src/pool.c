@@ -298,6 +298,7 @@ publish(GovernorPool *pool)
 		pg_atomic_write_u32(&gate->limit, limit);
 		pg_atomic_write_u32(&gate->capacity, governed ? limit : 0);
 		pg_atomic_write_u32(&gate->hard_max, governed ? hard_max(limit) : 0);
+		pg_atomic_write_u32(&gate->enforced, GOVERNOR_ENFORCED_LIMIT);
 		pg_atomic_write_u32(&gate->ceiling, governed ? hard_max(limit) : 0);
 		pg_atomic_write_u32(&gate->role_slots, governor_share_of_role(limit));
 		pg_atomic_write_u32(&gate->role_places, governor_share_of_role(governor_max_queue));

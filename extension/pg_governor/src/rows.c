@@ -2,9 +2,8 @@
  * rows.c
  *		What the functions for SQL have in common.
  *
- * A function's name in the library ends with the version of the SQL that it was
- * made for, and the number of columns is compared before a row is written.  So
- * a library and SQL objects of different versions cannot crash the server.
+ * The columns of a result are found by their names and types.  So SQL objects of any version fit the library,
+ * or are refused: they cannot crash the server.
  */
 #include "rows.h"
 
@@ -25,21 +24,52 @@ governor_rows_need_library(void)
 }
 
 /* A function that returns rows begins with this. */
-ReturnSetInfo *
-governor_rows_begin(FunctionCallInfo fcinfo, int columns)
+GovernorRows
+governor_rows_begin_with(FunctionCallInfo fcinfo, const GovernorColumn *columns, int count)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	GovernorRows rows = {.result = (ReturnSetInfo *) fcinfo->resultinfo};
+	TupleDesc	wanted;
 
 	governor_rows_need_library();
 	governor_materialize(fcinfo);
-	if (result->setDesc->natts != columns)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the SQL objects of pg_governor do not fit its library, which is of version %s",
-						PG_GOVERNOR_VERSION),
-				 errdetail("A function returns another number of columns than the library."),
-				 errhint("Run DROP EXTENSION pg_governor and CREATE EXTENSION pg_governor; if the library is older than the objects, restart the server with the new one.")));
-	return result;
+	wanted = rows.result->setDesc;
+	rows.sources = palloc(wanted->natts * sizeof(int));
+	for (int i = 0; i < wanted->natts; i++)
+	{
+		Form_pg_attribute column = TupleDescAttr(wanted, i);
+		int			source = 0;
+
+		while (source < count && strcmp(columns[source].name, NameStr(column->attname)) != 0)
+			source++;
+		if (source == count || columns[source].type != column->atttypid)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("the SQL objects of pg_governor do not fit its library, which is of version %s",
+							PG_GOVERNOR_VERSION),
+					 errdetail("The library has no column \"%s\" of type %s.", NameStr(column->attname),
+							   format_type_be(column->atttypid)),
+					 errhint("If the library is older than the objects, restart the server with the new one; then run ALTER EXTENSION pg_governor UPDATE.")));
+		rows.sources[i] = source;
+	}
+	return rows;
+}
+
+/* All columns of the function, of which the result has some. */
+void
+governor_rows_put(const GovernorRows *rows, const Datum *values, const bool *nulls)
+{
+	int			count = rows->result->setDesc->natts;
+	Datum	   *row = palloc(count * sizeof(Datum));
+	bool	   *row_nulls = palloc(count * sizeof(bool));
+
+	for (int i = 0; i < count; i++)
+	{
+		row[i] = values[rows->sources[i]];
+		row_nulls[i] = nulls[rows->sources[i]];
+	}
+	tuplestore_putvalues(rows->result->setResult, rows->result->setDesc, row, row_nulls);
+	pfree(row);
+	pfree(row_nulls);
 }
 
 /* When something was on the monotonic clock; never later than it was, however long this process waits between the two clocks. */

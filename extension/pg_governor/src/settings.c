@@ -145,20 +145,23 @@ define_limits(void)
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	define_limit("pg_governor.transaction_limit",
 				 "Transaction blocks of a pool that may run at the same time.",
-				 "0 means no limit.",
+				 "0 means no limit. Short ones queue beyond pg_governor.overload_factor times as many; "
+				 "pg_governor_status has what holds now.",
 				 &governor_limits[GOVERNOR_TRANSACTION], 0);
 	define_limit("pg_governor.query_limit",
 				 "Queries outside transaction blocks of a pool that may run at the same time.",
-				 "0 means no limit. Applies where pg_governor.gate_autocommit is on.",
+				 "0 means no limit. Applies where pg_governor.gate_autocommit is on. Short ones queue beyond pg_governor.overload_factor times as many; "
+				 "pg_governor_status has what holds now.",
 				 &governor_limits[GOVERNOR_QUERY], 0);
 	define_limit("pg_governor.big_query_limit",
 				 "Big queries outside transaction blocks of a pool that may run at the same time.",
 				 "0 means no limit. A query is big by the hint /*+ big_query */ or by "
-				 "pg_governor.big_query_cost.",
+				 "pg_governor.big_query_cost. pg_governor_status has what holds now.",
 				 &governor_limits[GOVERNOR_BIG_QUERY], 0);
 	define_limit("pg_governor.autocommit_limit",
 				 "Data changes outside transaction blocks of a pool that may run at the same time.",
-				 "0 means no limit. Applies where pg_governor.gate_autocommit is on.",
+				 "0 means no limit. Applies where pg_governor.gate_autocommit is on. Short ones queue beyond pg_governor.overload_factor times as many; "
+				 "pg_governor_status has what holds now.",
 				 &governor_limits[GOVERNOR_AUTOCOMMIT], 0);
 }
 

@@ -199,19 +199,28 @@ capacity_of(int gate_index, const GovernorGateLook *seen, uint32 limit)
 	uint32		hard_max = Max(limit, pg_atomic_read_u32(&gate->hard_max));
 	uint32		workers = (uint32) (seen->workers * governor_parallel_weight);
 	uint32		capacity = limit;
+	GovernorEnforced enforced = watch->moved_by != 0 ? GOVERNOR_ENFORCED_MOVED : GOVERNOR_ENFORCED_LIMIT;
 
 	if (!pg_atomic_read_u32(&governor->strict))
 	{
 		uint32		long_ones = governor_long_limit < 0 ? seen->long_ones :
 			Min(seen->long_ones, (uint32) governor_long_limit);
+		uint32		calm = calm_capacity(watch, limit);
 
 		capacity += long_ones + Min((uint32) watch->flushing_average, limit) + watch->stall_credit;
-		capacity = Max(Min(capacity, hard_max), calm_capacity(watch, limit)) + seen->discounted;
+		capacity = Max(Min(capacity, hard_max), calm) + seen->discounted;
+		if (capacity > limit)
+			enforced = calm > limit ? GOVERNOR_ENFORCED_OVERLOAD : GOVERNOR_ENFORCED_RAISED;
 		pg_atomic_write_u32(&gate->ceiling, hard_max + seen->discounted);
 	}
 	else
 		pg_atomic_write_u32(&gate->ceiling, limit);
-	return capacity > workers ? capacity - workers : 1;
+	capacity = capacity > workers ? capacity - workers : 1;
+	if (capacity < limit)
+		enforced = GOVERNOR_ENFORCED_LOWERED;
+	if (pg_atomic_read_u32(&gate->enforced) != (uint32) enforced)
+		pg_atomic_write_u32(&gate->enforced, enforced);
+	return capacity;
 }
 
 /* A role's share is of the slots there are now without the discounted ones; its own are added. */

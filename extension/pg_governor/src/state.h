@@ -72,6 +72,16 @@ typedef enum GovernorOrder
 	GOVERNOR_ORDER_MOVE,		/* queue in another pool, by pg_governor_move() */
 } GovernorOrder;
 
+/* By what a gate has as many slots as it has, by the monitor's last look. */
+typedef enum GovernorEnforced
+{
+	GOVERNOR_ENFORCED_LIMIT,	/* its limit alone */
+	GOVERNOR_ENFORCED_OVERLOAD, /* overload_factor times that: what works is short */
+	GOVERNOR_ENFORCED_RAISED,	/* more: for those who are long, flush, stall or do not work */
+	GOVERNOR_ENFORCED_LOWERED,	/* fewer: for parallel workers */
+	GOVERNOR_ENFORCED_MOVED,	/* runnable_per_cpu has moved the limit */
+} GovernorEnforced;
+
 #define GOVERNOR_NOBODY (-1)
 
 /* Two cache lines, which many processors fetch together. */
@@ -148,6 +158,7 @@ typedef struct GovernorGate
 			pg_atomic_uint32 role_places;
 			/* the wait that each place in the queue has meant lately; 0 = not known */
 			pg_atomic_uint32 place_us;
+			pg_atomic_uint32 enforced;	/* a GovernorEnforced */
 		};
 		char		limits_pad[GOVERNOR_PAD];
 	};

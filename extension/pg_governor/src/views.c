@@ -16,10 +16,18 @@
 #include "tally.h"
 #include "word.h"
 
-PG_FUNCTION_INFO_V1(pg_governor_pools_0_3);
-PG_FUNCTION_INFO_V1(pg_governor_queue_0_3);
-PG_FUNCTION_INFO_V1(pg_governor_sessions_0_3);
-PG_FUNCTION_INFO_V1(pg_governor_reset_0_3);
+PG_FUNCTION_INFO_V1(pg_governor_pools);
+GOVERNOR_FORMER_NAME(pg_governor_pools, _0_2);
+GOVERNOR_FORMER_NAME(pg_governor_pools, _0_3);
+PG_FUNCTION_INFO_V1(pg_governor_queue);
+GOVERNOR_FORMER_NAME(pg_governor_queue, _0_2);
+GOVERNOR_FORMER_NAME(pg_governor_queue, _0_3);
+PG_FUNCTION_INFO_V1(pg_governor_sessions);
+GOVERNOR_FORMER_NAME(pg_governor_sessions, _0_2);
+GOVERNOR_FORMER_NAME(pg_governor_sessions, _0_3);
+PG_FUNCTION_INFO_V1(pg_governor_reset);
+GOVERNOR_FORMER_NAME(pg_governor_reset, _0_2);
+GOVERNOR_FORMER_NAME(pg_governor_reset, _0_3);
 
 /* A session that queues, and its place among those of its role. */
 typedef struct Waiter
@@ -28,37 +36,98 @@ typedef struct Waiter
 	int			place;
 } Waiter;
 
-#define POOLS_COLUMNS 34
-#define QUEUE_COLUMNS 8
-#define SESSIONS_COLUMNS 13
+static const GovernorColumn pools_columns[] = {
+	{"pool", TEXTOID},
+	{"class", TEXTOID},
+	{"paused", BOOLOID},
+	{"slot_limit", INT4OID},
+	{"capacity", INT4OID},
+	{"hard_max", INT4OID},
+	{"taken", INT4OID},
+	{"running", INT4OID},
+	{"warm", INT4OID},
+	{"reserved", INT4OID},
+	{"discounted", INT4OID},
+	{"long", INT4OID},
+	{"queued", INT4OID},
+	{"estimated_wait_ms", FLOAT8OID},
+	{"admits_free", INT8OID},
+	{"admits_again", INT8OID},
+	{"admits_turn", INT8OID},
+	{"admits_reserved", INT8OID},
+	{"admits_timeout", INT8OID},
+	{"admits_blocking", INT8OID},
+	{"admits_stall", INT8OID},
+	{"admits_opened", INT8OID},
+	{"admits_booked", INT8OID},
+	{"admits_by_hand", INT8OID},
+	{"waits", INT8OID},
+	{"wait_ms_total", FLOAT8OID},
+	{"wait_ms_max", FLOAT8OID},
+	{"wait_histogram", INT8ARRAYOID},
+	{"stalls", INT8OID},
+	{"became_long", INT8OID},
+	{"timeouts", INT8OID},
+	{"refused", INT8OID},
+	{"cancelled", INT8OID},
+	{"stats_reset", TIMESTAMPTZOID},
+	{"admits_demoted", INT8OID},	/* of 0.2; always null */
+};
 
-static void put_gate(ReturnSetInfo *result, int gate, GovernorTally *tally);
+static const GovernorColumn queue_columns[] = {
+	{"pid", INT4OID},
+	{"pool", TEXTOID},
+	{"class", TEXTOID},
+	{"place", INT4OID},
+	{"waiting_since", TIMESTAMPTZOID},
+	{"waiting_ms", FLOAT8OID},
+	{"blocks_others", BOOLOID},
+	{"observed", BOOLOID},
+};
+
+static const GovernorColumn sessions_columns[] = {
+	{"pid", INT4OID},
+	{"pool", TEXTOID},
+	{"state", TEXTOID},
+	{"class", TEXTOID},
+	{"since", TIMESTAMPTZOID},
+	{"discounted", BOOLOID},
+	{"long", BOOLOID},
+	{"paused", BOOLOID},
+	{"admits_free", INT8OID},
+	{"admits_again", INT8OID},
+	{"waits", INT8OID},
+	{"wait_ms_total", FLOAT8OID},
+	{"wait_ms_max", FLOAT8OID},
+};
+
+static void put_gate(const GovernorRows *rows, int gate, GovernorTally *tally);
 static Datum wait_buckets(GovernorGateStats *stats);
 static int	list_waiters(int gate, Waiter *waiters);
-static void put_waiter(ReturnSetInfo *result, int gate, Waiter waiter);
-static void put_session(ReturnSetInfo *result, int index, int pool);
+static void put_waiter(const GovernorRows *rows, int gate, Waiter waiter);
+static void put_session(const GovernorRows *rows, int index, int pool);
 static const char *state_name(GovernorSessionState state);
 static uint64 sum(pg_atomic_uint64 *counters);
 
 Datum
-pg_governor_pools_0_3(PG_FUNCTION_ARGS)
+pg_governor_pools(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = governor_rows_begin(fcinfo, POOLS_COLUMNS);
+	GovernorRows rows = governor_rows_begin(fcinfo, pools_columns);
 	int			gates = governor_gate_count();
 	GovernorTally *tallies = palloc0(gates * sizeof(GovernorTally));
 
 	governor_tally_sessions(tallies, gates);
 	for (int gate = 0; gate < gates; gate++)
 		if (governor_pool_is_used(gate / GOVERNOR_CLASSES))
-			put_gate(result, gate, &tallies[gate]);
+			put_gate(&rows, gate, &tallies[gate]);
 	return (Datum) 0;
 }
 
 /* The queues in their order, gate after gate. */
 Datum
-pg_governor_queue_0_3(PG_FUNCTION_ARGS)
+pg_governor_queue(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = governor_rows_begin(fcinfo, QUEUE_COLUMNS);
+	GovernorRows rows = governor_rows_begin(fcinfo, queue_columns);
 	Waiter	   *waiters = palloc(governor->session_count * sizeof(Waiter));
 
 	for (int gate = 0; gate < governor_gate_count(); gate++)
@@ -66,15 +135,15 @@ pg_governor_queue_0_3(PG_FUNCTION_ARGS)
 		int			count = list_waiters(gate, waiters);
 
 		for (int i = 0; i < count; i++)
-			put_waiter(result, gate, waiters[i]);
+			put_waiter(&rows, gate, waiters[i]);
 	}
 	return (Datum) 0;
 }
 
 Datum
-pg_governor_sessions_0_3(PG_FUNCTION_ARGS)
+pg_governor_sessions(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = governor_rows_begin(fcinfo, SESSIONS_COLUMNS);
+	GovernorRows rows = governor_rows_begin(fcinfo, sessions_columns);
 	int			pools = governor->pool_count;
 
 	for (int i = 0; i < governor->session_count; i++)
@@ -83,14 +152,14 @@ pg_governor_sessions_0_3(PG_FUNCTION_ARGS)
 		int			pool = *(volatile int *) &session->pool;
 
 		if (session->pid != 0 && pool >= 0 && pool < pools)
-			put_session(result, i, pool);
+			put_session(&rows, i, pool);
 	}
 	return (Datum) 0;
 }
 
 /* A count that is being made at this moment may survive. */
 Datum
-pg_governor_reset_0_3(PG_FUNCTION_ARGS)
+pg_governor_reset(PG_FUNCTION_ARGS)
 {
 	governor_rows_need_library();
 	for (int gate = 0; gate < governor_gate_count(); gate++)
@@ -118,13 +187,13 @@ pg_governor_reset_0_3(PG_FUNCTION_ARGS)
 }
 
 static void
-put_gate(ReturnSetInfo *result, int gate_index, GovernorTally *tally)
+put_gate(const GovernorRows *rows, int gate_index, GovernorTally *tally)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
 	GovernorOccupancy occupancy = governor_gate_occupancy(gate);
 	GovernorGateStats stats;
-	Datum		values[POOLS_COLUMNS];
-	bool		nulls[POOLS_COLUMNS] = {false};
+	Datum		values[lengthof(pools_columns)];
+	bool		nulls[lengthof(pools_columns)] = {false};
 	int			column = 0;
 
 	LWLockAcquire(governor_gate_lock(gate_index), LW_SHARED);
@@ -160,8 +229,9 @@ put_gate(ReturnSetInfo *result, int gate_index, GovernorTally *tally)
 	values[column++] = Int64GetDatum(stats.refused);
 	values[column++] = Int64GetDatum(stats.cancelled);
 	values[column++] = TimestampTzGetDatum(pg_atomic_read_u64(&governor->stats_reset));
-	Assert(column == POOLS_COLUMNS);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	nulls[column++] = true;
+	Assert(column == lengthof(pools_columns));
+	governor_rows_put(rows, values, nulls);
 }
 
 static Datum
@@ -200,14 +270,14 @@ list_waiters(int gate_index, Waiter *waiters)
 }
 
 static void
-put_waiter(ReturnSetInfo *result, int gate, Waiter waiter)
+put_waiter(const GovernorRows *rows, int gate, Waiter waiter)
 {
 	GovernorSession *session = governor_session_at(waiter.session);
 	uint64		since = session->queued_since;
 	uint64		now = governor_now_us();
 	uint64		word = pg_atomic_read_u64(governor_word_at(waiter.session));
-	Datum		values[QUEUE_COLUMNS];
-	bool		nulls[QUEUE_COLUMNS] = {false};
+	Datum		values[lengthof(queue_columns)];
+	bool		nulls[lengthof(queue_columns)] = {false};
 	int			column = 0;
 
 	values[column++] = Int32GetDatum(session->pid);
@@ -218,20 +288,20 @@ put_waiter(ReturnSetInfo *result, int gate, Waiter waiter)
 	values[column++] = Float8GetDatum(governor_rows_ms(now > since ? now - since : 0));
 	values[column++] = BoolGetDatum(session->blocks_others);
 	values[column++] = BoolGetDatum((word & GOVERNOR_OBSERVED) != 0);
-	Assert(column == QUEUE_COLUMNS);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	Assert(column == lengthof(queue_columns));
+	governor_rows_put(rows, values, nulls);
 }
 
 static void
-put_session(ReturnSetInfo *result, int index, int pool)
+put_session(const GovernorRows *rows, int index, int pool)
 {
 	GovernorSession *session = governor_session_at(index);
 	uint64		word = pg_atomic_read_u64(governor_word_at(index));
 	GovernorSessionState state = governor_word_state(word);
 	int			gate = governor_word_gate(word);
 	bool		idle = gate < 0;
-	Datum		values[SESSIONS_COLUMNS];
-	bool		nulls[SESSIONS_COLUMNS] = {false};
+	Datum		values[lengthof(sessions_columns)];
+	bool		nulls[lengthof(sessions_columns)] = {false};
 	int			column = 0;
 
 	/* What the session wrote before its word is read after it. */
@@ -253,8 +323,8 @@ put_session(ReturnSetInfo *result, int index, int pool)
 	values[column++] = Int64GetDatum(pg_atomic_read_u64(&session->waits));
 	values[column++] = Float8GetDatum(governor_rows_ms(pg_atomic_read_u64(&session->wait_us_total)));
 	values[column++] = Float8GetDatum(governor_rows_ms(pg_atomic_read_u64(&session->wait_us_max)));
-	Assert(column == SESSIONS_COLUMNS);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	Assert(column == lengthof(sessions_columns));
+	governor_rows_put(rows, values, nulls);
 }
 
 static const char *

@@ -12,6 +12,7 @@ SELECT pool, state, class, discounted, since <= clock_timestamp() AS since FROM 
 COMMIT;
 SELECT mode, gates, why_open, monitor_pid > 0 AS monitor, monitor_last_look <= clock_timestamp() AS looked,
     repairs FROM pg_governor_health;
+SELECT DISTINCT pool, enforced FROM pg_governor_status ORDER BY 1, 2;
 SELECT count(*) FROM pg_governor_advice();
 -- counts are evidence: only a superuser erases them
 SELECT pg_governor_reset();
@@ -21,6 +22,7 @@ SET ROLE regress_governor_user;
 TABLE pg_governor_pools;
 TABLE pg_governor_queue;
 TABLE pg_governor_sessions;
+TABLE pg_governor_status;
 TABLE pg_governor_health;
 SELECT * FROM pg_governor_advice();
 SELECT * FROM pg_governor_pools();
@@ -38,11 +40,19 @@ SELECT sum(admits_free), max(stats_reset) > now() - interval '1 minute' AS reset
 
 DROP ROLE regress_governor_monitor, regress_governor_user;
 
--- objects with another number of columns are refused, and nothing crashes
-CREATE FUNCTION pools_wider(OUT a text, OUT b text) RETURNS SETOF record
+-- columns are found by their names; those that the library does not have are refused, and nothing crashes
+CREATE FUNCTION pools_narrower(OUT class text, OUT pool text) RETURNS SETOF record
+    LANGUAGE C AS 'pg_governor', 'pg_governor_pools';
+SELECT * FROM pools_narrower() WHERE pool = 'default';
+DROP FUNCTION pools_narrower();
+CREATE FUNCTION pools_other(OUT pool text, OUT b text) RETURNS SETOF record
     LANGUAGE C AS 'pg_governor', 'pg_governor_pools_0_3';
-SELECT * FROM pools_wider();
-DROP FUNCTION pools_wider();
+SELECT * FROM pools_other();
+DROP FUNCTION pools_other();
+CREATE FUNCTION pools_typed(OUT pool int, OUT class text) RETURNS SETOF record
+    LANGUAGE C AS 'pg_governor', 'pg_governor_pools_0_2';
+SELECT * FROM pools_typed();
+DROP FUNCTION pools_typed();
 
 -- what an administrator does by hand is for superusers
 SET ROLE pg_monitor;

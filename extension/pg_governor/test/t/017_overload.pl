@@ -23,7 +23,8 @@ sub is_gate
 {
 	my ($condition) = @_;
 	return $node->poll_query_until('postgres',
-		"SELECT $condition FROM pg_governor_pools WHERE pool = 'default' AND class = 'transaction'");
+		"SELECT $condition FROM pg_governor_pools JOIN pg_governor_status USING (pool, class, slot_limit)
+		WHERE pool = 'default' AND class = 'transaction'");
 }
 
 my $locks = $node->basedir . '/locks.sql';
@@ -44,8 +45,8 @@ sub load_until
 	  or die;
 }
 
-load_until(4, 'capacity = 4 AND queued = 0', 'short transactions run beyond the limit');
-load_until(12, 'capacity = 2 AND queued >= 6', 'but not where more are wanted than overload_factor × limit');
+load_until(4, q(capacity = 4 AND queued = 0 AND effective_limit = 4 AND enforced = 'overload_factor'), 'short transactions run beyond the limit');
+load_until(12, q(capacity = 2 AND queued >= 6 AND effective_limit = 2 AND enforced = 'limit'), 'but not where more are wanted than overload_factor × limit');
 
 load_until(4, 'capacity = 4 AND queued = 0', 'and again once fewer are wanted');
 
@@ -86,5 +87,30 @@ set_all($node, overload_factor => 1);
 load_until(4, 'capacity = 2 AND queued > 0', 'with 1 the limit always holds');
 set_all($node, overload_factor => 2, strict => 'on');
 load_until(4, 'capacity = 2 AND queued > 0', 'and under "strict"');
+
+# what is enforced now, in a word
+sub check
+{
+	my ($settings, $expected, $name) = @_;
+	set_all($node, @$settings);
+	is($node->safe_psql('postgres', "SELECT slot_limit, effective_limit, enforced FROM pg_governor_status
+		WHERE pool = 'default' AND class = 'transaction'"), $expected, "enforced: $name");
+}
+check([ strict => 'on' ], '2|2|limit', 'the limit');
+$node->safe_psql('postgres', 'SELECT pg_governor_pause(wait => false)');
+check([], '2|0|paused', 'a pause');
+$node->safe_psql('postgres', 'SELECT pg_governor_resume()');
+check([ mode => 'observe' ], '2||observed', 'nothing in mode observe');
+check([ enabled => 'off' ], '0||disabled', 'nothing while it is off');
+check([ mode => 'enforce', enabled => 'on', transaction_limit => 0 ], '0||unlimited', 'nothing without a limit');
+check([ transaction_limit => 2, runnable_per_cpu => 1000 ], '2|2|limit', 'the limit where runnable_per_cpu has not moved it');
+set_all($node, runnable_per_cpu => 0, strict => 'off', overload_factor => 1, discount_time => '10ms');
+my $idle = holder($node);
+my $next = holder($node);
+my $third_one = holder($node);
+ok(is_gate(q(effective_limit > 2 AND enforced = 'raised')), 'enforced: more where some do not work');
+$_->ask('COMMIT') for ($idle, $next, $third_one);
+nothing_left($node, 'enforced');
+$node->stop;
 
 done_testing();

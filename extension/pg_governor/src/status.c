@@ -1,0 +1,106 @@
+/*
+ * status.c
+ *		One row for each gate: how many sessions it lets work at this moment, and in one word why.
+ */
+#include "compat.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+
+#include "doze.h"
+#include "rows.h"
+#include "state.h"
+
+PG_FUNCTION_INFO_V1(pg_governor_status);
+
+static const GovernorColumn status_columns[] = {
+	{"pool", TEXTOID},
+	{"class", TEXTOID},
+	{"slot_limit", INT4OID},
+	{"effective_limit", INT4OID},
+	{"enforced", TEXTOID},
+};
+
+/* What a gate enforces. */
+typedef struct Enforced
+{
+	const char *word;
+	bool		bounded;		/* false: it lets everybody in */
+	uint32		slots;
+} Enforced;
+
+static Enforced enforced_by(int gate);
+static Enforced slots_of(GovernorGate *gate);
+static void put_gate(const GovernorRows *rows, int gate);
+
+Datum
+pg_governor_status(PG_FUNCTION_ARGS)
+{
+	GovernorRows rows = governor_rows_begin(fcinfo, status_columns);
+
+	for (int gate = 0; gate < governor_gate_count(); gate++)
+		if (governor_pool_is_used(gate / GOVERNOR_CLASSES))
+			put_gate(&rows, gate);
+	return (Datum) 0;
+}
+
+static void
+put_gate(const GovernorRows *rows, int gate)
+{
+	Enforced	enforced = enforced_by(gate);
+	Datum		values[lengthof(status_columns)];
+	bool		nulls[lengthof(status_columns)] = {false};
+	int			column = 0;
+
+	values[column++] = CStringGetTextDatum(governor_pool_of_gate(gate)->name);
+	values[column++] = CStringGetTextDatum(governor_class_names[governor_class_of_gate(gate)]);
+	values[column++] = Int32GetDatum(pg_atomic_read_u32(&governor_gate_at(gate)->limit));
+	nulls[column] = !enforced.bounded;
+	values[column++] = Int32GetDatum(enforced.slots);
+	values[column++] = CStringGetTextDatum(enforced.word);
+	Assert(column == lengthof(status_columns));
+	governor_rows_put(rows, values, nulls);
+}
+
+/* What lets everybody in, or nobody, comes before what the gate itself does. */
+static Enforced
+enforced_by(int gate)
+{
+	if (pg_atomic_read_u32(&governor->enabled) == 0)
+		return (Enforced) {.word = "disabled"};
+	if (pg_atomic_read_u32(&governor->observing) != 0)
+		return (Enforced) {.word = "observed"};
+	if (pg_atomic_read_u32(&governor_pool_of_gate(gate)->paused) != 0)
+		return (Enforced) {.word = "paused", .bounded = true};
+	if (pg_atomic_read_u32(&governor_gate_at(gate)->limit) == 0)
+		return (Enforced) {.word = "unlimited"};
+	if (governor_doze_gates_are_open() || pg_atomic_read_u32(&governor_gate_at(gate)->capacity) == 0)
+		return (Enforced) {.word = "unwatched"};
+	return slots_of(governor_gate_at(gate));
+}
+
+static Enforced
+slots_of(GovernorGate *gate)
+{
+	Enforced	enforced = {.bounded = true, .slots = pg_atomic_read_u32(&gate->capacity)};
+
+	switch ((GovernorEnforced) pg_atomic_read_u32(&gate->enforced))
+	{
+		case GOVERNOR_ENFORCED_LIMIT:
+			enforced.word = "limit";
+			break;
+		case GOVERNOR_ENFORCED_OVERLOAD:
+			enforced.word = "overload_factor";
+			break;
+		case GOVERNOR_ENFORCED_RAISED:
+			enforced.word = "raised";
+			break;
+		case GOVERNOR_ENFORCED_LOWERED:
+			enforced.word = "lowered";
+			break;
+		case GOVERNOR_ENFORCED_MOVED:
+			enforced.word = "runnable_per_cpu";
+			break;
+	}
+	return enforced;
+}
