@@ -18,6 +18,7 @@ static List *find_in_settings(void);
 static bool any_limit(GovernorClass first, GovernorClass last);
 static bool any_policy(GovernorPolicy policy);
 static bool any_error_timeout(void);
+static bool any_endless_wait(void);
 static List *add(List *problems, bool there, char *text);
 
 /* Texts, in the current memory context; the same whoever asks. */
@@ -72,6 +73,8 @@ find_in_settings(void)
 				"pg_governor.overload_factor changes nothing, since pg_governor.strict is on");
 	found = add(found, !governor_strict && governor_overload_factor != 8 && governor_runnable_per_cpu > 0,
 				"pg_governor.overload_factor changes nothing, since pg_governor.runnable_per_cpu moves the limit");
+	found = add(found, governor_strict && limited && any_endless_wait(),
+				"with pg_governor.strict and no queue_timeout that ends in an error, a session with a slot that connects to this server through a pooler waits for ever if that connection queues");
 	found = add(found, governor_strict && governor_hard_max_factor != 3,
 				"pg_governor.hard_max_factor changes nothing, since pg_governor.strict is on");
 	found = add(found, governor_long_limit >= 0 &&
@@ -141,6 +144,17 @@ any_error_timeout(void)
 	for (int pool = 0; pool < governor->pool_count; pool++)
 		if (governor_pool_is_used(pool) &&
 			(governor_strict || pg_atomic_read_u32(&governor->pools[pool].on_timeout) == GOVERNOR_TIMEOUT_ERROR))
+			return true;
+	return false;
+}
+
+static bool
+any_endless_wait(void)
+{
+	for (int pool = 0; pool < governor->pool_count; pool++)
+		if (governor_pool_is_used(pool) &&
+			(pg_atomic_read_u32(&governor->pools[pool].queue_timeout_ms) == 0 ||
+			 pg_atomic_read_u32(&governor->pools[pool].on_timeout) == GOVERNOR_TIMEOUT_WAIT))
 			return true;
 	return false;
 }

@@ -4,7 +4,7 @@
  *		and releases the slot when the transaction has ended.
  *
  * In doubt a transaction runs without a slot: processes that are not clients,
- * connections that come from a session of this same server, processes that are
+ * connections that come from a session of this same server (loopback.c), processes that are
  * ending, places where an interrupt could not be served.
  */
 #include "compat.h"
@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "doom.h"
 #include "gate.h"
+#include "loopback.h"
 #include "pause.h"
 #include "pool.h"
 #include "session.h"
@@ -237,7 +238,7 @@ pass(GovernorClass class, GovernorBeginning where, bool gated)
 		governor_session_attach();
 		if (standing == GOVERNOR_EXEMPT || !governor_pools_are_governed())
 			return;
-		if (governor_pause_is_any() && standing != GOVERNOR_PRIVILEGED)
+		if (governor_pause_is_any() && standing != GOVERNOR_PRIVILEGED && !governor_loopback_by_tcp())
 			governor_pause_wait();
 		if (!gated)
 			return;
@@ -251,6 +252,8 @@ pass(GovernorClass class, GovernorBeginning where, bool gated)
 		gate = gate_for(class);
 		role = role_for(gate);
 		if (enter_at_once(gate, role))
+			return;
+		if (governor_loopback_by_tcp())
 			return;
 		end = governor_wait_for_slot(gate, role, where == GOVERNOR_AT_BEGIN);
 		if (end == GOVERNOR_WAIT_FREE)

@@ -93,6 +93,32 @@ EOC
 	unlike(join('', map { $_->errors } @far), qr/ERROR/, 'fdw: no errors');
 	pass(sprintf('16 sessions that connect to their own server: %.2f s', time - $began));
 	$_->leave for @far;
+
+	# with one slot and nothing that ends a wait: who has it waits for a session that would queue for it
+	$node->safe_psql('postgres', 'CREATE EXTENSION dblink');
+	set_all($node, strict => 'on', transaction_limit => 1, reserved_slots => 0, discount_time => 0, stall_time => 0);
+	my $dblink = "SELECT * FROM dblink('host=127.0.0.1 port=$tcp dbname=postgres', 'BEGIN; SELECT 1') AS t(n int)";
+	for my $way ([ 'postgres_fdw', 'SELECT count(*) FROM far_b' ], [ 'dblink', $dblink ])
+	{
+		my ($name, $sql) = @$way;
+		my @far = map { session($node, user => $name eq 'dblink' ? undef : 'plain') } 1 .. 4;
+		$_->tell("BEGIN;\n$sql;\nCOMMIT") for @far;
+		$_->settle for @far;
+		unlike(join('', map { $_->errors } @far), qr/ERROR/, "strict, one slot: $name to the own server over TCP");
+		$_->leave for @far;
+	}
+	# in a pause, too, which waits for who has it
+	my $held = holder($node, user => 'plain');
+	my $pauser = session($node);
+	$pauser->tell('SELECT pg_governor_pause()');
+	$node->poll_query_until('postgres', 'SELECT bool_and(paused) FROM pg_governor_pools') or die;
+	$held->ask('SELECT count(*) FROM far_b');
+	$held->ask('COMMIT');
+	$pauser->settle;
+	pass('a pause does not hold what the work it waits for needs');
+	$node->safe_psql('postgres', 'SELECT pg_governor_resume()');
+	$_->leave for ($held, $pauser);
+	set_all($node, strict => 'off', transaction_limit => 2, reserved_slots => 3, discount_time => '100ms', stall_time => '500ms');
 }
 nothing_left($node, 'loopback by TCP');
 
