@@ -55,7 +55,7 @@ typedef struct Sighting
 	uint32		wait_event_info;
 	uint32		statements;
 	int64		since;			/* of this wait and statement */
-	uint64		admitted;		/* which of its transactions it was */
+	uint32		admitted;		/* which of its transactions it was: its word's generation */
 	int64		worked_us;		/* of that transaction */
 	TimestampTz idle_from;		/* which time of idling it was */
 	int64		idle_since;		/* when it was first seen; 0 = does not idle */
@@ -158,7 +158,7 @@ look_at_runner(int index, uint64 word)
 	PGPROC	   *proc = &ProcGlobal->allProcs[index];
 	uint32		wait = *(volatile uint32 *) &proc->wait_event_info;
 	uint32		statements = session->statements;
-	uint64		admitted = session->since;
+	int64		since = session->since;
 	GovernorWaitKind kind = governor_wait_kind(wait);
 	bool		discounted;
 	bool		long_one;
@@ -169,9 +169,9 @@ look_at_runner(int index, uint64 word)
 		last->statements = statements;
 		last->since = this_look;
 	}
-	if (admitted != last->admitted)
+	if (governor_word_generation(word) != last->admitted)
 	{
-		last->admitted = admitted;
+		last->admitted = governor_word_generation(word);
 		last->worked_us = 0;
 	}
 	else if (kind == GOVERNOR_WAIT_NOT || kind == GOVERNOR_WAIT_FLUSH)
@@ -180,7 +180,7 @@ look_at_runner(int index, uint64 word)
 	discounted = governor_wait_is_discounted(kind, this_look - last->since);
 	if (session->discounted != discounted)
 		session->discounted = discounted;
-	long_one = is_long(gate, last->worked_us, this_look - (int64) admitted);
+	long_one = is_long(gate, last->worked_us, this_look - since);
 	if (long_one && !session->is_long)
 		governor_settle_found_long(gate);
 	if (session->is_long != long_one)
@@ -199,12 +199,12 @@ look_at_runner(int index, uint64 word)
 		return;
 	}
 	seen->counted++;
-	seen->young += this_look - (int64) admitted < YOUNG_US;
+	seen->young += this_look - since < YOUNG_US;
 	if (long_one)
 		seen->long_ones++;
 	else if (kind == GOVERNOR_WAIT_FLUSH)
 		seen->flushing++;
-	else if (this_look - (int64) admitted > governor_stall_time_ms * US_PER_MS)
+	else if (this_look - since > governor_stall_time_ms * US_PER_MS)
 		seen->stalled++;
 }
 

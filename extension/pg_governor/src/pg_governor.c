@@ -140,27 +140,22 @@ shmem_startup(void)
 
 /*
  * The planner runs immutable functions, and their statements come to the executor
- * before the statement that is planned: they do not decide for it.
+ * before the statement that is planned: they do not decide for it.  After an error the depth is set right by the planner
+ * around this one, or by the end of the transaction.
  */
 static PlannedStmt *
 planner_run(GOVERNOR_PLANNER_PARAMS)
 {
+	int			depth = governor_planner_depth;
 	PlannedStmt *plan;
 
 	governor_doom_check();
-	governor_planner_depth++;
-	PG_TRY();
-	{
-		if (previous_planner)
-			plan = previous_planner(GOVERNOR_PLANNER_ARGS);
-		else
-			plan = standard_planner(GOVERNOR_PLANNER_ARGS);
-	}
-	PG_FINALLY();
-	{
-		governor_planner_depth--;
-	}
-	PG_END_TRY();
+	governor_planner_depth = depth + 1;
+	if (previous_planner)
+		plan = previous_planner(GOVERNOR_PLANNER_ARGS);
+	else
+		plan = standard_planner(GOVERNOR_PLANNER_ARGS);
+	governor_planner_depth = depth;
 	return plan;
 }
 

@@ -284,6 +284,7 @@ transaction_ended(XactEvent event, void *arg pg_attribute_unused())
 		publish_busy();
 	}
 	governor_doom_forget();
+	governor_planner_depth = 0;
 	in_chained = false;
 	decided = false;
 	ended = true;
@@ -313,7 +314,6 @@ transaction_is_over(void)
 	switch (governor_word_state(word))
 	{
 		case GOVERNOR_RUNNING:
-			governor_warm_transaction_ends();
 			if (!(governor_word_flags(word) & GOVERNOR_OBSERVED) && governor_warm_stays(gate) &&
 				governor_slot_keep_warm(governor_my_index))
 				pg_atomic_fetch_add_u64(&governor_gate_at(gate)->progress, 1);

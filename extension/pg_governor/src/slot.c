@@ -16,7 +16,7 @@
 #include "slot.h"
 #include "word.h"
 
-static void begin_work(int session);
+static void begin_work(int session, int64 now);
 static void release_by(int session, uint64 word);
 
 /* The session's word says IDLE before. */
@@ -39,7 +39,7 @@ governor_slot_take(int session, int gate, int role)
 		return GOVERNOR_FULL;
 	}
 	GOVERNOR_DELAY();
-	begin_work(session);
+	begin_work(session, governor_tick_us());
 	pg_atomic_write_u64(word, governor_word_next(entering, GOVERNOR_RUNNING, gate, role, flags));
 	return GOVERNOR_ENTERED;
 }
@@ -59,7 +59,7 @@ governor_slot_take_reserved(int session, int gate, uint32 slots)
 		room = taken < slots;
 	while (room && !pg_atomic_compare_exchange_u32(&governor->reserved_taken, &taken, taken + 1));
 	GOVERNOR_DELAY();
-	begin_work(session);
+	begin_work(session, governor_tick_us());
 	pg_atomic_write_u64(word, room ?
 						governor_word_next(entering, GOVERNOR_RESERVED, gate, 0, 0) :
 						governor_word_next(entering, GOVERNOR_IDLE, GOVERNOR_NOBODY, 0, 0));
@@ -78,7 +78,7 @@ governor_slot_book(int session, int gate, int role)
 	pg_memory_barrier();
 	GOVERNOR_DELAY();
 	flags = governor_gate_take_anyway(gate, role);
-	begin_work(session);
+	begin_work(session, governor_tick_us());
 	pg_atomic_write_u64(word, governor_word_next(entering, GOVERNOR_RUNNING, gate, role, flags));
 }
 
@@ -89,7 +89,7 @@ governor_slot_keep_warm(int session)
 	pg_atomic_uint64 *word = governor_word_at(session);
 	uint64		seen = pg_atomic_read_u64(word);
 
-	begin_work(session);
+	begin_work(session, governor_now_us());
 	return governor_word_state(seen) == GOVERNOR_RUNNING &&
 		pg_atomic_compare_exchange_u64(word, &seen, governor_word_into(seen, GOVERNOR_WARM));
 }
@@ -103,7 +103,7 @@ governor_slot_resume(int session)
 
 	if (governor_word_state(seen) != GOVERNOR_WARM)
 		return false;
-	begin_work(session);
+	begin_work(session, governor_now_us());
 	GOVERNOR_DELAY();
 	return pg_atomic_compare_exchange_u64(word, &seen, governor_word_into(seen, GOVERNOR_RUNNING));
 }
@@ -163,11 +163,14 @@ governor_slot_take_back(int session, uint64 seen)
 	return true;
 }
 
-/* What the monitor reads once the word says that the session has a slot. */
+/*
+ * What the monitor reads once the word says that the session has a slot.  Of one that has not queued, looks that are ten
+ * milliseconds apart want to know no more than the time of a tick.
+ */
 static void
-begin_work(int session)
+begin_work(int session, int64 now)
 {
-	governor_session_at(session)->since = governor_now_us();
+	governor_session_at(session)->since = now;
 	governor_session_at(session)->is_long = false;
 	pg_write_barrier();
 }

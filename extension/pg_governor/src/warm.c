@@ -56,14 +56,6 @@ governor_warm_transaction_begins(void)
 	finished_at = 0;
 }
 
-/* How long the transaction has run. */
-void
-governor_warm_transaction_ends(void)
-{
-	finished_at = governor_now_us();
-	service_us += (finished_at - (int64) governor_my_session->since - service_us) / 4;
-}
-
 void
 governor_warm_turn_begins(int gate_index)
 {
@@ -71,6 +63,8 @@ governor_warm_turn_begins(int gate_index)
 	uint32		slots = Max(1, occupancy.taken);
 
 	transactions_left = Min((uint32) governor_unevenness, occupancy.queued / (slots * FIFO_QUEUE_PER_SLOT));
+	if (transactions_left <= 1)
+		return;
 	warm_until = governor_now_us() +
 		governor_pass_over_max_ms * INT64CONST(750) * slots / Max(1, occupancy.queued);
 }
@@ -81,20 +75,26 @@ governor_warm_goes_on(void)
 	transactions_left--;
 }
 
-/* The session has ended a transaction at this gate: does it keep its slot? */
+/*
+ * The session has ended a transaction at this gate: does it keep its slot?  Habits are kept while somebody queues.
+ * Otherwise they are forgotten, and a session of which nothing is known lets go: when a queue forms, none wastes a slot by
+ * habits that it had once, and a transaction without a queue reads no clock.
+ */
 bool
 governor_warm_stays(int gate_index)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
 	GovernorOccupancy occupancy = governor_gate_occupancy(gate);
 
-	/*
-	 * Asked only when somebody queues, but habits are kept always: when a queue
-	 * forms, a session that learned only then that it stays away would waste a
-	 * slot first.
-	 */
-	return occupancy.queued > 0 &&
-		transactions_left > 1 &&
+	if (occupancy.queued == 0)
+	{
+		finished_at = 0;
+		return_gap_us = RETURN_GAP_UNKNOWN;
+		return false;
+	}
+	finished_at = governor_now_us();
+	service_us += (finished_at - (int64) governor_my_session->since - service_us) / 4;
+	return transactions_left > 1 &&
 		pg_atomic_read_u32(&governor_pool_of_gate(gate_index)->policy) == GOVERNOR_THROUGHPUT &&
 		finished_at < warm_until &&
 		return_gap_us != RETURN_GAP_UNKNOWN &&

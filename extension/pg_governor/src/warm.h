@@ -9,7 +9,6 @@
 #include "state.h"
 
 extern void governor_warm_transaction_begins(void);
-extern void governor_warm_transaction_ends(void);
 extern void governor_warm_turn_begins(int gate);
 extern void governor_warm_goes_on(void);
 extern bool governor_warm_stays(int gate);

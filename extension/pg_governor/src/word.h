@@ -70,6 +70,13 @@ governor_word_flags(uint64 word)
 	return word & GOVERNOR_FLAGS;
 }
 
+/* Of two words of a session another one if it has changed in between. */
+static inline uint32
+governor_word_generation(uint64 word)
+{
+	return (uint32) (word >> 32);
+}
+
 /* The word that follows another one. */
 static inline uint64
 governor_word_next(uint64 word, GovernorSessionState state, int gate, int role, uint64 flags)
