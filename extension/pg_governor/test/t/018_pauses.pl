@@ -148,8 +148,8 @@ for my $series ([ 'a procedure that commits', 'CALL steps()' ], [ 'one that chai
 	my ($name, $sql) = @$series;
 	my $worker = session($node, user => 'plain');
 	$worker->tell($sql);
-	$node->poll_query_until('postgres', "SELECT state <> 'idle' FROM pg_stat_activity WHERE pid = $worker->{pid}") or die;
 	# a client writes as long as it is read
+	$worker->pump while state_of($worker) eq 'idle';
 	my $pause = session($node);
 	$pause->tell("SELECT pg_governor_pause('default')");
 	$node->poll_query_until('postgres', "SELECT bool_or(paused) FROM pg_governor_pools WHERE pool = 'default'") or die;
