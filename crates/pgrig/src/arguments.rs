@@ -328,6 +328,10 @@ pub(crate) struct ShowArguments {
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print every value that a source printed beside what the record, or the newest record of a folder of them,
+    /// says of it, as Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) printed: bool,
     #[command(flatten)]
     pub(crate) exchange: ExchangeArguments,
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 use spec::Folder;
 
 use crate::allowance::Allowance;
@@ -52,6 +53,21 @@ impl Reader {
         trials.sort_by_key(|trial| (trial.number, trial.attempt));
         let pairs = Paired::read_all(&inside, &mut allowance)?;
         Ok(Reader { directory: directory.to_owned(), header, folder, trials, pairs })
+    }
+
+    /// SHA-256 of what verdicts rest on (header, study, trials, pairs), as hexadecimal digits.
+    ///
+    /// # Errors
+    /// A figure that JSON has no number for.
+    pub fn digest(&self) -> Result<String, Error> {
+        let files = &self.folder.files;
+        let text = serde_json::to_vec(&(&self.header, files, &self.trials, &self.pairs));
+        let text = text.map_err(|error| Error::Damaged {
+            path: self.directory.clone(),
+            line: 0,
+            why: error.to_string(),
+        })?;
+        Ok(Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// The directory of the record.

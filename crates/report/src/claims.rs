@@ -192,7 +192,7 @@ fn row(claim: Option<&Claim>, judged: &ClaimVerdict) -> ClaimRow {
 /// Cells of a measured claim: the figure, its interval, the number of rounds or trials that both
 /// rest on, and the meaning of that number. A claim about some trial needs only one trial that
 /// shows it: the others are no failures.
-fn measured(measured: &Measured) -> [String; 4] {
+pub(crate) fn measured(measured: &Measured) -> [String; 4] {
     let (figure, range, n, basis) = match measured {
         Measured::Nothing | Measured::LeftOut | Measured::BeyondProfile => {
             ("–".to_owned(), String::new(), "–".to_owned(), String::new())

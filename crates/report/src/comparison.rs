@@ -111,15 +111,20 @@ fn published_of(line: &Line, study: &Study, metric: &Metric) -> Option<f64> {
     line.published(study, metric).or_else(|| as_pgbench().flatten())
 }
 
-/// Every published figure beside ours. None where nothing was published.
-pub(crate) fn published_table(study: &Study, trials: &[Trial], groups: &[Group]) -> Option<Table> {
-    if study.published.is_empty() {
-        return None;
-    }
+/// The published figures beside ours, those without one of ours as `wants` says. None where there are none.
+pub(crate) fn published_table(
+    study: &Study,
+    trials: &[Trial],
+    groups: &[Group],
+    wants: Unmeasured,
+) -> Option<Table> {
     let columns =
         ["Figure", "Of", "#Published", "#Here", "#Interval", "#Here ÷ published", "Source"];
     let mut table = Table::new(
-        "Every published figure, and what was measured",
+        match wants {
+            Unmeasured::Listed => "Every published figure, and what was measured",
+            Unmeasured::LeftOut => "Published figures, and what was measured",
+        },
         "Other hardware, other years: the ratio says how far this machine is from that one, \
          not which of the two is right. Counts, and sums of times, of loads that lasted otherwise \
          have none.",
@@ -130,6 +135,9 @@ pub(crate) fn published_table(study: &Study, trials: &[Trial], groups: &[Group])
             continue;
         };
         let ours = measured(published, trials, groups);
+        if ours.is_none() && wants == Unmeasured::LeftOut {
+            continue;
+        }
         let (here, range) = ours.as_ref().map_or(("–".to_owned(), String::new()), shown);
         let ratio = ours.filter(|_| published.value != 0.0 && !metric.grows_with_time());
         let mut of = label(&study.scenarios, &published.scenario).to_owned();
@@ -156,7 +164,16 @@ pub(crate) fn published_table(study: &Study, trials: &[Trial], groups: &[Group])
             note,
         ]);
     }
-    Some(folded(table))
+    (!table.rows.is_empty()).then(|| folded(table))
+}
+
+/// Published figures that a run has not measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unmeasured {
+    /// They have a row, too.
+    Listed,
+    /// They have none: a comment holds 65,536 letters, and a source prints hundreds of figures.
+    LeftOut,
 }
 
 /// An estimate as text: the figure, and its interval.

@@ -1,5 +1,6 @@
 //! The report as one HTML file.
 
+use crate::comparison::Unmeasured;
 use crate::grouping::label;
 use crate::json::Json;
 use crate::marked::Marked;
@@ -80,7 +81,7 @@ impl Report<'_> {
             pairs,
             comparisons: comparisons.dots,
             curves: comparisons.curves,
-            published: comparison::published_table(study, trials, &self.groups),
+            published: comparison::published_table(study, trials, &self.groups, Unmeasured::Listed),
             rounds: glance::rounds(trials),
             glance: glance::glance(study, trials, &self.timelines, &positions),
             has_percentiles,

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 
 use terms::foreign::{markdown, markdown_code};
 
+use crate::comparison::Unmeasured;
 use crate::report::Report;
 use crate::view::{ClaimRow, FactGroup, Outcome, Table};
-use crate::{actions, claims, compared, environment, tables, trust};
+use crate::{actions, claims, compared, comparison, environment, tables, trust};
 
 impl Report<'_> {
     /// The parts of a report that fit into a comment: GitHub's Markdown, without a figure.
@@ -37,6 +38,9 @@ impl Report<'_> {
             let _ = writeln!(out, "\n{}.", markdown(&words));
         }
         others.iter().for_each(|one| table(&mut out, one));
+        let published =
+            comparison::published_table(study, &self.trials, &self.groups, Unmeasured::LeftOut);
+        published.iter().for_each(|one| table(&mut out, one));
         let differences = header.comparison.as_ref().and_then(compared::differences);
         differences.iter().for_each(|one| table(&mut out, one));
         for doubt in self.pairs.iter().flat_map(|paired| &paired.shown.doubts) {

@@ -57,3 +57,35 @@ fn every_figure_of_every_trial_is_a_row() {
     assert_eq!(of("read-only", "4", "tps", "")[..2], ["void", "1/s"]);
     assert_eq!(of("read-write", "1", "server_statement_s", "UPDATE pgbench_accounts")[1], "s");
 }
+
+/// The newest record that measured a claim speaks for it; a claim that none measured is named as such.
+#[test]
+fn printed_values_stand_beside_what_was_met() {
+    let study = example::study();
+    let trials = example::trials();
+    let header = example::header(&study, &trials);
+    let judged: Vec<record::Trial> = trials.iter().map(|made| made.trial.clone()).collect();
+    let claims = verdict::judge_record(&study, &header, &judged, &[]).claims;
+    let met = |started_at: &str, claims: &[verdict::ClaimVerdict]| report::Met {
+        header: record::Header { started_at: started_at.to_owned(), ..header.clone() },
+        digest: started_at.replace(['-', ':', 'T', 'Z'], "") + "0123456789abcdef",
+        claims: claims.to_vec(),
+    };
+    let check = |records: &[report::Met], expected: &str| {
+        let table = report::printed(&study, records);
+        assert_eq!(table.lines().next(), Some(expected), "{table}");
+        table.lines().skip(4).map(str::to_owned).collect::<Vec<String>>()
+    };
+    let none = check(&[], "### transfer: 0 of 1 printed values met");
+    assert!(none[0].ends_with("| 1.144 | – | – | not measured | – | – |"), "{none:?}");
+    let mut unmeasured = claims.clone();
+    unmeasured.iter_mut().for_each(|claim| claim.measured = verdict::Measured::LeftOut);
+    let records = [
+        met("2026-11-23T10:00:00Z", &unmeasured),
+        met("2026-11-22T10:00:00Z", &claims),
+        met("2026-11-21T10:00:00Z", &claims),
+    ];
+    let rows = check(&records, "### transfer: 1 of 1 printed values met");
+    assert_eq!(rows.len(), 1, "claims without a printed value are not in it");
+    assert!(rows[0].ends_with("| quick, 2026-11-22 | 202611221000 |"), "{rows:?}");
+}

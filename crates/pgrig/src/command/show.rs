@@ -1,10 +1,13 @@
 //! `pgrig show`: the verdicts of a record, for people or for programs.
 
+use std::collections::BTreeMap;
 use std::fs::DirEntry;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use record::{Moment, RunState, Trial};
+use report::Met;
 use serde_json::{Value, json};
+use spec::{Profile, Study};
 use verdict::{ClaimVerdict, Figures, Judgement, Noise, Source};
 
 use crate::arguments::ShowArguments;
@@ -18,6 +21,9 @@ use crate::{compared, records, study_tables, summary, terminal};
 pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let directory = &arguments.directory;
     arguments.exchange.check()?;
+    if arguments.printed {
+        return printed(directory);
+    }
     if !record::is_record(directory) {
         return list(directory, arguments.json);
     }
@@ -56,8 +62,37 @@ pub(crate) fn print(opened: &Opened, judgement: &Judgement) {
     }
 }
 
+/// Prints a table for each study of a record, or of the records in a folder: what its source printed, and what
+/// was met of it.
+fn printed(directory: &Path) -> Result<Exit, Complaint> {
+    let paths = match record::is_record(directory) {
+        true => vec![directory.to_owned()],
+        false => records_in(directory)?,
+    };
+    let mut opened = Vec::new();
+    for path in &paths {
+        opened.push(records::open(path)?);
+    }
+    // A study as the newest record has it.
+    opened.sort_by(|a, b| a.reader.header().started_at.cmp(&b.reader.header().started_at));
+    let (mut folders, mut met) = (BTreeMap::new(), Vec::new());
+    for one in opened.iter().filter(|one| one.reader.header().comparison.is_none()) {
+        let reader = &one.reader;
+        folders.insert(reader.folder().name.as_str(), reader.folder());
+        let (header, digest) = (reader.header().clone(), reader.digest()?);
+        met.push(Met { header, digest, claims: one.judge().claims });
+    }
+    for (name, folder) in folders {
+        // The published size has every claim with a printed value.
+        let study = Study::parse(folder, Profile::Full)
+            .map_err(|problems| Complaint::of_problems(folder, name, &problems))?;
+        terminal::result(report::printed(&study, &met));
+    }
+    Ok(Exit::Done)
+}
+
 /// The records in a folder; of a file, what to name instead.
-fn list(directory: &Path, as_json: bool) -> Result<Exit, Complaint> {
+fn records_in(directory: &Path) -> Result<Vec<PathBuf>, Complaint> {
     if directory.is_file() {
         let parent = directory.parent().unwrap_or(Path::new("."));
         let what = format!("{} is a file, not a record's folder", directory.display());
@@ -74,6 +109,11 @@ fn list(directory: &Path, as_json: bool) -> Result<Exit, Complaint> {
         // Says what is wrong with it.
         records::open(directory)?;
     }
+    Ok(paths)
+}
+
+fn list(directory: &Path, as_json: bool) -> Result<Exit, Complaint> {
+    let paths = records_in(directory)?;
     let mut rows = Vec::new();
     for path in &paths {
         let reader = record::Reader::open(path)?;
