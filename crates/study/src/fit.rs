@@ -1,5 +1,6 @@
 //! The answer to "does it fit?": what a study needs, what the machine has, what is in the way.
 
+pub(crate) mod busyness;
 pub(crate) mod commands;
 pub(crate) mod estimate;
 pub(crate) mod has;

@@ -80,6 +80,12 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
         }
         false => {
             plan(&study, &planned, &preflight);
+            if has.slowdown >= BUSY {
+                terminal::narrate(format_args!(
+                    "this machine is busy: all but the loads is estimated to take {:.1} times as long as on an idle one",
+                    has.slowdown
+                ));
+            }
             tell_commands(&found.folder, &commands);
         }
     }
@@ -99,6 +105,9 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     ));
     Ok(Exit::Done)
 }
+
+/// The slowdown from which an estimate is told to be that of a busy machine.
+const BUSY: f64 = 1.5;
 
 /// Has postgres look at every setting of a study.
 pub(crate) fn settings(study: &Study, installation: &Installation) -> Result<(), Complaint> {

@@ -21,7 +21,13 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    pub(crate) fn of(study: &Study, trials: &[Planned], sites: &[SitePlan]) -> Estimate {
+    /// Loads last as long as they are asked to. All else takes `slowdown` times as long as on the idle machine.
+    pub(crate) fn of(
+        study: &Study,
+        trials: &[Planned],
+        sites: &[SitePlan],
+        slowdown: f64,
+    ) -> Estimate {
         let point = |planned: &Planned| &study.points[planned.point];
         let copied = |index: usize| sites[..index].iter().any(|one| sites[index].has_data_of(one));
         let builds = sites.iter().enumerate().map(|(index, site)| {
@@ -40,8 +46,12 @@ impl Estimate {
         });
         let pairs_s: f64 = pairings.iter().map(pairs_s).sum();
         Estimate {
-            build_s: builds.sum(),
-            trials_s: trials.iter().map(|planned| trial_s(point(planned))).sum::<f64>() + pairs_s,
+            build_s: builds.sum::<f64>() * slowdown,
+            trials_s: trials
+                .iter()
+                .map(|planned| trial_slowed_s(point(planned), slowdown))
+                .sum::<f64>()
+                + pairs_s,
             disk_bytes: sites.iter().map(|site| disk_bytes(study, trials, site)).sum(),
             memory_bytes: memory.chain(both).max().unwrap_or(0),
         }
@@ -53,13 +63,13 @@ impl Estimate {
     }
 }
 
-/// Time that one trial takes, from its preparation to the record, in seconds.
+/// Time that one trial takes on the idle machine, from its preparation to the record, in seconds.
 pub(crate) fn trial_s(point: &Point) -> f64 {
-    let warmup_ms = match point.warmup {
-        WarmUp::Fixed(ms) => ms,
-        // Most throughput is steady soon after the least time that is given to it.
-        WarmUp::Auto { min_ms, max_ms } => min_ms + (max_ms - min_ms) / 3,
-    };
+    trial_slowed_s(point, 1.0)
+}
+
+/// The same where all but the load itself takes `slowdown` times as long.
+fn trial_slowed_s(point: &Point, slowdown: f64) -> f64 {
     let reset_s = match point.data.reset {
         Reset::Clone | Reset::Whole => SERVER_S + copy_s(data_bytes(&point.data)),
         Reset::Keep => 0.0,
@@ -67,11 +77,22 @@ pub(crate) fn trial_s(point: &Point) -> f64 {
     let turn_s = TURN_S * servers(&point.topology) as f64;
     let before_s = STEP_S * point.before.len() as f64;
     let connect_s = f64::from(point.clients()) / CONNECTIONS_PER_S;
-    let load_s = (warmup_ms + point.window_ms) as f64 / 1e3;
+    let load_s = loaded_s(point);
     let restores = point.checks.iter().any(|check| matches!(check, Check::Restore { .. }));
     let restore_s = if restores { RESTORE_S } else { 0.0 };
     let explore_s = f64::from(states(point)) / STATES_PER_S;
-    reset_s + turn_s + before_s + connect_s + load_s + restore_s + explore_s + TRIAL_S
+    let work_s = reset_s + turn_s + before_s + connect_s + restore_s + explore_s + TRIAL_S;
+    load_s + work_s * slowdown
+}
+
+/// Time for which clients are at work, in seconds.
+fn loaded_s(point: &Point) -> f64 {
+    let warmup_ms = match point.warmup {
+        WarmUp::Fixed(ms) => ms,
+        // Most throughput is steady soon after the least time that is given to it.
+        WarmUp::Auto { min_ms, max_ms } => min_ms + (max_ms - min_ms) / 3,
+    };
+    (warmup_ms + point.window_ms) as f64 / 1e3
 }
 
 /// States of power cuts that are looked through after a load.
@@ -322,10 +343,26 @@ mod tests {
         let trials = study.trials(Some("async/server_killed*"));
         let points: Vec<usize> = trials.iter().map(|planned| planned.point).collect();
         let sites = SitePlan::all(&study, &points);
-        let cost = Estimate::of(&study, &trials, &sites);
+        let cost = Estimate::of(&study, &trials, &sites, 1.0);
         let three_servers = 3 * SHARED_BUFFERS_DEFAULT;
         assert!(cost.memory_bytes > three_servers + 5 * PROGRAM_BYTES, "{cost:?}");
         assert!(cost.disk_bytes > 3 * CLUSTER_BYTES + 5 * PROGRAM_BYTES, "{cost:?}");
+    }
+
+    /// Twice as long for all but the loads, whose length is given.
+    #[test]
+    fn a_busy_machine_takes_longer_for_all_but_the_load() {
+        let study = quick("pgbench");
+        let points: Vec<usize> = (0..study.points.len()).collect();
+        let (sites, trials) = (SitePlan::all(&study, &points), study.trials(None));
+        let at = |slowdown| Estimate::of(&study, &trials, &sites, slowdown);
+        let (idle, busy, busier) = (at(1.0), at(2.0), at(3.0));
+        assert!((busy.build_s - 2.0 * idle.build_s).abs() < 1e-9);
+        let load_s: f64 = trials.iter().map(|trial| &study.points[trial.point]).map(loaded_s).sum();
+        let pairs_s: f64 = study.pairings_of(&trials).iter().map(pairs_s).sum();
+        let expected = 2.0 * (idle.trials_s - load_s - pairs_s) + load_s + pairs_s;
+        assert!((busy.trials_s - expected).abs() < 1e-6, "{busy:?}, not {expected}");
+        assert!(busier.trials_s > busy.trials_s && busier.disk_bytes == idle.disk_bytes);
     }
 
     /// The promise of the studies for profile quick.
@@ -335,7 +372,7 @@ mod tests {
             let study = quick(name);
             let points: Vec<usize> = (0..study.points.len()).collect();
             let sites = SitePlan::all(&study, &points);
-            let took = Estimate::of(&study, &study.trials(None), &sites).seconds() / 60.0;
+            let took = Estimate::of(&study, &study.trials(None), &sites, 1.0).seconds() / 60.0;
             assert!(took <= minutes, "{name}: {took:.1} minutes, not {minutes}");
         };
         check("pgbench", 5.0);

@@ -9,6 +9,8 @@ use lab::{Installation, Resources, Target};
 use site::{Hosts, Labs};
 use wire::conninfo::{Address, Conninfo, Host};
 
+use crate::fit::busyness;
+
 /// Resources of the machine.
 #[derive(Clone, Debug)]
 pub struct Has {
@@ -16,6 +18,8 @@ pub struct Has {
     pub memory_bytes: u64,
     /// Its huge pages.
     pub huge_pages: HugePages,
+    /// How many times as long the rig's own work takes as on the idle machine, because others compute; at least 1.
+    pub slowdown: f64,
     /// Room on the disk of the lab, in bytes.
     pub disk_bytes: u64,
     /// Files that one process may hold open.
@@ -168,6 +172,7 @@ impl Has {
         Ok(Has {
             memory_bytes: machine.memory.available_bytes,
             huge_pages: machine.huge_pages,
+            slowdown: busyness::slowdown(),
             disk_bytes: Disk::at(labs)?.free_bytes,
             open_files: machine.open_files.hard.unwrap_or(u64::MAX),
             is_root: lab::machine::is_root(),

@@ -84,7 +84,7 @@ impl Preflight {
                 HasServers::Outside(_) => SitePlan::on_target(study, fitting),
                 HasServers::Built(_) | HasServers::OnHosts(_) => SitePlan::all(study, fitting),
             };
-            (Estimate::of(study, &trials, &sites), trials.len())
+            (Estimate::of(study, &trials, &sites, has.slowdown), trials.len())
         };
         let (mut cost, mut count) = estimate(&fitting);
         if let Some(misfit) = disks_misfit(study, trials, &fitting, &cost, has) {
