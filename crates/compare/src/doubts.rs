@@ -4,17 +4,12 @@ use std::time::Duration;
 
 use record::comparison::Ratio;
 use record::{Conditions, Doubt};
+use stats::{IntervalSummary, Quantity, SteadyState, Unsteady, steady_state};
 
 use crate::observation::{self, Octet};
 
 /// Above this many CPUs that a side keeps busy in the other one's turn, it is not quiet.
 const IDLE_CPUS_MAX: f64 = 0.1;
-
-/// Throughput that moves by more than this between the first and the last third is not steady.
-const DRIFT_MAX: f64 = 0.25;
-
-/// Octets of a third from which on a drift is told.
-const THIRD_MIN: usize = 4;
 
 /// Every doubt, in a sentence.
 pub(crate) fn doubts(octets: &[Octet], names: [&str; 2], conditions: &Conditions) -> Vec<String> {
@@ -27,12 +22,10 @@ pub(crate) fn doubts(octets: &[Octet], names: [&str; 2], conditions: &Conditions
                 .to_owned(),
         );
     }
-    let drifts: Vec<String> = (0..2)
-        .filter_map(|side| drift(octets, side).map(|(from, to)| told(names[side], from, to)))
-        .collect();
+    let drifts: Vec<String> = (0..2).flat_map(|side| moved(octets, side, names[side])).collect();
     if !drifts.is_empty() {
         doubts.push(format!(
-            "throughput was not steady ({}): the ratio is a mean over that",
+            "a side was not steady ({}): the ratio is a mean over that",
             drifts.join(", ")
         ));
     }
@@ -108,22 +101,47 @@ pub(crate) fn of_cut_tidying(
     })
 }
 
-fn told(side: &str, from: f64, to: f64) -> String {
-    format!("{side} went from {from:.0} to {to:.0} transactions an octet")
-}
-
-/// The mean of the first and of the last third of the octets, where they are far apart.
-fn drift(octets: &[Octet], side: usize) -> Option<(f64, f64)> {
-    let third = octets.len() / 3;
-    if third < THIRD_MIN {
-        return None;
-    }
-    let mean = |octets: &[Octet]| {
-        let sum: u64 = octets.iter().map(|octet| octet.sides[side].transactions).sum();
-        sum as f64 / octets.len() as f64
+/// The changes of a side that are large, octet by octet. Both sides have the same octets: what
+/// moves both alike does not move the ratio.
+fn moved(octets: &[Octet], side: usize, name: &str) -> Vec<String> {
+    let summary = |octet: &Octet| {
+        let half = &octet.sides[side];
+        IntervalSummary {
+            transactions: half.transactions as f64,
+            latency_sum_ns: half.latency.sum_ns() as f64,
+            backlog: 0.0,
+        }
     };
-    let (first, last) = (mean(&octets[..third]), mean(&octets[octets.len() - third..]));
-    ((last / first).ln().abs() > DRIFT_MAX.ln_1p()).then_some((first, last))
+    let summaries: Vec<IntervalSummary> = octets.iter().map(summary).collect();
+    // An octet takes the place of a second.
+    let SteadyState::NotSteady { reasons } = steady_state(&summaries, 1.0) else {
+        return Vec::new();
+    };
+    let told = |reason: &Unsteady| match *reason {
+        Unsteady::Change { quantity, at_s, length_s, before, after, .. } => {
+            let (from, to, digits, unit) = match quantity {
+                Quantity::Latency => (before / 1e6, after / 1e6, 2, "ms"),
+                Quantity::Throughput | Quantity::Backlog => {
+                    (before, after, 0, "transactions an octet")
+                }
+            };
+            let until =
+                length_s.map_or(String::new(), |octets| format!(", for {octets:.0} octets"));
+            format!(
+                "{name} went from {from:.digits$} to {to:.digits$} {unit} after {at_s:.0} octets{until}"
+            )
+        }
+        Unsteady::Drift(shift) => format!(
+            "{} of {name} changed by {:+.0} % from the first octet to the last",
+            shift.quantity.name(),
+            shift.share * 100.0
+        ),
+        Unsteady::Standstill { at_s, length_s } => {
+            format!("{name} did nothing for {length_s:.0} octets after {at_s:.0}")
+        }
+        Unsteady::NotARate => format!("figures of {name} are not numbers"),
+    };
+    reasons.iter().filter(|reason| reason.is_large()).map(told).collect()
 }
 
 #[cfg(test)]
@@ -171,7 +189,11 @@ mod tests {
         check(&steady, Conditions { run_delay_share_max: 0.1, ..none }, &["waited for a CPU"]);
         check(&steady, Conditions { cores: Some(1), ..none }, &["one CPU"]);
         check(&steady, Conditions { cores: Some(2), ..none }, &[]);
-        check(&octets(|index| [1_000, 900 - 20 * index]), none, &["B went from 810 to 410"]);
+        check(&octets(|index| [1_000, 900 - 20 * index]), none, &["throughput of B changed by -"]);
+        let dip = |index| if (12..20).contains(&index) { 600 } else { 900 };
+        let dips = "(B went from 900 to 600 transactions an octet after 12 octets, for 8 octets)";
+        check(&octets(|index| [1_000, dip(index)]), none, &[dips]);
+        check(&octets(|index| [1_000, 900 + index % 3]), none, &[]);
         let background = |change: fn(&mut Background)| {
             let mut octets = steady.clone();
             octets.iter_mut().for_each(|octet| change(&mut octet.sides[1].background));

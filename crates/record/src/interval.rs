@@ -1,9 +1,9 @@
 //! One finished stretch of the clients' time.
 
 use serde::{Deserialize, Serialize};
-use stats::Latency;
+use stats::{IntervalSummary, Latency};
 
-use crate::{Counts, Moment};
+use crate::{Counts, Moment, Window};
 
 /// Counts of one workload's clients in one interval, usually a second: all lanes and generators
 /// merged. A transaction belongs to the interval in which it ended.
@@ -33,6 +33,37 @@ pub struct Interval {
     /// Closed loop in blocks: how long a client took from one end to the next.
     #[serde(default, skip_serializing_if = "Cycles::is_empty")]
     pub cycles: Cycles,
+}
+
+/// The intervals of a window, the workloads of each together, as [`stats::steady_state`] judges them. `intervals` are in the
+/// order of time. Of an interval that the window's end cuts short, half or more is enough: it counts for a whole one.
+#[must_use]
+pub fn summaries(intervals: &[Interval], window: Window, interval_ms: u64) -> Vec<IntervalSummary> {
+    let whole_ns = interval_ms * 1_000_000;
+    let mut summaries: Vec<IntervalSummary> = Vec::new();
+    let mut last = None;
+    for interval in intervals {
+        let is_inside = interval.start >= window.open && interval.start < window.close;
+        if !is_inside || interval.length_ns * 2 < whole_ns {
+            continue;
+        }
+        let whole = whole_ns as f64 / interval.length_ns as f64;
+        let own = IntervalSummary {
+            transactions: interval.counts.transactions as f64 * whole,
+            latency_sum_ns: interval.latency.sum_ns() as f64 * whole,
+            backlog: interval.backlog as f64,
+        };
+        match summaries.last_mut() {
+            Some(sum) if last == Some(interval.start) => {
+                sum.transactions += own.transactions;
+                sum.latency_sum_ns += own.latency_sum_ns;
+                sum.backlog += own.backlog;
+            }
+            _ => summaries.push(own),
+        }
+        last = Some(interval.start);
+    }
+    summaries
 }
 
 /// Cycles of clients in blocks: from the end of a transaction to the end of the next one.

@@ -75,7 +75,7 @@ pub use format::FORMAT;
 pub use header::{Fact, Header, RunState};
 pub use history::{Link, Seen, Witness, read_histories};
 pub use host::{HostLoad, HostUse};
-pub use interval::{Cycles, Interval};
+pub use interval::{Cycles, Interval, summaries};
 pub use kept_exploration::KeptExploration;
 pub use layout::KEPT_STATES;
 pub use lock::is_held;

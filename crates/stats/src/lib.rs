@@ -18,8 +18,9 @@ pub mod hdr_log;
 
 pub mod steady;
 
+mod change;
 mod mser;
-mod theil_sen;
+mod standstill;
 
 pub mod sample;
 
@@ -60,5 +61,7 @@ pub use latency::Latency;
 pub use moments::Moments;
 pub use prng::{Prng, mix};
 pub use rate::is_rate_missed;
-pub use steady::{SteadyState, Unsteady, steady_state};
+pub use steady::{
+    Detectable, IntervalSummary, Quantity, Shift, SteadyState, Unsteady, detectable, steady_state,
+};
 pub use threshold::Threshold;

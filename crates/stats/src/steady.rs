@@ -1,50 +1,77 @@
 //! The end of the warm-up, and the steadiness of what follows.
 //!
 //! Most systems under test warm up, some never settle (Barrett et al., OOPSLA 2017), so a steady
-//! state is looked for and not assumed. MSER-5 finds the truncation point, a Theil–Sen slope what
-//! still drifts after it. MSER alone calls a quarter of all perfectly steady series "not steady"
-//! when they are as short as trials are (simulated below), because a few late batches agree by
-//! chance; so a late truncation only counts when the level before it differs from the level after
-//! it, by more than noise and by enough to matter.
+//! state is looked for and not assumed. What was seen to change is named; what was not is steady
+//! only if an interval shows that it cannot have changed by much. Standstills are found first,
+//! then the warm-up (MSER-5), then changes of the level and drifts in what is left (see
+//! `change.rs`), in throughput, latency and backlog.
 
 use std::fmt;
 
+use crate::change::{Series, Trend, VALUES_MIN};
 use crate::mser;
 use crate::sample;
-use crate::theil_sen::theil_sen;
+use crate::standstill::{self, Stretch};
 
-/// Fewer observations than this are not judged.
-pub const OBSERVATIONS_MIN: usize = 10;
-
-/// The trend that is still called steady, as a share of the level in ten seconds.
-pub const SLOPE_PER_10S_MAX: f64 = 0.01;
-
-/// Observations in a batch, where the series is long enough: the 5 of MSER-5.
+/// Values in a batch, where the series is long enough: the 5 of MSER-5.
 const BATCH_MAX: usize = 5;
 /// Batches that a series is cut into at least; a short one gets smaller batches.
 const BATCHES_MIN: usize = 10;
 /// Levels closer than this are the same for all practical purposes.
 const LEVEL_SHARE_MIN: f64 = 0.02;
-/// Levels closer than so many standard errors differ by chance: there are several places to cut,
-/// hence three and not two.
-const LEVEL_ERRORS_MIN: f64 = 3.0;
-/// High, as neighbouring seconds resemble each other, which makes the interval too narrow.
-const SLOPE_CONFIDENCE: f64 = 0.99;
+/// A part that is lower than another one by so many standard errors is lower.
+const LOWER: f64 = 3.0;
+/// Where a series climbs on, the parts are near each other.
+const CLIMBS: f64 = 2.0;
+/// The changes of one quantity that are named.
+const NAMED_MAX: usize = 6;
+/// Shorter intervals than this, and than a fiftieth of the window, are taken together.
+const SHORTEST_S: f64 = 1.0;
+const PARTS: f64 = 50.0;
 
-/// Steadiness of a series of rates.
+/// What happened in an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IntervalSummary {
+    /// Transactions that ended well.
+    pub transactions: f64,
+    /// The sum of their latencies in nanoseconds.
+    pub latency_sum_ns: f64,
+    /// Transactions that were due and had not begun when it ended; 0 in a closed loop.
+    pub backlog: f64,
+}
+
+/// What may change in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Transactions a second.
+    Throughput,
+    /// The mean latency of those that end in an interval, in nanoseconds.
+    Latency,
+    /// Transactions that were due and have not begun. Shares are of all transactions of the window.
+    Backlog,
+}
+
+/// Steadiness of a window.
+#[derive(Clone, Debug, PartialEq)]
 pub enum SteadyState {
     /// Steady from `warmup_s` on.
     Steady {
         /// Length of the beginning to leave out, in seconds.
         warmup_s: f64,
-        /// The trend that is left, as a share of the level in ten seconds.
-        slope_per_10s: f64,
+        /// The change of throughput that is left.
+        shift: Shift,
+    },
+    /// No change was seen, but one that matters is possible.
+    CannotTell {
+        /// As above.
+        warmup_s: f64,
+        /// The change that cannot be excluded: of throughput, if it is one.
+        shift: Shift,
     },
     /// Not steady: the trial runs longer or is void.
     NotSteady {
-        /// The reason.
-        reason: Unsteady,
+        /// The reasons, at least one: standstills, then throughput, latency and backlog.
+        reasons: Vec<Unsteady>,
     },
     /// The series is too short to say, as in a smoke test: nothing is left out.
     TooShort {
@@ -55,208 +82,381 @@ pub enum SteadyState {
     },
 }
 
-/// The reason why a series is not steady.
+/// How much a quantity changed from the beginning of the steady part to its end, as shares of its level,
+/// on a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shift {
+    /// The quantity.
+    pub quantity: Quantity,
+    /// The most likely change.
+    pub share: f64,
+    /// The lower bound of its 95 % interval.
+    pub low: f64,
+    /// The upper bound.
+    pub high: f64,
+    /// The length of that part, in seconds.
+    pub seconds: f64,
+}
+
+/// The reason why a window is not steady. Times are seconds since it opened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unsteady {
-    /// The level changed in the second half.
-    LateChange {
-        /// Time from the beginning, in seconds.
+    /// The level was another one from here on.
+    Change {
+        /// Of what.
+        quantity: Quantity,
+        /// When it began.
         at_s: f64,
-        /// The mean rate before, after the warm-up found so far.
+        /// How long it lasted; nothing if to the end.
+        length_s: Option<f64>,
+        /// The level without it.
         before: f64,
-        /// The mean rate after.
+        /// The level in it.
         after: f64,
+        /// The difference as a share of the larger one; of the backlog, of all transactions.
+        share: f64,
     },
-    /// The rate rises or falls all the time.
-    Drift {
-        /// The trend, as a share of the level in ten seconds.
-        slope_per_10s: f64,
+    /// It rose or fell all the time.
+    Drift(Shift),
+    /// No transaction ended well.
+    Standstill {
+        /// When it began.
+        at_s: f64,
+        /// How long it lasted.
+        length_s: f64,
     },
-    /// At least half of the time nothing happened.
-    Stalled,
-    /// A rate is NaN, infinite or negative.
+    /// A figure is NaN, infinite or negative.
     NotARate,
 }
 
-/// Finds the warm-up in `rates`, one observation every `bin_s` seconds (transactions per second,
-/// say). MSER over means of 5 observations (fewer in series shorter than 50, so that there are ten
-/// batches or more), then the Theil–Sen slope of what remains: 1 % in ten seconds or more, with a
-/// 99 % interval on one side of zero, is a drift.
-pub fn steady_state(rates: &[f64], bin_s: f64) -> SteadyState {
-    let not_steady = |reason| SteadyState::NotSteady { reason };
-    if rates.len() < OBSERVATIONS_MIN {
-        let (length_s, needed_s) = (rates.len() as f64 * bin_s, OBSERVATIONS_MIN as f64 * bin_s);
-        return SteadyState::TooShort { length_s, needed_s };
-    }
-    if rates.iter().any(|rate| !rate.is_finite() || *rate < 0.0) {
-        return not_steady(Unsteady::NotARate);
-    }
-    let batch = (rates.len() / BATCHES_MIN).clamp(1, BATCH_MAX);
-    let batches: Vec<f64> = rates.chunks_exact(batch).filter_map(sample::mean).collect();
-    let early = mser::truncation(&batches, batches.len() / 2).unwrap_or(0);
-    let anywhere = mser::truncation(&batches, batches.len()).unwrap_or(0);
-    if let Some((before, after)) = late_change(&batches, early, anywhere) {
-        let at_s = (anywhere * batch) as f64 * bin_s;
-        return not_steady(Unsteady::LateChange { at_s, before, after });
-    }
-    let settled = &rates[early * batch..];
-    let level = sample::median(settled).unwrap_or(0.0);
-    if level == 0.0 {
-        return not_steady(Unsteady::Stalled);
-    }
-    let per_10s = 10.0 / bin_s / level;
-    let Some(slope) = theil_sen(settled, SLOPE_CONFIDENCE) else {
-        return not_steady(Unsteady::NotARate);
-    };
-    let slope_per_10s = slope.point * per_10s;
-    let one_sided = slope.low > 0.0 || slope.high < 0.0;
-    if slope_per_10s.abs() >= SLOPE_PER_10S_MAX && one_sided {
-        return not_steady(Unsteady::Drift { slope_per_10s });
-    }
-    SteadyState::Steady { warmup_s: (early * batch) as f64 * bin_s, slope_per_10s }
+/// A fall that a window of this length and noise would have shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Detectable {
+    /// The fall of throughput as a share of its level.
+    pub share: f64,
+    /// How long it lasts, in seconds.
+    pub seconds: f64,
 }
 
-/// The levels before and after a truncation point in the second half, if they really differ.
-fn late_change(batches: &[f64], early: usize, late: usize) -> Option<(f64, f64)> {
-    if late <= batches.len() / 2 {
+impl Quantity {
+    /// The share by which it may change in a window that is called steady. The mean latency near
+    /// saturation moves more than the load does. Of a backlog, so many transactions more are a rate that was missed (see
+    /// [`crate::is_rate_missed`]).
+    #[must_use]
+    pub fn tolerance(self) -> f64 {
+        match self {
+            Quantity::Throughput => 0.1,
+            Quantity::Latency => 0.25,
+            Quantity::Backlog => LEVEL_SHARE_MIN,
+        }
+    }
+
+    /// In a sentence.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Quantity::Throughput => "throughput",
+            Quantity::Latency => "latency",
+            Quantity::Backlog => "backlog",
+        }
+    }
+}
+
+impl Unsteady {
+    /// True if the change is more than a window may have that is called steady.
+    #[must_use]
+    pub fn is_large(&self) -> bool {
+        match self {
+            Unsteady::Change { quantity, share, .. } => share.abs() > quantity.tolerance(),
+            Unsteady::Drift(shift) => shift.share.abs() > shift.quantity.tolerance(),
+            Unsteady::Standstill { .. } | Unsteady::NotARate => true,
+        }
+    }
+}
+
+/// Judges a window of `intervals`, each `interval_s` long.
+///
+/// Steps, dips and drifts of 2 % and more are found if they exceed the noise, which may depend on what came before. In simulations
+/// of a window of 60 seconds, each with a standard deviation of 3 % and a correlation of 0 to 0.9 with
+/// the one before, a fall by 15 % for ten seconds or longer is found in more than 95 % and
+/// windows without a change are called unsteady in less than 5 %.
+pub fn steady_state(intervals: &[IntervalSummary], interval_s: f64) -> SteadyState {
+    match Judged::new(intervals, interval_s) {
+        Ok(judged) => judged.state(),
+        Err(state) => state,
+    }
+}
+
+/// The smallest fall of throughput that would have been found at each of three places, early, in the middle and at the
+/// end, had it been there for ten seconds or a third of the window: it is put into the series, and the series judged.
+/// `None` where nothing is judged, and where not even a standstill of that length would have been found.
+pub fn detectable(intervals: &[IntervalSummary], interval_s: f64) -> Option<Detectable> {
+    let judged = Judged::new(intervals, interval_s).ok()?;
+    let rates = judged.values(Quantity::Throughput)?;
+    let n = rates.len();
+    let length = ((FALL_S / judged.bin_s).round() as usize).clamp(n.div_ceil(10).max(3), n / 3);
+    let is_found = |share: f64| {
+        [n / 6, (n - length) / 2, n - length].into_iter().all(|from| {
+            let mut fallen = rates.clone();
+            fallen[from..from + length].iter_mut().for_each(|rate| *rate -= share * judged.level);
+            Series::new(&fallen).is_some_and(|series| series.change().excess >= 0.0)
+        })
+    };
+    if !is_found(1.0) {
         return None;
     }
-    let (before, after) = (&batches[early..late], &batches[late..]);
-    let (level_before, level_after) = (sample::mean(before)?, sample::mean(after)?);
-    let squares = |part: &[f64], level: f64| -> f64 {
-        part.iter().map(|batch| (batch - level).powi(2)).sum()
+    let (mut below, mut above) = (0.0, 1.0);
+    while above - below > 0.01 {
+        let share = (below + above) / 2.0;
+        if is_found(share) { above = share } else { below = share }
+    }
+    Some(Detectable {
+        share: f64::max(above, LEVEL_SHARE_MIN),
+        seconds: length as f64 * judged.bin_s,
+    })
+}
+
+/// The length of a fall that is asked for, where the window is long enough.
+const FALL_S: f64 = 10.0;
+
+/// A window without its standstills and its warm-up, in bins in which something ended.
+struct Judged {
+    standstills: Vec<Unsteady>,
+    bins: Vec<IntervalSummary>,
+    bin_s: f64,
+    /// When each bin began, in seconds since the window opened.
+    begins_s: Vec<f64>,
+    warmup_s: f64,
+    /// The median throughput.
+    level: f64,
+}
+
+impl Judged {
+    fn new(intervals: &[IntervalSummary], interval_s: f64) -> Result<Judged, SteadyState> {
+        let is_number = |one: &IntervalSummary| {
+            [one.transactions, one.latency_sum_ns, one.backlog]
+                .iter()
+                .all(|figure| figure.is_finite() && *figure >= 0.0)
+        };
+        let length_s = intervals.len() as f64 * interval_s;
+        let too_short = |group: usize| SteadyState::TooShort {
+            length_s,
+            needed_s: (VALUES_MIN * group) as f64 * interval_s,
+        };
+        if intervals.len() < VALUES_MIN || !(interval_s > 0.0) {
+            return Err(too_short(1));
+        }
+        if !intervals.iter().all(is_number) {
+            return Err(SteadyState::NotSteady { reasons: vec![Unsteady::NotARate] });
+        }
+        let counts: Vec<f64> = intervals.iter().map(|one| one.transactions).collect();
+        let standing = standstill::standstills(&counts, interval_s);
+        let told = |stretch: &Stretch| Unsteady::Standstill {
+            at_s: stretch.start as f64 * interval_s,
+            length_s: stretch.len() as f64 * interval_s,
+        };
+        let standstills: Vec<Unsteady> = standing.iter().map(told).collect();
+        let moving: Vec<usize> = (0..intervals.len())
+            .filter(|place| !standing.iter().any(|stretch| stretch.contains(place)))
+            .collect();
+        let shortest = (SHORTEST_S.min(length_s / PARTS) / interval_s) as usize;
+        let group = standstill::usual_gap(&counts).max(shortest);
+        let whole = moving.chunks_exact(group);
+        if whole.len() < VALUES_MIN {
+            return Err(match standstills.is_empty() {
+                true => too_short(group),
+                false => SteadyState::NotSteady { reasons: standstills },
+            });
+        }
+        let sum = |places: &[usize], figure: fn(&IntervalSummary) -> f64| -> f64 {
+            places.iter().map(|place| figure(&intervals[*place])).sum()
+        };
+        let mut bins: Vec<IntervalSummary> = whole
+            .clone()
+            .map(|places| IntervalSummary {
+                transactions: sum(places, |one| one.transactions),
+                latency_sum_ns: sum(places, |one| one.latency_sum_ns),
+                backlog: sum(places, |one| one.backlog) / group as f64,
+            })
+            .collect();
+        let mut begins_s: Vec<f64> = whole.map(|places| places[0] as f64 * interval_s).collect();
+        let bin_s = group as f64 * interval_s;
+        let rates: Vec<f64> = bins.iter().map(|bin| bin.transactions / bin_s).collect();
+        let cold = warm_up(&rates);
+        bins.drain(..cold);
+        let warmup_s = begins_s[cold];
+        begins_s.drain(..cold);
+        let level = sample::median(&rates[cold..]).unwrap_or(0.0);
+        Ok(Judged { standstills, bins, bin_s, begins_s, warmup_s, level })
+    }
+
+    fn state(self) -> SteadyState {
+        let mut reasons = self.standstills.clone();
+        let mut shifts = Vec::new();
+        for quantity in [Quantity::Throughput, Quantity::Latency, Quantity::Backlog] {
+            let (found, shift) = self.look(quantity).unzip();
+            reasons.extend(found.into_iter().flatten());
+            shifts.extend(shift);
+        }
+        if !reasons.is_empty() {
+            return SteadyState::NotSteady { reasons };
+        }
+        let warmup_s = self.warmup_s;
+        let is_wide = |shift: &&Shift| {
+            let tolerance = shift.quantity.tolerance();
+            shift.quantity != Quantity::Backlog && shift.low.min(-shift.high) < -tolerance
+        };
+        match (shifts.iter().find(is_wide), shifts.first()) {
+            (Some(wide), _) => SteadyState::CannotTell { warmup_s, shift: *wide },
+            (None, Some(shift)) => SteadyState::Steady { warmup_s, shift: *shift },
+            (None, None) => SteadyState::NotSteady { reasons: vec![Unsteady::NotARate] },
+        }
+    }
+
+    /// The figures of a quantity; of the latency their logarithms. `None` where there is no such figure.
+    fn values(&self, quantity: Quantity) -> Option<Vec<f64>> {
+        let figure = |bin: &IntervalSummary| match quantity {
+            Quantity::Throughput => bin.transactions / self.bin_s,
+            Quantity::Latency => (bin.latency_sum_ns / bin.transactions).ln(),
+            Quantity::Backlog => bin.backlog,
+        };
+        let values: Vec<f64> = self.bins.iter().map(figure).collect();
+        let is_there = values.iter().all(|value| value.is_finite())
+            && (quantity != Quantity::Backlog || values.iter().any(|value| *value > 0.0));
+        is_there.then_some(values)
+    }
+
+    /// The changes of a quantity, in the order of time, and its change over the window as one line.
+    fn look(&self, quantity: Quantity) -> Option<(Vec<Unsteady>, Shift)> {
+        let values = self.values(quantity)?;
+        let all: f64 = self.bins.iter().map(|bin| bin.transactions).sum();
+        let share = |difference: f64| match quantity {
+            Quantity::Throughput => difference / self.level,
+            Quantity::Latency => difference.exp_m1(),
+            Quantity::Backlog => difference / all,
+        };
+        let seconds = self.bins.len() as f64 * self.bin_s;
+        let shift = |trend: Trend| Shift {
+            quantity,
+            share: share(trend.rise),
+            low: share(trend.low),
+            high: share(trend.high),
+            seconds,
+        };
+        let overall = Series::new(&values)?.trend();
+        let mut left = values.clone();
+        let mut drift = None;
+        let mut changes = Vec::new();
+        while changes.len() < NAMED_MAX {
+            let series = Series::new(&left)?;
+            let (change, trend) = (series.change(), series.trend());
+            let is_line = drift.is_none() && trend.excess >= change.excess;
+            let (excess, size) =
+                if is_line { (trend.excess, trend.rise) } else { (change.excess, change.shift) };
+            if excess < 0.0 || share(size).abs() < LEVEL_SHARE_MIN {
+                break;
+            }
+            if is_line {
+                drift = Some(Unsteady::Drift(shift(trend)));
+                let last = (left.len() - 1) as f64;
+                let line = left.iter_mut().enumerate();
+                line.for_each(|(place, value)| *value -= trend.rise * place as f64 / last);
+            } else {
+                left[change.from..change.to].iter_mut().for_each(|value| *value -= change.shift);
+                changes.push(change);
+            }
+        }
+        changes.sort_by_key(|change| change.from);
+        let told = changes.into_iter().map(|change| {
+            let inside = sample::mean(&values[change.from..change.to]).unwrap_or(0.0);
+            let outside = inside - change.shift;
+            let (before, after) = match quantity {
+                Quantity::Latency => (outside.exp(), inside.exp()),
+                Quantity::Throughput | Quantity::Backlog => (outside.max(0.0), inside),
+            };
+            let share = match quantity {
+                Quantity::Backlog => change.shift / all,
+                _ => (after - before) / after.max(before),
+            };
+            let at_s = self.begins_s[change.from];
+            let length_s = self.begins_s.get(change.to).map(|end| end - at_s);
+            Unsteady::Change { quantity, at_s, length_s, before, after, share }
+        });
+        Some((drift.into_iter().chain(told).collect(), shift(overall)))
+    }
+}
+
+/// The number of values that are a warm-up: MSER over means of 5 (fewer in series shorter than 50, so that there are ten
+/// batches or more), as far as what it leaves out is lower than what follows and does not fall. The good part before a
+/// collapse is not lower, and the part with a dip falls.
+fn warm_up(rates: &[f64]) -> usize {
+    let batch = (rates.len() / BATCHES_MIN).clamp(1, BATCH_MAX);
+    let batches: Vec<f64> = rates.chunks_exact(batch).filter_map(sample::mean).collect();
+    let most = (rates.len() - VALUES_MIN).min(rates.len() / 2) / batch;
+    let cut = mser::truncation(&batches, most).unwrap_or(0);
+    let warm = &rates[cut * batch..];
+    let (Some(level), Some(noise)) = (sample::mean(warm), sample::stddev(warm)) else { return 0 };
+    let error = |values: usize| noise / (values as f64).sqrt();
+    let is_lower = |value: f64, than: f64, values: usize| {
+        than - value > (LOWER * error(values)).max(LEVEL_SHARE_MIN * level)
     };
-    let freedom = (before.len() + after.len()).saturating_sub(2).max(1) as f64;
-    let variance = (squares(before, level_before) + squares(after, level_after)) / freedom;
-    let error = (variance * (1.0 / before.len() as f64 + 1.0 / after.len() as f64)).sqrt();
-    let off = (level_before - level_after).abs();
-    let matters = off > LEVEL_SHARE_MIN * level_after && off > LEVEL_ERRORS_MIN * error;
-    matters.then_some((level_before, level_after))
+    // What climbs up to the limit is no warm-up: what follows has not settled either.
+    let climbs_on = cut == most && cut > 0 && level - batches[cut - 1] > CLIMBS * error(batch);
+    if climbs_on || !is_lower(rates[0], level, 1) {
+        return 0;
+    }
+    let mut highest = f64::NEG_INFINITY;
+    let climbs = batches[..cut].iter().take_while(|value| {
+        let falls = is_lower(**value, highest, batch);
+        highest = highest.max(**value);
+        !falls
+    });
+    climbs.count() * batch
 }
 
 impl fmt::Display for Unsteady {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unsteady::LateChange { at_s, before, after } => {
-                write!(f, "the rate changed from {before:.0} to {after:.0} after {at_s:.0} s")
+        match *self {
+            Unsteady::Change { quantity, at_s, length_s, before, after, .. } => {
+                let verb = if after > before { "rose" } else { "fell" };
+                let (from, to, unit) = match quantity {
+                    Quantity::Throughput => (before, after, " a second"),
+                    Quantity::Latency => (before / 1e6, after / 1e6, " ms"),
+                    Quantity::Backlog => (before, after, ""),
+                };
+                let (from, to) = (Figure(from), Figure(to));
+                write!(f, "{} {verb} from {from} to {to}{unit} at {at_s:.0} s", quantity.name())?;
+                length_s.map_or(Ok(()), |length_s| write!(f, " for {length_s:.0} s"))
             }
-            Unsteady::Drift { slope_per_10s } => {
-                write!(f, "the rate drifts by {:+.1} % in 10 s", slope_per_10s * 100.0)
+            Unsteady::Drift(shift) => shift.fmt(f),
+            Unsteady::Standstill { at_s, length_s } => {
+                write!(f, "no transaction ended for {length_s:.0} s at {at_s:.0} s")
             }
-            Unsteady::Stalled => write!(f, "half of the time nothing happened"),
             Unsteady::NotARate => write!(f, "a rate is not a number above zero"),
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use statrs::distribution::{ContinuousCDF, Normal};
-
-    use super::*;
-    use crate::prng::Prng;
-
-    /// `seconds` of rates around `level(second)` with normal noise of 3 %.
-    fn series(seed: u64, seconds: usize, level: impl Fn(f64) -> f64) -> Vec<f64> {
-        let mut prng = Prng::new(seed);
-        let normal = Normal::standard();
-        let mut noise = || 1.0 + 0.03 * normal.inverse_cdf(prng.unit().max(1e-12));
-        (0..seconds).map(|second| level(second as f64) * noise()).collect()
+impl fmt::Display for Shift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [share, low, high] = [self.share, self.low, self.high].map(|share| share * 100.0);
+        let (name, seconds) = (self.quantity.name(), self.seconds);
+        write!(f, "{name} changed by {share:+.1} % [{low:+.1} %, {high:+.1} %] over {seconds:.0} s")
     }
+}
 
-    #[test]
-    fn a_short_series_is_not_judged() {
-        let expected = SteadyState::TooShort { length_s: 4.0, needed_s: 10.0 };
-        assert_eq!(steady_state(&[100.0; 4], 1.0), expected);
-        let expected = SteadyState::TooShort { length_s: 0.0, needed_s: 2.0 };
-        assert_eq!(steady_state(&[], 0.2), expected);
+impl fmt::Display for Detectable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a fall of {:.0} % for {:.0} s", self.share * 100.0, self.seconds)
     }
+}
 
-    #[test]
-    fn a_constant_rate_is_steady_from_the_beginning() {
-        let expected = SteadyState::Steady { warmup_s: 0.0, slope_per_10s: 0.0 };
-        assert_eq!(steady_state(&[100.0; 10], 1.0), expected);
-        assert_eq!(steady_state(&[100.0; 600], 0.1), expected);
-    }
+/// A figure as people read it: three digits at least.
+struct Figure(f64);
 
-    #[test]
-    fn reasons() {
-        let check = |rates: &[f64], expected: &str| {
-            let SteadyState::NotSteady { reason } = steady_state(rates, 1.0) else {
-                panic!("{expected}: {:?}", steady_state(rates, 1.0))
-            };
-            assert_eq!(reason.to_string(), expected);
-        };
-        let mut step = [100.0; 50];
-        step[..35].fill(80.0);
-        check(&step, "the rate changed from 80 to 100 after 35 s");
-        check(&[0.0; 30], "half of the time nothing happened");
-        check(&[f64::NAN; 30], "a rate is not a number above zero");
-        check(&[-1.0; 30], "a rate is not a number above zero");
-        // The wave keeps any one place from looking like a step.
-        let wave = |s: f64| 100.0 + 0.12 * s + 4.0 * (s / 3.5).sin();
-        let drifting: Vec<f64> = (0..60).map(|s| wave(f64::from(s))).collect();
-        check(&drifting, "the rate drifts by +1.1 % in 10 s");
-    }
-
-    fn share(trials: u64, mut matches: impl FnMut(u64) -> bool) -> f64 {
-        (0..trials).filter(|seed| matches(*seed)).count() as f64 / trials as f64
-    }
-
-    #[test]
-    fn an_injected_ramp_is_found() {
-        // Four seconds from 40 % to the full rate, in as many seconds as a quick trial has.
-        for seconds in [20, 30, 60, 120] {
-            let found = share(200, |seed| {
-                let rates = series(seed, seconds, |s| 1_000.0 * (0.4 + 0.15 * s).min(1.0));
-                let batch = (seconds / 10).min(5) as f64;
-                matches!(steady_state(&rates, 1.0),
-                    SteadyState::Steady { warmup_s, .. } if warmup_s >= 4.0 - batch)
-            });
-            assert!(found > 0.9, "{seconds} s: {found}");
-        }
-    }
-
-    #[test]
-    fn a_steady_series_is_rarely_called_unsteady() {
-        for seconds in [10, 20, 30, 60, 120] {
-            let alarms = share(400, |seed| {
-                let rates = series(seed, seconds, |_| 1_000.0);
-                matches!(steady_state(&rates, 1.0), SteadyState::NotSteady { .. })
-            });
-            assert!(alarms < 0.05, "{seconds} s: {alarms}");
-        }
-    }
-
-    #[test]
-    fn a_series_that_never_settles_is_called_unsteady() {
-        for (seconds, expected) in [(20, 0.8), (40, 0.97), (120, 0.99)] {
-            let found = share(200, |seed| {
-                let length = seconds as f64;
-                let rates = series(seed, seconds, |s| 1_000.0 * (0.7 + 0.3 * s / length));
-                matches!(steady_state(&rates, 1.0), SteadyState::NotSteady { .. })
-            });
-            assert!(found >= expected, "{seconds} s: {found}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn the_warm_up_is_at_most_half(
-            rates in prop::collection::vec(0.0..1e6f64, 10..80),
-        ) {
-            if let SteadyState::Steady { warmup_s, .. } = steady_state(&rates, 1.0) {
-                prop_assert!(warmup_s <= rates.len() as f64 / 2.0);
-            }
-        }
-
-        #[test]
-        fn no_input_panics(
-            rates in prop::collection::vec(any::<f64>(), 0..60),
-            bin in any::<f64>(),
-        ) {
-            let _ = steady_state(&rates, bin);
-        }
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = (2.0 - self.0.abs().max(0.1).log10().floor()).max(0.0) as usize;
+        write!(f, "{:.digits$}", self.0)
     }
 }

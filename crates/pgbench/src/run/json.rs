@@ -31,7 +31,7 @@
 use load::{End, GeneratorOutcome, HostOutcome, OnLoss};
 use record::{Counts, Interval, Phase};
 use serde_json::{Value, json};
-use stats::{Latency, SteadyState, Unsteady};
+use stats::{Latency, Quantity, Shift, SteadyState, Unsteady};
 
 use crate::options::Length;
 use crate::words::{ScriptWords, protocol_name};
@@ -287,30 +287,77 @@ fn host((host, generator): (&HostOutcome, &GeneratorOutcome)) -> Value {
 
 fn steady(results: &Results<'_>) -> Value {
     match results.steady() {
-        SteadyState::Steady { warmup_s, slope_per_10s } => {
-            let (rate, seconds) = results.rate_after(warmup_s);
-            json!({
-                "is": "steady",
-                "from_s": warmup_s,
-                "seconds": seconds,
-                "transactions_per_second": rate,
-                "slope_per_10s": slope_per_10s,
-            })
+        SteadyState::Steady { warmup_s, shift } => kept("steady", results, warmup_s, &shift),
+        SteadyState::CannotTell { warmup_s, shift } => {
+            kept("cannot tell", results, warmup_s, &shift)
         }
-        SteadyState::NotSteady { reason } => json!({
+        SteadyState::NotSteady { reasons } => json!({
             "is": "not steady",
-            "why": match reason {
-                Unsteady::LateChange { .. } => "late change",
-                Unsteady::Drift { .. } => "drift",
-                Unsteady::Stalled => "stalled",
-                Unsteady::NotARate => "not a rate",
-            },
+            "why": reasons.first().map(why),
+            "reasons": reasons.iter().map(reason).collect::<Vec<_>>(),
         }),
         SteadyState::TooShort { needed_s, .. } => json!({
             "is": "too short to tell",
             "needed_s": needed_s,
         }),
     }
+}
+
+/// A window in which nothing was seen to change.
+fn kept(is: &str, results: &Results<'_>, warmup_s: f64, change: &Shift) -> Value {
+    let (rate, seconds) = results.rate_after(warmup_s);
+    let slope =
+        (change.quantity == Quantity::Throughput).then(|| change.share / change.seconds * 10.0);
+    json!({
+        "is": is,
+        "from_s": warmup_s,
+        "seconds": seconds,
+        "transactions_per_second": rate,
+        "slope_per_10s": slope,
+        "change": shift(change),
+        "detectable": results.detectable().map(|fall| json!({
+            "share": fall.share,
+            "seconds": fall.seconds,
+        })),
+    })
+}
+
+fn shift(shift: &Shift) -> Value {
+    json!({
+        "quantity": shift.quantity.name(),
+        "share": shift.share,
+        "low": shift.low,
+        "high": shift.high,
+        "seconds": shift.seconds,
+    })
+}
+
+fn why(reason: &Unsteady) -> &'static str {
+    match reason {
+        Unsteady::Change { .. } => "change",
+        Unsteady::Drift(_) => "drift",
+        Unsteady::Standstill { .. } => "stalled",
+        Unsteady::NotARate => "not a rate",
+    }
+}
+
+fn reason(reason: &Unsteady) -> Value {
+    let mut value = match reason {
+        Unsteady::Change { quantity, at_s, length_s, before, after, share } => json!({
+            "quantity": quantity.name(),
+            "at_s": at_s,
+            "seconds": length_s,
+            "before": before,
+            "after": after,
+            "share": share,
+        }),
+        Unsteady::Drift(drift) => shift(drift),
+        Unsteady::Standstill { at_s, length_s } => json!({ "at_s": at_s, "seconds": length_s }),
+        Unsteady::NotARate => json!({}),
+    };
+    value["why"] = why(reason).into();
+    value["text"] = reason.to_string().into();
+    value
 }
 
 fn rate(transactions: u64, seconds: f64) -> Option<f64> {

@@ -164,21 +164,35 @@ fn throughput(results: &Results<'_>, line: &mut impl FnMut(&str, String)) {
             format!("{} a second, warm-up and last answers included", grouped(everything)),
         );
     }
-    let steady = match results.steady() {
-        SteadyState::Steady { warmup_s, .. } => {
-            let (rate, seconds) = results.rate_after(warmup_s);
-            let left_out = match warmup_s {
-                0.0 => "nothing left out".to_owned(),
-                _ => format!("warm-up {warmup_s:.1} s left out"),
-            };
-            format!("{seconds:.1} s of {window_s:.1} s: {} a second ({left_out})", grouped(rate))
+    let kept = |warmup_s: f64| {
+        let (rate, seconds) = results.rate_after(warmup_s);
+        let left_out = match warmup_s {
+            0.0 => "nothing left out".to_owned(),
+            _ => format!("warm-up {warmup_s:.1} s left out"),
+        };
+        format!("{seconds:.1} s of {window_s:.1} s: {} a second ({left_out})", grouped(rate))
+    };
+    let (steady, change) = match results.steady() {
+        SteadyState::Steady { warmup_s, shift } => (kept(warmup_s), Some(shift)),
+        SteadyState::CannotTell { warmup_s, shift } => {
+            (format!("cannot tell: {}", kept(warmup_s)), Some(shift))
         }
-        SteadyState::NotSteady { reason } => format!("none: {}", unsteady(reason)),
+        SteadyState::NotSteady { reasons } => {
+            let words: Vec<String> = reasons.iter().map(Unsteady::to_string).collect();
+            (format!("none: {}", words.join("; ")), None)
+        }
         SteadyState::TooShort { needed_s, .. } => {
-            format!("not judged: that takes {needed_s:.0} s or more")
+            (format!("not judged: that takes {needed_s:.0} s or more"), None)
         }
     };
     line("steady window", steady);
+    if let Some(change) = change {
+        let found = match results.detectable() {
+            Some(fall) => format!("{fall} would have been found"),
+            None => "no fall would have been found".to_owned(),
+        };
+        line("change", format!("{change}; {found}"));
+    }
 }
 
 fn warmed(results: &Results<'_>, warm_up: WarmUp) -> String {
@@ -190,20 +204,6 @@ fn warmed(results: &Results<'_>, warm_up: WarmUp) -> String {
         }
         (WarmUp::Auto { .. }, _) => format!("steady after {seconds:.1} s of warm-up"),
         (WarmUp::Fixed(_), _) => format!("after {seconds:.1} s of warm-up"),
-    }
-}
-
-fn unsteady(reason: Unsteady) -> String {
-    match reason {
-        Unsteady::LateChange { at_s, before, after } => {
-            format!("from {} to {} a second at {at_s:.0} s", grouped(before), grouped(after))
-        }
-        Unsteady::Drift { slope_per_10s } => {
-            let verb = if slope_per_10s > 0.0 { "rises" } else { "falls" };
-            format!("throughput {verb} by {:.1} % in 10 s", slope_per_10s.abs() * 100.0)
-        }
-        Unsteady::Stalled => "at least half of the time nothing happened".to_owned(),
-        Unsteady::NotARate => "throughput cannot be told".to_owned(),
     }
 }
 

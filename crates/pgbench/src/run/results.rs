@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use load::{CommandPlace, Outcome, WarmUp};
 use record::{Counts, Interval, StatementResult, WorkloadResult};
-use stats::{Latency, SteadyState, steady_state};
+use stats::{Detectable, IntervalSummary, Latency, SteadyState, steady_state};
 use tail::Tail;
 
 use crate::options::RunOptions;
@@ -117,16 +117,24 @@ impl Results<'_> {
         })
     }
 
-    /// The steadiness of throughput within the window, and the moment from which on it was steady.
+    /// The window as it is judged, and the length of an interval in seconds.
+    fn summaries(&self) -> (Vec<IntervalSummary>, f64) {
+        let interval_ms = self.options.ours.interval_ms;
+        let intervals = &self.outcome.intervals;
+        let summarise = |window| record::summaries(intervals, window, interval_ms);
+        (self.outcome.window.map_or(Vec::new(), summarise), interval_ms as f64 / 1e3)
+    }
+
+    /// The steadiness of the window.
     pub(super) fn steady(&self) -> SteadyState {
-        let length_ns = self.options.ours.interval_ms * 1_000_000;
-        // The last interval may be cut short; a rate over less than half of one is noise.
-        let rates: Vec<f64> = self
-            .window_intervals()
-            .filter(|interval| interval.length_ns * 2 >= length_ns)
-            .map(|interval| interval.counts.transactions as f64 * 1e9 / interval.length_ns as f64)
-            .collect();
-        steady_state(&rates, length_ns as f64 / 1e9)
+        let (summaries, interval_s) = self.summaries();
+        steady_state(&summaries, interval_s)
+    }
+
+    /// A fall that the window would have shown.
+    pub(super) fn detectable(&self) -> Option<Detectable> {
+        let (summaries, interval_s) = self.summaries();
+        stats::detectable(&summaries, interval_s)
     }
 
     /// Transactions a second in the window from `after_s` on, and the seconds that this covers.

@@ -274,7 +274,7 @@ mod tests {
         let trials = study.trials(None);
         let points: Vec<usize> = (0..study.points.len()).collect();
         let sites = SitePlan::all(&study, &points);
-        let cost = Estimate::of(&study, &trials, &sites);
+        let cost = Estimate::of(&study, &trials, &sites, 1.0);
         let installation = lab::find::find(None).expect("a PostgreSQL");
         let here = Resources::here(&std::env::temp_dir()).expect("this machine");
         // The hosts of the primary and of the standbys, with so much room.

@@ -1,69 +1,45 @@
 //! Was the window steady?
 
 use record::{Interval, Window};
-use stats::{SteadyState, Unsteady, steady_state};
+use stats::{SteadyState, Unsteady, detectable, steady_state};
 
-/// Steadiness of the window's throughput.
+/// Steadiness of the window's throughput, latency and backlog.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Steadiness {
     /// One level.
     Steady,
-    /// Not one level, but little enough; or too short to say.
+    /// Not one level, but little enough; or it cannot be told.
     Noted(String),
     /// Not one level: it stalled, slumped or drifted, which is a result.
     NotSteady(String),
 }
 
-/// Judges the throughput of all workloads together, interval by interval.
+/// Judges all workloads together, interval by interval.
 ///
-/// A level that moves by no more than [`CHANGE_MAX`] is noted: rounds are interleaved, so that what
+/// A level that moves by no more than a steady window may ([`Unsteady::is_large`]) is noted: rounds are interleaved, so that what
 /// moves it falls on all points alike.
 pub(crate) fn judge(intervals: &[Interval], window: Window, interval_ms: u64) -> Steadiness {
-    let bin_s = interval_ms as f64 / 1e3;
-    match steady_state(&rates(intervals, window, interval_ms), bin_s) {
+    let interval_s = interval_ms as f64 / 1e3;
+    let summaries = record::summaries(intervals, window, interval_ms);
+    match steady_state(&summaries, interval_s) {
         SteadyState::Steady { .. } => Steadiness::Steady,
+        SteadyState::CannotTell { shift, .. } => {
+            let found = detectable(&summaries, interval_s)
+                .map_or(String::new(), |fall| format!("; {fall} would have been found"));
+            Steadiness::Noted(format!("cannot tell whether it was steady: {shift}{found}"))
+        }
         SteadyState::TooShort { length_s, needed_s } => Steadiness::Noted(format!(
             "too short to say whether it was steady: {length_s:.1} s, needs {needed_s:.1} s"
         )),
-        SteadyState::NotSteady { reason: reason @ Unsteady::Drift { slope_per_10s } } => {
-            moved(slope_per_10s.abs() * window.seconds() / 10.0, reason)
+        SteadyState::NotSteady { reasons } => {
+            let words = reasons.iter().map(Unsteady::to_string).collect::<Vec<_>>().join("; ");
+            match reasons.iter().any(Unsteady::is_large) {
+                true => Steadiness::NotSteady(words),
+                false => Steadiness::Noted(words),
+            }
         }
-        SteadyState::NotSteady { reason: reason @ Unsteady::LateChange { before, after, .. } } => {
-            moved((after - before).abs() / before.max(after), reason)
-        }
-        SteadyState::NotSteady { reason } => Steadiness::NotSteady(reason.to_string()),
     }
 }
-
-/// The level moved by this share of itself.
-fn moved(change: f64, reason: Unsteady) -> Steadiness {
-    match change > CHANGE_MAX {
-        true => Steadiness::NotSteady(reason.to_string()),
-        false => Steadiness::Noted(reason.to_string()),
-    }
-}
-
-/// Transactions a second in each whole interval of the window.
-fn rates(intervals: &[Interval], window: Window, interval_ms: u64) -> Vec<f64> {
-    let whole_ns = interval_ms * 1_000_000;
-    let mut rates: Vec<f64> = Vec::new();
-    let mut last = None;
-    let inside = |interval: &&Interval| {
-        interval.start >= window.open && interval.start.plus_ns(whole_ns) <= window.close
-    };
-    for interval in intervals.iter().filter(inside) {
-        let rate = interval.counts.transactions as f64 / (whole_ns as f64 / 1e9);
-        match rates.last_mut() {
-            Some(sum) if last == Some(interval.start) => *sum += rate,
-            _ => rates.push(rate),
-        }
-        last = Some(interval.start);
-    }
-    rates
-}
-
-/// By how much the level may move within a window, as a share of it.
-const CHANGE_MAX: f64 = 0.1;
 
 #[cfg(test)]
 mod tests {
@@ -98,9 +74,57 @@ mod tests {
 
     #[test]
     fn a_level_that_moves_much_is_not_steady_and_one_that_moves_little_is_noted() {
-        assert!(matches!(judged(|s| if s < 45 { 1_000 } else { 600 }), Steadiness::NotSteady(_)));
-        assert!(matches!(judged(|s| if s < 45 { 1_000 } else { 950 }), Steadiness::Noted(_)));
-        assert!(matches!(judged(|s| 1_000 + 2 * s), Steadiness::Noted(_)));
-        assert!(matches!(judged(|s| 1_000 + 20 * s), Steadiness::NotSteady(_)));
+        let check = |rate: &dyn Fn(u64) -> u64, expected: fn(String) -> Steadiness, words: &str| {
+            let found = judged(rate);
+            let (Steadiness::NotSteady(text) | Steadiness::Noted(text)) = &found else {
+                panic!("steady, and not: {words}")
+            };
+            assert!(text.contains(words), "{text}, and not: {words}");
+            assert_eq!(found, expected(text.clone()));
+        };
+        check(
+            &|s| if s < 45 { 1_000 } else { 600 },
+            Steadiness::NotSteady,
+            "fell from 1500 to 1100",
+        );
+        // What is good before a collapse is no warm-up.
+        check(
+            &|s| if s < 25 { 1_000 } else { 500 },
+            Steadiness::NotSteady,
+            "1000 a second at 15 s",
+        );
+        check(&|s| if s < 45 { 1_000 } else { 950 }, Steadiness::Noted, "fell from 1500 to 1450");
+        check(&|s| 1_000 + 2 * s, Steadiness::Noted, "throughput changed by +5.9 %");
+        check(&|s| 1_000 + 20 * s, Steadiness::NotSteady, "throughput changed by +");
+    }
+
+    /// At a fixed rate, latency and backlog say what throughput does not.
+    #[test]
+    fn latency_and_standstills_count_as_well() {
+        let window = |change: &dyn Fn(u64, &mut Interval)| {
+            let second = |second| {
+                let mut cell = cell(second, 0, 100);
+                let latency_ms = |s| if s < 30 { 20 } else { 200 };
+                (0..100).for_each(|_| cell.latency.record_ns(latency_ms(second) * 1_000_000));
+                change(second, &mut cell);
+                cell
+            };
+            let cells: Vec<Interval> = (0..60).map(second).collect();
+            let window =
+                Window { load_began: Moment(0), open: Moment(0), close: Moment(60_000_000_000) };
+            judge(&cells, window, 1_000)
+        };
+        let check = |found: Steadiness, words: &str| {
+            let is_so = matches!(&found, Steadiness::NotSteady(text) if text.contains(words));
+            assert!(is_so, "{found:?}, and not: {words}");
+        };
+        check(window(&|_, _| ()), "latency rose from 20.0 to 200 ms at 30 s");
+        let standing = |second: u64, cell: &mut Interval| {
+            if (50..52).contains(&second) {
+                *cell = self::cell(second, 0, 0);
+            }
+        };
+        check(window(&standing), "no transaction ended for 2 s at 50 s");
+        check(window(&|second, cell| cell.backlog = 20 * second), "backlog changed by");
     }
 }
