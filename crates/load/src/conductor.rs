@@ -303,14 +303,15 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// With automatic warm-up, opens the window as soon as throughput is steady.
+    /// With automatic warm-up, opens the window as soon as throughput and latency are steady.
     fn consider_opening(&mut self, cells: &[Interval], observe: &mut dyn FnMut(Event<'_>)) {
         let Limit::Time { window_ms, .. } = self.plan.limit else { return };
         let Some(ramp) = self.ramp.as_mut().filter(|_| self.grid.open == NEVER) else { return };
         let transactions: u64 = cells.iter().map(|cell| cell.counts.transactions).sum();
         let Some(first) = cells.first() else { return };
         let end = first.start.0 + first.length_ns;
-        if !ramp.add(transactions, end.saturating_sub(self.grid.began)) {
+        let latency_ns: u128 = cells.iter().map(|cell| cell.latency.sum_ns()).sum();
+        if !ramp.add(transactions, latency_ns, end.saturating_sub(self.grid.began)) {
             return;
         }
         // The next boundary that no lane has passed yet.
@@ -397,7 +398,7 @@ impl<'a> Conductor<'a> {
         });
         let steady = self.ramp.as_ref().map(Ramp::is_steady);
         if steady == Some(false) {
-            let text = "throughput was not steady when the warm-up's bound was reached";
+            let text = "throughput or latency was not steady when the warm-up's bound was reached";
             observe(Event::Message(Message {
                 level: Level::Info,
                 text: text.to_owned(),

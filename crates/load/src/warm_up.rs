@@ -1,19 +1,25 @@
-//! CommonSettings warm-up: when throughput has become steady.
+//! Automatic warm-up: when throughput and latency have become steady.
 
-/// Throughput since the load began, and whether it still climbs.
+use stats::Quantity;
+
+/// Throughput and latency since the load began, and whether they still change.
 ///
-/// Steady means that the mean of the last block of intervals differs from the mean of the block
-/// before by less than [`TOLERANCE`]. A block is [`BLOCK_NS`] long, or three time constants of the
+/// Steady means that the mean throughput of the last block of intervals differs from that of the block
+/// before by less than [`TOLERANCE`], and that the mean latency does not differ by more than a steady window allows:
+/// at a fixed rate, throughput is level from the beginning. A block is [`BLOCK_NS`] long, or three time constants of the
 /// climb that is seen, whichever is longer: of a slow climb two short blocks always look alike. The
 /// rule must decide while the load runs. Whether the window itself was steady is judged afterwards,
 /// over the whole series, by `stats`. At the bound it is enough that throughput does not rise: what
-/// only falls, as under growing queues of locks, will not become warmer.
+/// only falls, as under growing queues of locks, will not become warmer. Of latency it is enough that it does not fall.
 pub(crate) struct Ramp {
     min_ns: u64,
     max_ns: u64,
     /// Intervals in a block, at least.
     block: usize,
+    /// Transactions in each interval.
     rates: Vec<u64>,
+    /// The sum of their latencies in nanoseconds.
+    latencies_ns: Vec<u128>,
     steady: bool,
 }
 
@@ -33,13 +39,14 @@ impl Ramp {
     pub(crate) fn new(min_ns: u64, max_ns: u64, interval_ns: u64) -> Self {
         let block_ns = BLOCK_NS.min(max_ns / 2);
         let block = (block_ns / interval_ns.max(1)).max(1) as usize;
-        Ramp { min_ns, max_ns, block, rates: Vec::new(), steady: false }
+        Ramp { min_ns, max_ns, block, rates: Vec::new(), latencies_ns: Vec::new(), steady: false }
     }
 
-    /// Adds an interval that ended `elapsed_ns` after the beginning; true when the window should
-    /// open now, steady or not.
-    pub(crate) fn add(&mut self, transactions: u64, elapsed_ns: u64) -> bool {
+    /// Adds an interval that ended `elapsed_ns` after the beginning, with the sum of its transactions' latencies; true when
+    /// the window should open now, steady or not.
+    pub(crate) fn add(&mut self, transactions: u64, latency_ns: u128, elapsed_ns: u64) -> bool {
         self.rates.push(transactions);
+        self.latencies_ns.push(latency_ns);
         if elapsed_ns < self.min_ns {
             return false;
         }
@@ -50,7 +57,11 @@ impl Ramp {
         let block = (TIME_CONSTANTS * self.time_constant()).min(most).max(self.block);
         self.steady = self
             .last_change(block)
-            .is_some_and(|change| change <= TOLERANCE && (bound || change >= -TOLERANCE));
+            .is_some_and(|change| change <= TOLERANCE && (bound || change >= -TOLERANCE))
+            && self.latency_change(block).is_none_or(|change| {
+                let tolerance = Quantity::Latency.tolerance();
+                change >= -tolerance && (bound || change <= tolerance)
+            });
         self.steady || bound
     }
 
@@ -64,6 +75,18 @@ impl Ramp {
         let (before, after) = self.rates[last..].split_at(block);
         let (before, after) = (mean(before), mean(after));
         (before > 0.0).then(|| after / before - 1.0)
+    }
+
+    /// By which share of itself the mean latency of the last block differs from that of the one before.
+    fn latency_change(&self, block: usize) -> Option<f64> {
+        let last = self.rates.len().checked_sub(2 * block)?;
+        let mean_ns = |from: usize| {
+            let ns: u128 = self.latencies_ns[from..from + block].iter().sum();
+            let transactions: u64 = self.rates[from..from + block].iter().sum();
+            (transactions > 0).then(|| ns as f64 / transactions as f64)
+        };
+        let before = mean_ns(last).filter(|before| *before > 0.0)?;
+        Some(mean_ns(last + block)? / before - 1.0)
     }
 
     /// After how many intervals the climb that is seen had done 1 − 1/e of its way, from the first
@@ -98,7 +121,7 @@ mod tests {
         rate: impl Fn(u64) -> u64,
     ) -> Option<(u64, bool)> {
         let mut ramp = Ramp::new(min_s * SECOND_NS, max_s * SECOND_NS, interval_ns);
-        let at = (1..=2_000).find(|n| ramp.add(rate(*n), n * interval_ns))?;
+        let at = (1..=2_000).find(|n| ramp.add(rate(*n), 0, n * interval_ns))?;
         Some((at, ramp.is_steady()))
     }
 
@@ -131,5 +154,20 @@ mod tests {
         let climb = |n: u64| (10_000.0 * (1.0 - 0.7 * (-(n as f64) / 100.0).exp())) as u64;
         let (at, steady) = opened((2, 120), tenth_ns, climb).unwrap();
         assert!(steady && climb(at) > 9_700, "opened at {at}: {}", climb(at));
+    }
+    #[test]
+    fn at_a_fixed_rate_latency_is_waited_for() {
+        let check = |latency_ms: &dyn Fn(u64) -> u64, expected: (u64, bool)| {
+            let mut ramp = Ramp::new(2 * SECOND_NS, 30 * SECOND_NS, SECOND_NS);
+            let latency_ns = |n| 100 * u128::from(latency_ms(n)) * 1_000_000;
+            let at = (1..=30).find(|n| ramp.add(100, latency_ns(*n), n * SECOND_NS));
+            assert_eq!(at.map(|at| (at, ramp.is_steady())), Some(expected));
+        };
+        check(&|_| 20, (6, true));
+        // Caches are cold for twelve seconds.
+        check(&|n| if n <= 12 { 20 + 30 * (12 - n) } else { 20 }, (17, true));
+        // A backlog grows until the bound: it will not become warmer.
+        check(&|n| 1 << n, (30, true));
+        check(&|n| 1 << (31 - n), (30, false));
     }
 }

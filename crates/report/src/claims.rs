@@ -148,7 +148,7 @@ pub(crate) fn rows(study: &Study, judgement: &Judgement) -> Vec<ClaimRow> {
 }
 
 /// The verdict on a claim as a mark.
-fn outcome(claim: &ClaimVerdict) -> Outcome {
+pub(crate) fn outcome(claim: &ClaimVerdict) -> Outcome {
     match claim.verdict {
         Verdict::Holds if claim.saw_harm() => Outcome::Harm,
         Verdict::Holds => Outcome::Holds,

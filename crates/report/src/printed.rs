@@ -50,7 +50,7 @@ pub fn printed(study: &Study, records: &[Met]) -> String {
             Some((record, judged)) => {
                 met += 1;
                 let [here, interval, n, _] = claims::measured(&judged.measured);
-                let mark = outcome(judged.verdict);
+                let mark = outcome(judged);
                 let why =
                     if judged.why.is_empty() { String::new() } else { format!(": {}", judged.why) };
                 let Header { profile, started_at, .. } = &record.header;

@@ -103,7 +103,8 @@ fn lost(outcome: &Outcome) -> Option<(&str, &str)> {
     outcome.hosts.iter().find_map(|host| Some((host.name.as_str(), host.lost.as_ref()?.1.as_str())))
 }
 
-const STILL_WARMING_UP: &str = "throughput still rose when the warm-up's bound was reached";
+const STILL_WARMING_UP: &str =
+    "throughput still rose, or latency fell, when the warm-up's bound was reached";
 
 /// Doubts whether the rig itself may have been the limit.
 pub(crate) fn generator_doubts(outcome: &Outcome) -> Vec<String> {
