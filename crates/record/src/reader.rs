@@ -58,7 +58,7 @@ impl Reader {
     /// SHA-256 of what verdicts rest on (header, study, trials, pairs), as hexadecimal digits.
     ///
     /// # Errors
-    /// A figure that JSON has no number for.
+    /// Content that has no form in JSON.
     pub fn digest(&self) -> Result<String, Error> {
         let files = &self.folder.files;
         let text = serde_json::to_vec(&(&self.header, files, &self.trials, &self.pairs));
