@@ -130,6 +130,7 @@ mod tests {
                 rank: spec::Rank::Aside,
                 expected: String::new(),
                 published: None,
+                needs_harm: false,
                 note: String::new(),
                 measured: verdict::Measured::Nothing,
                 verdict,

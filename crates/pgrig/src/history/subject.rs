@@ -111,6 +111,7 @@ pub(crate) fn of_bench(path: &Path) -> Result<BenchResult, Complaint> {
         name: "bench".to_owned(),
         started_at: began.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         sides: Vec::new(),
+        harm: Vec::new(),
         answer,
         cases: Vec::new(),
         figures,
