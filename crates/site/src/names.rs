@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use lab::Host;
+use lab::{Endpoint, Host};
 use spec::Settings;
-
-use crate::node::SiteNode;
-use crate::service::Service;
 
 /// Names and what they stand for.
 #[derive(Clone, Debug, Default)]
@@ -19,21 +16,21 @@ impl Names {
     }
 
     /// The names of servers that the rig starts: where each is, and as whom to go there.
-    pub(crate) fn of_servers(nodes: &[SiteNode]) -> Names {
+    pub(crate) fn of_servers<'n>(servers: impl Iterator<Item = (&'n str, Endpoint)>) -> Names {
         let mut names = Names::default();
-        for (node, to) in nodes.iter().filter_map(|node| Some((node, node.route()?))) {
-            names.set(&node.name, "name", &node.name);
+        for (name, to) in servers {
+            names.set(name, "name", name);
             let address = match to.host {
                 Host::Unix(directory) => directory.display().to_string(),
                 Host::Tcp(address) => address,
             };
-            names.set(&node.name, "address", address);
-            names.set(&node.name, "port", to.port.to_string());
-            names.set(&node.name, "user", to.user);
-            names.set(&node.name, "database", to.database);
+            names.set(name, "address", address);
+            names.set(name, "port", to.port.to_string());
+            names.set(name, "user", to.user);
+            names.set(name, "database", to.database);
             // A server that asks for none has none.
             let password = to.password.as_ref().map_or("", |password| password.reveal());
-            names.set(&node.name, "password", password);
+            names.set(name, "password", password);
         }
         names
     }

@@ -12,6 +12,7 @@ use spec::{Node, NodeKind};
 
 use crate::error::Error;
 use crate::labs::Labs;
+use crate::node::SiteNode;
 
 mod guard;
 mod machine;
@@ -81,6 +82,11 @@ pub trait Service: fmt::Debug + Send + Sync {
     fn guarding(&self) -> Option<&Guarding> {
         None
     }
+}
+
+/// The servers that others reach, by their names, and the ways there.
+pub(crate) fn routes(nodes: &[SiteNode]) -> impl Iterator<Item = (&str, Endpoint)> {
+    nodes.iter().filter_map(|node| Some((node.name.as_str(), node.route()?)))
 }
 
 /// The place where fronts are made.

@@ -11,7 +11,7 @@ use crate::link::SiteLink;
 use crate::names::Names;
 use crate::node::SiteNode;
 use crate::plan::SitePlan;
-use crate::service::Service;
+use crate::service::{Service, routes};
 use crate::stations::{SiteStation, Stations};
 use crate::throttles::Throttles;
 
@@ -161,7 +161,7 @@ impl Site {
         if let Some(names) = self.stations.names_on(name) {
             return names.fill(text);
         }
-        let servers = Names::of_servers(&self.nodes);
+        let servers = Names::of_servers(routes(&self.nodes));
         let names = if self.stations.is_empty() { &servers } else { self.stations.names() };
         names.of(name, &Settings::new()).fill(text)
     }

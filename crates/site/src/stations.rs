@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::labs::Labs;
 use crate::names::Names;
 use crate::node::SiteNode;
-use crate::service::Service;
+use crate::service::{Service, routes};
 use crate::waiting::Awaited;
 
 /// The machines of a site.
@@ -57,7 +57,7 @@ impl Stations {
         });
         let machines: Vec<(&str, (&Machine, Disk))> = machines.collect();
         let Some((first, _)) = machines.first() else { return Ok(Default::default()) };
-        let mut names = Names::of_servers(nodes);
+        let mut names = Names::of_servers(routes(nodes));
         let password = lab::new_password().map_err(Error::Lab)?;
         let lab = labs.of(first)?;
         names.set("servers", "password", password.reveal());
