@@ -104,7 +104,9 @@ fn a_crash_under_load_loses_nothing_that_was_acknowledged() {
 
     let claim = ran.claim();
     assert_eq!(claim.verdict, verdict::Verdict::Holds);
-    let verdict::Measured::Count { trials, rates, .. } = claim.measured else { panic!("{claim:?}") };
+    let verdict::Measured::Count { trials, rates, .. } = claim.measured else {
+        panic!("{claim:?}")
+    };
     assert_eq!((trials, rates), (1, (0.0, 1.0)), "one trial says little, and that is said");
 }
 
