@@ -23,7 +23,7 @@ pub(crate) const VALUES_MIN: usize = 10;
 const EVERY_PLACE: usize = 160;
 
 /// Values in a change, and before it, at least.
-const SHORTEST: usize = 3;
+pub(crate) const SHORTEST: usize = 3;
 
 /// The candidates for φ. A random walk (1) has no level that could change.
 const PHIS: [f64; 15] =

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use crate::change::{Series, Trend, VALUES_MIN};
+use crate::change::{SHORTEST, Series, Trend, VALUES_MIN};
 use crate::mser;
 use crate::sample;
 use crate::standstill::{self, Stretch};
@@ -194,9 +194,10 @@ pub fn detectable(intervals: &[IntervalSummary], interval_s: f64) -> Option<Dete
     let judged = Judged::new(intervals, interval_s).ok()?;
     let rates = judged.values(Quantity::Throughput)?;
     let n = rates.len();
-    let length = ((FALL_S / judged.bin_s).round() as usize).clamp(n.div_ceil(10).max(3), n / 3);
+    let length =
+        ((FALL_S / judged.bin_s).round() as usize).clamp(n.div_ceil(10).max(SHORTEST), n / 3);
     let is_found = |share: f64| {
-        [n / 6, (n - length) / 2, n - length].into_iter().all(|from| {
+        [(n / 6).max(SHORTEST), (n - length) / 2, n - length].into_iter().all(|from| {
             let mut fallen = rates.clone();
             fallen[from..from + length].iter_mut().for_each(|rate| *rate -= share * judged.level);
             Series::new(&fallen).is_some_and(|series| series.change().excess >= 0.0)
@@ -227,7 +228,7 @@ struct Judged {
     /// When each bin began, in seconds since the window opened.
     begins_s: Vec<f64>,
     warmup_s: f64,
-    /// The median throughput.
+    /// The mean throughput.
     level: f64,
 }
 
@@ -243,7 +244,7 @@ impl Judged {
             length_s,
             needed_s: (VALUES_MIN * group) as f64 * interval_s,
         };
-        if intervals.len() < VALUES_MIN || !(interval_s > 0.0) {
+        if intervals.len() < VALUES_MIN || interval_s.is_nan() || interval_s <= 0.0 {
             return Err(too_short(1));
         }
         if !intervals.iter().all(is_number) {
@@ -286,7 +287,8 @@ impl Judged {
         bins.drain(..cold);
         let warmup_s = begins_s[cold];
         begins_s.drain(..cold);
-        let level = sample::median(&rates[cold..]).unwrap_or(0.0);
+        // Not the median, which may be 0 where transactions end together.
+        let level = sample::mean(&rates[cold..]).unwrap_or(0.0);
         Ok(Judged { standstills, bins, bin_s, begins_s, warmup_s, level })
     }
 
