@@ -21,16 +21,18 @@ mod findings;
 mod givers;
 mod history;
 mod limits;
+mod look;
 mod seen;
 
 pub use chain::Chain;
-pub use check::{Exposure, Row, Rows, check, check_unless};
-pub use cover::{Cover, Look};
+pub use check::{Row, Rows, check, check_unless};
+pub use cover::{Cover, Exposure};
 pub use entry::{Entry, Seen, What, Wrote, header_line};
 pub use findings::{Anomaly, Example, Findings};
-pub use givers::{Giver, SILENCE_NS_MAX, Split};
+pub use givers::{SILENCE_NS_MAX, Split};
 pub use history::{Ledger, Outcome, SUFFIX, Transaction};
 pub use limits::{ASSUMES, NEVER_LOOKS_AT};
+pub use look::{Giver, Look};
 pub use seen::check_seen;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cover::{Cover, Covers};
+use super::cover::{Cover, Covers, Exposure};
 use super::findings::{About, Anomaly, Findings};
 use super::{Ledger, Outcome, Transaction, Wrote};
 use crate::Moment;
@@ -26,23 +26,6 @@ pub struct Rows {
     pub insert: Option<Vec<Row>>,
     /// Of the table with one row for each client, which holds its last transaction.
     pub update: Option<Vec<Row>>,
-}
-
-/// A stretch of time in which the primary acknowledged commits that no standby needed to have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exposure {
-    /// Time at which it began.
-    pub from: Moment,
-    /// Time at which it was over, or the primary dead: what was sent later went to another one.
-    pub until: Moment,
-}
-
-impl Exposure {
-    /// True if the transaction may have been committed in it: some time between its intent and its
-    /// acknowledgement lies inside.
-    pub(super) fn may_hold(&self, transaction: &Transaction) -> bool {
-        transaction.ended >= self.from && transaction.intended <= self.until
-    }
 }
 
 /// Holds rows to a ledger. Per client: last acknowledged ≤ last present ≤ last intended, no hole,

@@ -2,19 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use super::{Exposure, Giver, Ledger, Outcome, Transaction};
+use super::{Ledger, Outcome, Transaction};
 use crate::Moment;
 
-/// What a client's session says of its server at one moment.
+/// A stretch of time in which the primary acknowledged commits that no standby needed to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// The server.
-    pub giver: Giver,
-    /// True if commits of the session wait for a standby: `synchronous_standby_names` and `max_wal_senders` are
-    /// set, and `synchronous_commit` is neither off nor local. None where the session's script sets it itself.
-    pub awaits_standby: Option<bool>,
-    /// The connection stays with this server to its end. Behind a pooler, only the transaction does.
-    pub lasts: bool,
+pub struct Exposure {
+    /// Time at which it began.
+    pub from: Moment,
+    /// Time at which it was over, or the primary dead: what was sent later went to another one.
+    pub until: Moment,
+}
+
+impl Exposure {
+    /// True if the transaction may have been committed in it: some time between its intent and its
+    /// acknowledgement lies inside.
+    fn may_hold(&self, transaction: &Transaction) -> bool {
+        transaction.ended >= self.from && transaction.intended <= self.until
+    }
 }
 
 /// Whether a standby had confirmed a commit when it was acknowledged.

@@ -21,8 +21,7 @@
 
 use std::io::Write;
 
-use super::cover::Look;
-use super::givers::Giver;
+use super::look::{Giver, Look};
 use crate::Moment;
 
 /// Something that a client knows of one of its transactions.

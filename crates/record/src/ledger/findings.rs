@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::check::{Row, differences};
 use super::cover::Cover;
-use super::givers::Giver;
+use super::look::Giver;
 use crate::Moment;
 
 /// The fate of every transaction of a ledger.

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::entry::{Header, Seen, parse_header};
-use super::{Chain, Entry, Giver, Look, What, Wrote};
+use super::look::{Giver, Look};
+use super::{Chain, Entry, What, Wrote};
 use crate::Moment;
 use crate::error::Error;
 use crate::inside::Inside;
