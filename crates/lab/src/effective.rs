@@ -7,7 +7,8 @@ use os::user::User;
 
 use crate::error::{Error, RefusedSetting};
 use crate::find::{Installation, QUESTION};
-use crate::settings::{self, Settings};
+use crate::settings;
+use terms::Settings;
 
 /// The values that a server of this installation on this machine would have of `names`, in the server's
 /// own form: `on` for `true`, `65536` for `64MB`. A name that is not in `settings` has its default;

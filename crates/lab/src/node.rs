@@ -23,8 +23,9 @@ use crate::network::Network;
 use crate::node_config::NodeConfig;
 use crate::open_lab::Object;
 use crate::part::{Part, is_a_part};
-use crate::settings::{self, Settings};
+use crate::settings;
 use crate::verb::Verb;
+use terms::Settings;
 
 /// One PostgreSQL server. It is killed when it is dropped; its directory stays until the lab ends.
 #[derive(Debug)]

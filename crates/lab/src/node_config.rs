@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use terms::Swallowed;
 
 use crate::listen::{Listen, RemoteAccess};
-use crate::settings::Settings;
+use terms::Settings;
 
 /// The configuration of a node.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use terms::PoolMode;
 use crate::endpoint::Endpoint;
 use crate::find::PgBouncer;
 use crate::listen::{Listen, RemoteAccess};
-use crate::settings::Settings;
+use terms::Settings;
 
 /// The PgBouncer that a pooler runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]

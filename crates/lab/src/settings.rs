@@ -1,53 +1,10 @@
 //! Server settings: the user's, checked and quoted, and those that the lab itself needs.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use serde::{Deserialize, Serialize};
+use terms::Settings;
 
 use crate::error::{Error, SettingFault};
-
-/// Server settings by name. As to the server, the case of names does not matter, nor does the
-/// order.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings(BTreeMap<String, String>);
-
-impl Settings {
-    /// No settings: everything as initdb leaves it.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets one, in the place of the value that it had.
-    pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
-        self.0.insert(name.into().to_ascii_lowercase(), value.into());
-    }
-
-    /// The value of one, if it is set.
-    pub fn value(&self, name: &str) -> Option<&str> {
-        self.0.get(&name.to_ascii_lowercase()).map(String::as_str)
-    }
-
-    /// All of them, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
-    }
-}
-
-impl<N: Into<String>, V: Into<String>> Extend<(N, V)> for Settings {
-    fn extend<T: IntoIterator<Item = (N, V)>>(&mut self, pairs: T) {
-        pairs.into_iter().for_each(|(name, value)| self.set(name, value));
-    }
-}
-
-/// Of several values for one name the last one holds.
-impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Settings {
-    fn from_iter<T: IntoIterator<Item = (N, V)>>(pairs: T) -> Self {
-        let mut settings = Self::new();
-        settings.extend(pairs);
-        settings
-    }
-}
 
 /// Settings that tie a node to its lab: where it listens, what it writes where, what it follows.
 const OF_THE_LAB: [&str; 14] = [

@@ -13,8 +13,8 @@ use crate::endpoint::Endpoint;
 use crate::link_config::LinkConfig;
 use crate::node_config::NodeConfig;
 use crate::pooler_config::PoolerConfig;
-use crate::settings::Settings;
 use crate::station_config::{Peer, ProcessAct, StationConfig, StationProcess};
+use terms::Settings;
 
 /// A request to a lab or to one of its objects. The answer is nothing where a variant does not say.
 #[derive(Debug, Serialize, Deserialize)]

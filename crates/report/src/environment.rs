@@ -209,10 +209,10 @@ fn settings(study: &Study) -> Option<Table> {
     for point in &study.points {
         let column = study.variants.iter().position(|v| v.name == point.name.variant)?;
         for node in &point.topology.nodes {
-            for (name, value) in &node.settings {
-                let key = (name.clone(), node.name.clone());
+            for (name, value) in node.settings.iter() {
+                let key = (name.to_owned(), node.name.clone());
                 let row = values.entry(key).or_insert(vec![BTreeSet::new(); study.variants.len()]);
-                row[column].insert(value.clone());
+                row[column].insert(value.to_owned());
             }
         }
     }

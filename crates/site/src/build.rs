@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::hosts::Hosts;
 use crate::kept;
 use crate::labs::Labs;
-use crate::node::{SiteNode, lab_settings};
+use crate::node::SiteNode;
 use crate::plan::{SitePlan, has_own_network, proxy};
 use crate::power;
 use crate::site::{DataState, Site};
@@ -54,7 +54,7 @@ impl Site {
             }
             // One lab holds all sites, and each of its nodes has a name of its own.
             let name = format!("{}-{number}", node.name);
-            let mut config = NodeConfig::new(lab_settings(&node.settings));
+            let mut config = NodeConfig::new(node.settings.clone());
             config.application_name = Some(node.name.clone());
             let lab = place.labs.of(&node.name)?;
             config.remote = place.labs.remote_access(lab);
@@ -266,7 +266,7 @@ impl Site {
         if !holds_data && extensions.is_empty() {
             return Ok(());
         }
-        let mut settings = lab_settings(&topology_node.settings);
+        let mut settings = topology_node.settings.clone();
         // Nothing is lost if the machine dies while data are built: they are built again.
         settings.extend([("fsync", "off"), ("autovacuum", "off")]);
         // A standby of which another one is made refuses what was written without them.
@@ -299,8 +299,8 @@ fn cascades(topology: &Topology) -> bool {
 /// loaded.
 fn extensions(node: &spec::Node) -> Vec<String> {
     let mut names = node.extensions.clone();
-    let preloaded = node.settings.get("shared_preload_libraries");
-    let preloaded = preloaded.map(String::as_str).unwrap_or_default();
+    let preloaded = node.settings.value("shared_preload_libraries");
+    let preloaded = preloaded.unwrap_or_default();
     let counts = preloaded.split(',').any(|name| name.trim() == STATEMENTS);
     if counts && !names.iter().any(|name| name == STATEMENTS) {
         names.push(STATEMENTS.to_owned());

@@ -11,7 +11,7 @@ use spec::{Buckets, Plproxy, Point};
 use crate::data::DataError;
 use crate::error::Error;
 use crate::hosts;
-use crate::node::{SiteNode, lab_settings};
+use crate::node::SiteNode;
 use crate::plan::proxy;
 use crate::site::Site;
 
@@ -80,7 +80,7 @@ impl Site {
         let Some(buckets) = self.plan.data.buckets.clone() else { return Ok(()) };
         for server in proxy.to.iter().map(String::as_str).chain([name]) {
             let mut settings =
-                topology.node(server).map(|node| lab_settings(&node.settings)).unwrap_or_default();
+                topology.node(server).map(|node| node.settings.clone()).unwrap_or_default();
             // Nothing is lost if the machine dies while data are built: they are built again.
             settings.extend([("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off")]);
             let Some(node) = self.node_mut(server) else { continue };

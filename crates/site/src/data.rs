@@ -12,7 +12,7 @@ use pgbench::options::Invocation;
 use server::Client;
 use server::message::with_detail as server_words;
 use server::quote::identifier;
-use spec::{Data, PgbenchTables, ScriptText, Settings};
+use spec::{Data, PgbenchTables, ScriptText, VariableValues};
 
 use crate::node::SiteNode;
 use crate::sql::{self, ScriptError};
@@ -173,7 +173,7 @@ fn load(
         let seeded = client.batch_execute(&format!("SELECT setseed({seed})"));
         seeded.map_err(DataError::sql("seeding random()"))?;
     }
-    Ok(sql::run_script(&node.server, &mut client, &script, &Settings::new(), control)?)
+    Ok(sql::run_script(&node.server, &mut client, &script, &VariableValues::new(), control)?)
 }
 
 fn is_ours(node: &SiteNode) -> bool {

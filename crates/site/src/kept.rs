@@ -30,7 +30,7 @@ pub(crate) fn key(
         key.add(&name);
     }
     key.add("settings");
-    for (name, value) in &topology_node.settings {
+    for (name, value) in topology_node.settings.iter() {
         key.add(name);
         key.add(value);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lab::{Endpoint, Host};
-use spec::Settings;
+use spec::VariableValues;
 
 /// Names and what they stand for.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ impl Names {
     }
 
     /// The same names, with `{self.WHAT}` for what is a node's, and the node's variables.
-    pub(crate) fn of(&self, node: &str, variables: &Settings) -> Names {
+    pub(crate) fn of(&self, node: &str, variables: &VariableValues) -> Names {
         let own = self.0.iter().filter_map(|(name, value)| {
             let what = name.strip_prefix(node)?.strip_prefix('.')?;
             Some((format!("self.{what}"), value.clone()))
@@ -79,7 +79,7 @@ mod tests {
         let mut names = Names::default();
         names.set("a", "address", "198.19.0.10");
         names.set("b", "address", "198.19.0.11");
-        let variables = Settings::from([("ttl".to_owned(), "20".to_owned())]);
+        let variables = VariableValues::from([("ttl".to_owned(), "20".to_owned())]);
         let names = names.of("a", &variables);
         let check = |text: &str, expected: &str| assert_eq!(names.fill(text), expected, "{text}");
         check("{self.address}:5432, {b.address}", "198.19.0.10:5432, 198.19.0.11");

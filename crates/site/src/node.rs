@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use lab::guest::set_path;
 use lab::{Server, Way};
 use server::Client;
-use spec::Settings;
 use wire::conninfo::Conninfo;
 
 /// A server and its name in the study.
@@ -89,9 +88,4 @@ fn in_schema(mut client: Client, schema: Option<&str>) -> Result<Client, lab::Er
         })?;
     }
     Ok(client)
-}
-
-/// A study's settings as the lab takes them.
-pub(crate) fn lab_settings(settings: &Settings) -> lab::Settings {
-    settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }

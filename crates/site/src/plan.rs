@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use spec::{
     Buckets, Data, DataFile, Disk, InitdbOption, Link, LinkKind, Node, NodeKind, PgbenchTables,
-    Plproxy, Point, Reset, ScriptText, Settings, Study, Swallowed, Topology,
+    Plproxy, Point, Reset, ScriptText, Settings, Study, Swallowed, Topology, VariableValues,
 };
 
 use crate::connections::connections;
@@ -128,7 +128,7 @@ type Content<'s> = (
     &'s str,
     &'s Option<PgbenchTables>,
     (&'s Option<ScriptText>, &'s Option<DataFile>, &'s Option<Buckets>),
-    &'s Settings,
+    &'s VariableValues,
 );
 
 fn content(data: &Data) -> Content<'_> {

@@ -10,7 +10,6 @@ use crate::connections::{SPARE_CONNECTIONS, connections};
 use crate::error::Error;
 use crate::labs::Labs;
 use crate::link::SiteLink;
-use crate::node::lab_settings;
 use crate::service::Front;
 use crate::site::{DataState, Site};
 use crate::streaming;
@@ -223,7 +222,7 @@ impl Site {
 
     /// A server's settings at a point: the study's, and enough connections where it does not say.
     fn settings(&self, point: &Point, node: &str) -> lab::Settings {
-        let given = point.topology.node(node).map(|node| lab_settings(&node.settings));
+        let given = point.topology.node(node).map(|node| node.settings.clone());
         let mut settings = given.unwrap_or_default();
         if settings.value("max_connections").is_none() {
             let needed = match point.topology.nodes.iter().any(|node| node.follows().is_some()) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lab::{Endpoint, Node, Part, Server, Snapshot};
-use spec::Settings;
+use spec::VariableValues;
 
 use crate::error::Error;
 use crate::hosts;
@@ -163,7 +163,7 @@ impl Site {
         }
         let servers = Names::of_servers(routes(&self.nodes));
         let names = if self.stations.is_empty() { &servers } else { self.stations.names() };
-        names.of(name, &Settings::new()).fill(text)
+        names.of(name, &VariableValues::new()).fill(text)
     }
 
     /// The addresses that clients connect to, by the name of the server or service.

@@ -7,7 +7,7 @@ use postgres::error::SqlState;
 use script::{CommandKind, Names, Script, Syntax, Variables};
 use server::Client;
 use server::message::with_detail;
-use spec::{ScriptText, Settings};
+use spec::{ScriptText, VariableValues};
 
 /// Reason why a script of SQL could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,7 @@ pub fn run_script(
     server: &Server,
     client: &mut Client,
     text: &ScriptText,
-    variables: &Settings,
+    variables: &VariableValues,
     control: &Control,
 ) -> Result<(), ScriptError> {
     let commands = commands(text, variables)?;
@@ -72,7 +72,10 @@ pub struct Command {
 }
 
 /// The commands of a script of SQL.
-pub fn commands(text: &ScriptText, variables: &Settings) -> Result<Vec<Command>, ScriptError> {
+pub fn commands(
+    text: &ScriptText,
+    variables: &VariableValues,
+) -> Result<Vec<Command>, ScriptError> {
     let mut names = Names::default();
     let script = Script::parse(&text.name, &text.text, Syntax::Current, &mut names)?;
     let values = values(variables, &names);
@@ -94,7 +97,7 @@ pub fn commands(text: &ScriptText, variables: &Settings) -> Result<Vec<Command>,
 pub fn statements(
     text: &ScriptText,
     syntax: Syntax,
-    variables: &Settings,
+    variables: &VariableValues,
 ) -> Result<Vec<(u32, String)>, ScriptError> {
     let mut names = Names::default();
     let script = Script::parse(&text.name, &text.text, syntax, &mut names)?;
@@ -108,7 +111,7 @@ pub fn statements(
     Ok(commands.collect())
 }
 
-fn values(variables: &Settings, names: &Names) -> Variables {
+fn values(variables: &VariableValues, names: &Names) -> Variables {
     let mut values = Variables::new(names);
     for (name, value) in variables {
         if let Some(slot) = names.slot(name) {
@@ -126,5 +129,5 @@ pub fn run_step(
     control: &Control,
 ) -> Result<(), ScriptError> {
     let text = ScriptText { name: "step".to_owned(), text: sql.to_owned() };
-    run_script(server, client, &text, &Settings::new(), control)
+    run_script(server, client, &text, &VariableValues::new(), control)
 }

@@ -305,7 +305,7 @@ impl SiteStation {
         server: Option<&SiteNode>,
         control: Control,
     ) -> Result<SiteStation, Error> {
-        let pairs = |pairs: &spec::Settings| -> Vec<(String, String)> {
+        let pairs = |pairs: &spec::VariableValues| -> Vec<(String, String)> {
             pairs.iter().map(|(name, value)| (name.clone(), names.fill(value))).collect()
         };
         let processes = machine.processes.iter().map(|process| StationProcess {

@@ -1,7 +1,9 @@
 //! The servers that a variant builds at one point: topology, settings, data, and what it overrides.
 
 use crate::data::Data;
-use crate::fields::{self, Fields, Settings};
+use terms::Settings;
+
+use crate::fields::{self, Fields};
 use crate::initdb::InitdbOption;
 use crate::node::Node;
 use crate::problem::Problems;
@@ -52,10 +54,10 @@ impl Built {
                 continue;
             }
             let mut settings: Settings = study.clone();
-            settings.append(&mut node.settings);
+            settings.extend(std::mem::take(&mut node.settings));
             settings.extend(own.clone());
-            if let Some(names) = sync_names {
-                settings.entry(SYNC_NAMES.to_owned()).or_insert(names);
+            if let Some(names) = sync_names.filter(|_| settings.value(SYNC_NAMES).is_none()) {
+                settings.set(SYNC_NAMES, names);
             }
             node.settings = settings;
             node.initdb.extend(initdb.iter().cloned());
@@ -67,7 +69,7 @@ impl Built {
 /// A variant's variables take the place of those that machines have.
 fn lay_over_machines(value: Option<&Value>, topology: Option<&mut Topology>, problems: &Problems) {
     let (Some(value), Some(topology)) = (value, topology) else { return };
-    for (name, text) in fields::settings("variables", value, problems) {
+    for (name, text) in fields::variables("variables", value, problems) {
         let machines = topology.nodes.iter_mut().filter_map(Node::machine_mut);
         let places = machines.filter_map(|machine| machine.variables.get_mut(&name));
         let count = places.map(|place| place.clone_from(&text)).count();

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use history::Level;
 
 use crate::action;
-use crate::fields::{self, Fields, Settings};
+use terms::Settings;
+
+use crate::fields::{self, Fields};
 use crate::folder::Folder;
 use crate::problem::Problems;
 use crate::sql_check::SqlCheck;

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::fields::{Fields, Settings};
+use crate::fields::{Fields, VariableValues};
 use crate::folder::Folder;
 use crate::problem::Problems;
 use crate::value::{Table, Value};
@@ -21,9 +21,9 @@ pub struct Data {
     pub file: Option<DataFile>,
     /// The data of a study that is sharded, built after those.
     pub buckets: Option<Buckets>,
-    /// Variables of the script, each written `:name` in it; `rows` is one of them. Workloads have
+    /// VariableValues of the script, each written `:name` in it; `rows` is one of them. Workloads have
     /// them too.
-    pub variables: Settings,
+    pub variables: VariableValues,
     /// Treatment of the data between trials.
     pub reset: Reset,
     /// Relations that are read into memory before the clients come.
@@ -122,7 +122,7 @@ impl Data {
         let Some(fields) = Fields::of("data", value.unwrap_or(&empty), problems) else {
             return Data::none(first_node);
         };
-        let mut variables = fields.settings("variables");
+        let mut variables = fields.variables("variables");
         if let Some(rows) = fields.integer("rows", 0..=i64::MAX) {
             variables.insert("rows".to_owned(), rows.to_string());
         }
@@ -150,7 +150,7 @@ impl Data {
             script: None,
             file: None,
             buckets: None,
-            variables: Settings::new(),
+            variables: VariableValues::new(),
             reset: Reset::Clone,
             warm: None,
         }

@@ -6,10 +6,12 @@ use std::ops::{Range, RangeInclusive};
 
 use crate::duration;
 use crate::problem::{Problems, nearest};
+use terms::Settings;
+
 use crate::value::{Is, KeyValue, Table, Value};
 
-/// Settings, variables: name → text.
-pub type Settings = BTreeMap<String, String>;
+/// VariableValues of scripts or of an environment: name → text.
+pub type VariableValues = BTreeMap<String, String>;
 
 /// A table being read. Every key that is asked for is thereby known; [`Fields::finish`] reports
 /// the others. Reading goes on after a problem, so that one look finds them all.
@@ -166,9 +168,15 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// A table of scalars.
+    /// A table of scalars; none where it is not given.
+    pub(crate) fn variables(&self, key: &'static str) -> VariableValues {
+        self.value(key)
+            .map_or_else(VariableValues::new, |value| variables(key, value, self.problems))
+    }
+
+    /// A table of settings of a server or a session; none where it is not given.
     pub(crate) fn settings(&self, key: &'static str) -> Settings {
-        self.value(key).map(|value| settings(key, value, self.problems)).unwrap_or_default()
+        self.value(key).map_or_else(Settings::new, |value| settings(key, value, self.problems))
     }
 
     /// A table whose keys are names that the author gives.
@@ -239,10 +247,25 @@ pub(crate) fn choice<T: Copy>(
     found.map(|(_, choice)| *choice)
 }
 
+/// Settings of a table. The server does not tell `JIT` from `jit`: both in one table are a mistake.
 pub(crate) fn settings(key: &str, value: &Value, problems: &Problems) -> Settings {
+    if let Is::Table(table) = &value.is {
+        for (index, entry) in table.entries.iter().enumerate() {
+            let is_same = |one: &&KeyValue| one.key.eq_ignore_ascii_case(&entry.key);
+            if let Some(before) = table.entries[..index].iter().find(is_same) {
+                let message = format!("{} and {} are one setting", before.key, entry.key);
+                problems.add(&entry.key_span, message);
+            }
+        }
+    }
+    variables(key, value, problems).into()
+}
+
+/// Scalars of a table, by name.
+pub(crate) fn variables(key: &str, value: &Value, problems: &Problems) -> VariableValues {
     let Is::Table(table) = &value.is else {
         problems.add(&value.span, format!("{key} must be a table, not {}", value.kind()));
-        return Settings::new();
+        return VariableValues::new();
     };
     let texts = table.entries.iter().filter_map(|entry| {
         let text = entry.value.scalar_text();

@@ -80,7 +80,7 @@ pub use defaults::ROUNDS_MAX;
 pub use disk::Disk;
 pub use duration::parse_ms as duration_ms;
 pub use expression::{Condition, Expression, Reference};
-pub use fields::Settings;
+pub use fields::VariableValues;
 pub use folder::Folder;
 pub use glossary::{Word, WordKind, words};
 pub use headline::Rank;
@@ -102,6 +102,7 @@ pub use sql_check::{Expected, SqlCheck};
 pub use study::Study;
 pub use table::{Column, Figure, Row, Table};
 pub use template::{explore_template, template};
+pub use terms::Settings;
 pub use terms::{
     Direction, DiskFault, DiskRequest, EndSignal, FailingRequests, FileSystem, OnLoss, Pace,
     PoolMode, RequestKind, StopMode, Swallowed, WarmUp,

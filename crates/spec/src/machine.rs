@@ -9,7 +9,7 @@
 use terms::EndSignal;
 
 use crate::data::{ScriptText, script_file};
-use crate::fields::{Fields, Settings};
+use crate::fields::{Fields, VariableValues};
 use crate::folder::Folder;
 use crate::problem::Problems;
 use crate::value::{KeyValue, Value, is_name};
@@ -31,8 +31,8 @@ pub struct Machine {
     pub packages: Vec<String>,
     /// The roles of the ports that it gets.
     pub ports: Vec<String>,
-    /// Variables that its files call by a name.
-    pub variables: Settings,
+    /// VariableValues that its files call by a name.
+    pub variables: VariableValues,
 }
 
 /// A program of a machine.
@@ -43,7 +43,7 @@ pub struct Process {
     /// The program and its arguments.
     pub command: Vec<String>,
     /// Its environment.
-    pub environment: Settings,
+    pub environment: VariableValues,
     /// Its files by their names in its directory, with the texts of the study's.
     pub files: Vec<(String, ScriptText)>,
     /// The condition that holds once it has started.
@@ -152,7 +152,7 @@ impl Machine {
             ready,
             packages: packages(fields),
             ports: Vec::new(),
-            variables: fields.settings("variables"),
+            variables: fields.variables("variables"),
         }
     }
 }
@@ -209,7 +209,7 @@ fn process_of(name: &str, fields: &Fields<'_>, folder: &Folder) -> Option<Proces
         name: name.to_owned(),
         command,
         files: files.collect(),
-        environment: fields.settings("environment"),
+        environment: fields.variables("environment"),
         ready: None,
         ends_by: fields.choice("stop", STOPS).unwrap_or(EndSignal::Term),
         as_root: fields.choice("user", USERS).unwrap_or(false),

@@ -3,7 +3,9 @@
 use terms::Swallowed;
 
 use crate::disk::Disk;
-use crate::fields::{Fields, Settings, choice};
+use terms::Settings;
+
+use crate::fields::{Fields, choice};
 use crate::folder::Folder;
 use crate::initdb::InitdbOption;
 use crate::machine::Machine;

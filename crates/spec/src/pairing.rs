@@ -9,7 +9,8 @@ use crate::catalogue::{Metric, metrics};
 use crate::claim::{About, Claim};
 use crate::data::Reset;
 use crate::expression::Expression;
-use crate::fields::Settings;
+use terms::Settings;
+
 use crate::pairs::Pairs;
 use crate::plan::Planned;
 use crate::point::Point;

@@ -1,11 +1,26 @@
 //! Two points of a study against each other, each under the name of its side.
 
+use terms::Settings;
+
 use crate::fields::Fields;
 use crate::folder::Folder;
+use crate::initdb::InitdbOption;
 use crate::named::Named;
+use crate::point::Point;
 use crate::problem::{Problem, Problems};
 use crate::study::{Said, Study, claims};
 use crate::value;
+
+impl Point {
+    /// Gives every PostgreSQL server these settings and options of initdb beside its own; the new value of a setting
+    /// wins.
+    pub fn give(&mut self, settings: &Settings, initdb: &[InitdbOption]) {
+        for node in self.topology.nodes.iter_mut().filter(|node| node.is_postgres()) {
+            node.settings.extend(settings.iter());
+            node.initdb.extend(initdb.iter().cloned());
+        }
+    }
+}
 
 impl Study {
     /// The study of two of its points, each as the variant that has the name of its side. Its own claims,

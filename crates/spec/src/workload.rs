@@ -4,7 +4,9 @@ use script::{Protocol, Syntax};
 use terms::Pace;
 
 use crate::data::{ScriptText, script_file};
-use crate::fields::{Fields, Settings};
+use terms::Settings;
+
+use crate::fields::{Fields, VariableValues};
 use crate::folder::Folder;
 use crate::problem::Problems;
 use crate::value::{Is, Table, Value};
@@ -28,8 +30,8 @@ pub struct Workload {
     pub to: Vec<String>,
     /// Settings of its sessions.
     pub session: Settings,
-    /// Variables set before the first transaction, as after pgbench's `-D`.
-    pub variables: Settings,
+    /// VariableValues set before the first transaction, as after pgbench's `-D`.
+    pub variables: VariableValues,
     /// Tries of a transaction that fails with 40001 or 40P01; 0 for no limit, 1 for no retry.
     pub tries_max: u32,
     /// True if its scripts may fail: else the first statement that fails ends the run.
@@ -176,7 +178,7 @@ impl Workload {
             pace: pace(&fields),
             to: to(&fields, first_node),
             session: fields.settings("session"),
-            variables: fields.settings("variables"),
+            variables: fields.variables("variables"),
             tries_max: fields.integer("max_tries", 0..=u32::MAX).unwrap_or(1),
             expects_failures: fields.boolean("expect_failures").unwrap_or(false),
             latency_limit_ms: fields.duration_ms("latency_limit").map(|ms| ms as f64),

@@ -11,6 +11,7 @@ pub mod foreign;
 mod load;
 mod number;
 mod server;
+mod settings;
 mod visible;
 
 pub use figure::{figure, figure_with_interval, percent};
@@ -20,4 +21,5 @@ pub use server::{
     Direction, DiskFault, DiskRequest, EndSignal, FailingRequests, FileSystem, PoolMode,
     RequestKind, StopMode, Swallowed,
 };
+pub use settings::Settings;
 pub use visible::{escaped, visible, visible_in_place};

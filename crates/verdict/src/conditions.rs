@@ -1,7 +1,7 @@
 //! Differences between two runs that exist before anything is measured.
 
 use record::{Fact, Header};
-use spec::{Point, Settings, Workload};
+use spec::{Point, Workload};
 
 use crate::diff::Side;
 
@@ -112,14 +112,16 @@ fn properties(point: &Point) -> Properties {
     if let Some(tables) = &point.data.pgbench {
         add("scale".to_owned(), tables.scale.to_string());
     }
-    each(&point.data.variables, |name, value| add(name.to_owned(), value.to_owned()));
+    for (name, value) in &point.data.variables {
+        add(name.clone(), value.clone());
+    }
     for workload in &point.workloads {
         of_workload(workload, &mut add);
     }
     for node in &point.topology.nodes {
-        each(&node.settings, |name, value| {
+        for (name, value) in node.settings.iter() {
             add(format!("{name} of {}", node.name), value.to_owned());
-        });
+        }
     }
     properties
 }
@@ -130,8 +132,4 @@ fn of_workload(workload: &Workload, add: &mut impl FnMut(String, String)) {
     let pace = workload.pace.rate().zip(workload.pace.arrivals());
     let pace = pace.map_or("closed loop".to_owned(), |(rate, how)| format!("{rate}/s, {how}"));
     add(format!("pace of {name}"), pace);
-}
-
-fn each(settings: &Settings, mut use_one: impl FnMut(&str, &str)) {
-    settings.iter().for_each(|(name, value)| use_one(name, value));
 }

@@ -42,9 +42,10 @@ use crate::inner::shared::Shared;
 use crate::listen::Listen;
 use crate::log::LogFormat;
 use crate::node_config::NodeConfig;
-use crate::settings::{self, Settings};
+use crate::settings;
 use crate::verb::Upstream;
 use crate::wait::wait_until;
+use terms::Settings;
 
 pub(crate) use data::Snapshot;
 

@@ -28,8 +28,8 @@ use crate::inner::program::{Program, Runs};
 use crate::inner::shared::Shared;
 use crate::listen::Listen;
 use crate::pooler_config::{PoolerConfig, PoolerProgram};
-use crate::settings::Settings;
 use crate::wait::wait_until;
+use terms::Settings;
 
 /// One PgBouncer. It is killed when it is dropped.
 #[derive(Debug)]

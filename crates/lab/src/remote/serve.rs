@@ -115,7 +115,7 @@ mod tests {
     use crate::listen::RemoteAccess;
     use crate::node_config::NodeConfig;
     use crate::open_lab::OpenLab;
-    use crate::settings::Settings;
+    use terms::Settings;
 
     /// A line to a lab that another thread serves.
     #[derive(Debug)]

@@ -18,12 +18,8 @@ impl Comparison {
         let mut study = of.versus(points, SIDES);
         for (point, side) in study.points.iter_mut().zip([&self.a, &self.b]) {
             // A server of the user's gets no settings.
-            let is_ours = side.server.is_none();
-            let nodes = point.topology.nodes.iter_mut().filter(|node| node.is_postgres());
-            for node in nodes.filter(|_| is_ours) {
-                let settings = self.set.iter().chain(&side.settings).cloned();
-                node.settings
-                    .extend(settings.map(|(name, value)| (name.to_ascii_lowercase(), value)));
+            if side.server.is_none() {
+                point.give(&self.set.iter().chain(&side.settings).cloned().collect(), &[]);
             }
         }
         let claims = self.claims(&study);
@@ -135,7 +131,7 @@ expect = "> 1"
         );
         let settings = |point: usize| {
             let settings = &study.points[point].topology.nodes[0].settings;
-            ["work_mem", "jit"].map(|name| settings.get(name).map(String::as_str))
+            ["work_mem", "jit"].map(|name| settings.value(name))
         };
         assert_eq!(settings(0), [Some("64MB"), None]);
         assert_eq!(settings(1), [Some("64MB"), Some("off")]);

@@ -4,7 +4,6 @@ use lab::{Endpoint, Part, Pooler, PoolerConfig, PoolerProgram};
 use spec::{Node, Pgbouncer};
 
 use crate::error::Error;
-use crate::node::lab_settings;
 use crate::service::{Front, Service};
 
 #[derive(Debug)]
@@ -26,7 +25,7 @@ pub(super) fn make(
     config.remote = front.labs.remote_access(lab);
     config.pool = pooler.pool;
     config.clients = pooler.clients;
-    config.settings = lab_settings(&node.settings);
+    config.settings = node.settings.clone();
     // Clients of one on a host come by TCP anyway.
     if node.by_tcp && config.remote.is_none() {
         config.listen = lab::Listen::Loopback;

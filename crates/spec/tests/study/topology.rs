@@ -70,11 +70,11 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
     };
     assert_eq!(node("primary").disk, disk);
     assert_eq!(
-        node("primary").settings["synchronous_standby_names"],
-        "ANY 1 (\"standby2\", \"standby1\")"
+        node("primary").settings.value("synchronous_standby_names"),
+        Some("ANY 1 (\"standby2\", \"standby1\")")
     );
-    assert_eq!(node("standby1").settings["work_mem"], "1MB");
-    assert!(!node("standby1").settings.contains_key("synchronous_standby_names"));
+    assert_eq!(node("standby1").settings.value("work_mem"), Some("1MB"));
+    assert!(node("standby1").settings.value("synchronous_standby_names").is_none());
     assert_eq!(node("distant").follows(), Some("standby1"));
     assert_eq!(
         node("distant").kind,
@@ -82,7 +82,7 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
     );
     let NodeKind::Pgbouncer(front) = &node("front").kind else { panic!() };
     assert_eq!((front.pool, front.mode, front.clients), (16, PoolMode::Session, 64));
-    assert_eq!(node("front").settings["query_wait_timeout"], "5");
+    assert_eq!(node("front").settings.value("query_wait_timeout"), Some("5"));
     assert_eq!(node("door2").connects_to(), ["shard2"]);
     assert_eq!(node("proxy").connects_to(), ["shard1", "shard2"]);
     let NodeKind::Guard(watcher) = &node("watcher").kind else { panic!() };
@@ -112,8 +112,8 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
     let Check::Explain(explain) = &point.checks[5] else { panic!("{:?}", point.checks) };
     assert_eq!((explain.name.as_str(), explain.sql.as_str()), ("one", "SELECT 1"));
     assert_eq!(
-        (explain.node.as_ref().and_then(Whom::name), explain.session["jit"].as_str()),
-        (Some("standby2"), "off")
+        (explain.node.as_ref().and_then(Whom::name), explain.session.value("jit")),
+        (Some("standby2"), Some("off"))
     );
     let throttle = node("shard2").throttle.unwrap();
     assert_eq!((throttle.write_iops, throttle.write_bytes), (Some(200), Some(4 << 20)));
@@ -134,7 +134,7 @@ fn the_first_of_the_synchronous_standbys_is_waited_for_unless_the_study_says_oth
         let study = SYNC.replacen("sync = \"ANY 1\"", primary, 1);
         let study = parse(&study.replace("{ sync = \"ANY 1\", ", "{ "));
         let settings = &study.points[0].topology.nodes[0].settings;
-        let names = settings.get("synchronous_standby_names").map(String::as_str);
+        let names = settings.value("synchronous_standby_names");
         assert_eq!(names, expected, "{primary}");
     };
     check("settings = {}", Some("FIRST 1 (\"standby2\", \"standby1\")"));

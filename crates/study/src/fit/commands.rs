@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn settings_that_are_commands_are_named() {
         let check = |name: &str, value: &str, is_named: bool| {
-            let settings = Settings::from([(name.to_owned(), value.to_owned())]);
+            let settings = Settings::from_iter([(name, value)]);
             assert_eq!(in_settings(&settings).count(), usize::from(is_named), "{name}");
         };
         check("archive_command", "id", true);

@@ -146,7 +146,7 @@ pub(crate) fn memory_of(point: &Point, is_meant: impl Fn(&str) -> bool) -> Memor
     let nodes = || point.topology.nodes.iter();
     let servers = || nodes().filter(|node| has_server(node) && is_meant(&node.name));
     let shared = servers().map(|node| {
-        let setting = node.settings.get("shared_buffers");
+        let setting = node.settings.value("shared_buffers");
         setting.and_then(|text| bytes_of_setting(text, 8192)).unwrap_or(SHARED_BUFFERS_DEFAULT)
     });
     let connections = servers().map(|node| match node.machine() {
@@ -181,7 +181,7 @@ pub(crate) fn disk_bytes_of(
     };
     let wal = || -> u64 {
         let servers = meant();
-        let settings = servers.map(|node| node.settings.get("max_wal_size"));
+        let settings = servers.map(|node| node.settings.value("max_wal_size"));
         let sizes = settings.map(|text| {
             let most = text.and_then(|text| bytes_of_setting(text, 1 << 20)).unwrap_or(WAL_DEFAULT);
             most.min(written)

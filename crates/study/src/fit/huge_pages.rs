@@ -73,12 +73,12 @@ fn remedy(pages: u64, has: &HugePages) -> String {
 
 /// Servers that use huge pages where there are some.
 fn asks(node: &Node) -> bool {
-    node.settings.get("huge_pages").is_some_and(|setting| !setting.eq_ignore_ascii_case("off"))
+    node.settings.value("huge_pages").is_some_and(|setting| !setting.eq_ignore_ascii_case("off"))
 }
 
 /// Servers that take huge pages if there are enough.
 fn takes(node: &Node) -> bool {
-    !node.settings.contains_key("huge_pages") || asks(node)
+    node.settings.value("huge_pages").is_none() || asks(node)
 }
 
 /// Servers that do not start without. Pages of another size are no part of what is counted.
@@ -86,8 +86,8 @@ fn insists(node: &Node) -> bool {
     let is_on = |setting: &str| {
         ["on", "true", "yes", "1"].iter().any(|on| setting.eq_ignore_ascii_case(on))
     };
-    node.settings.get("huge_pages").is_some_and(|setting| is_on(setting))
-        && !node.settings.contains_key("huge_page_size")
+    node.settings.value("huge_pages").is_some_and(|setting| is_on(setting))
+        && node.settings.value("huge_page_size").is_none()
 }
 
 /// Estimate of the pages that servers take: buffers with their descriptors, and the slots of their
@@ -127,8 +127,8 @@ mod tests {
             let mut point = study.points[0].clone();
             point.topology.nodes.truncate(1);
             let settings = &mut point.topology.nodes[0].settings;
-            settings.insert("shared_buffers".to_owned(), "1GB".to_owned());
-            settings.remove("huge_pages");
+            settings.set("shared_buffers", "1GB");
+            settings.unset("huge_pages");
             settings.extend(huge_pages.map(|value| ("huge_pages".to_owned(), value.to_owned())));
             point
         };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lab::Installation;
 use script::{CommandKind, HistoryNote, Names, Script, Slot, Syntax, Target};
-use spec::{ScriptText, Settings, Study};
+use spec::{ScriptText, Study, VariableValues};
 
 /// The mistakes, each in one line with its place.
 pub fn mistakes(study: &Study, installation: &Installation) -> std::io::Result<Vec<String>> {
@@ -22,7 +22,7 @@ pub fn mistakes(study: &Study, installation: &Installation) -> std::io::Result<V
 /// Asks `postgres -C` with each setting; those of extensions are known only once these are loaded.
 fn settings(study: &Study, installation: &Installation) -> std::io::Result<Vec<String>> {
     let nodes = study.points.iter().flat_map(|point| &point.topology.nodes);
-    let asked: BTreeSet<(&String, &String)> = nodes.flat_map(|node| &node.settings).collect();
+    let asked: BTreeSet<(&str, &str)> = nodes.flat_map(|node| node.settings.iter()).collect();
     let mut told = Vec::new();
     for once in together(asked.into_iter().filter(|(name, _)| !name.contains('.'))) {
         if installation.refusal(&once)?.is_none() {
@@ -38,9 +38,7 @@ fn settings(study: &Study, installation: &Installation) -> std::io::Result<Vec<S
 }
 
 /// Lists of settings that have each name once: a program that starts for each of forty takes half a second.
-fn together<'a>(
-    asked: impl Iterator<Item = (&'a String, &'a String)>,
-) -> Vec<Vec<(&'a str, &'a str)>> {
+fn together<'a>(asked: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Vec<(&'a str, &'a str)>> {
     let mut lists: Vec<Vec<(&str, &str)>> = Vec::new();
     let mut values: BTreeMap<&str, usize> = BTreeMap::new();
     for (name, value) in asked {
@@ -83,7 +81,7 @@ fn scripts(study: &Study) -> Vec<String> {
     mistakes
 }
 
-fn in_script(text: &ScriptText, syntax: Syntax, variables: &[&Settings]) -> Vec<String> {
+fn in_script(text: &ScriptText, syntax: Syntax, variables: &[&VariableValues]) -> Vec<String> {
     let mut names = Names::default();
     let script = match Script::parse(&text.name, &text.text, syntax, &mut names) {
         Ok(script) => script,
@@ -144,7 +142,7 @@ fn target(kind: &CommandKind) -> Option<Slot> {
     }
 }
 
-/// Variables that pgbench sets, and those that the rig gives to scripts that keep a ledger or a
+/// VariableValues that pgbench sets, and those that the rig gives to scripts that keep a ledger or a
 /// history.
 const BUILT_IN: [&str; 9] = [
     "scale",
@@ -164,7 +162,7 @@ mod tests {
 
     #[test]
     fn variables_that_nothing_sets_are_found() {
-        let known = Settings::from([("rows".to_owned(), "1".to_owned())]);
+        let known = VariableValues::from([("rows".to_owned(), "1".to_owned())]);
         let check = |text: &str, expected: &[&str]| {
             let script = ScriptText { name: "a.sql".to_owned(), text: text.to_owned() };
             assert_eq!(in_script(&script, Syntax::Current, &[&known]), expected, "{text}");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use script::Syntax;
 use site::{SPARE_CONNECTIONS, SitePlan, sql};
-use spec::{Node, NodeKind, Point, ScriptText, Settings, Study};
+use spec::{Node, NodeKind, Point, ScriptText, Study, VariableValues};
 use terms::grouped;
 
 use crate::fit::has::{Current, MORE_CONNECTIONS, Outside};
@@ -99,7 +99,7 @@ fn checksums(option: &str) -> Option<&'static str> {
 
 /// The SQL of a script, variables as they are written.
 pub(crate) fn as_written(text: &ScriptText, syntax: Syntax) -> Vec<String> {
-    let statements = sql::statements(text, syntax, &Settings::new()).unwrap_or_default();
+    let statements = sql::statements(text, syntax, &VariableValues::new()).unwrap_or_default();
     statements.into_iter().map(|(_, statement)| statement).collect()
 }
 
@@ -180,8 +180,7 @@ fn other_settings(study: &Study, points: &[usize], outside: &Outside) -> Vec<(us
         .iter()
         .map(|index| {
             let nodes = || study.points[*index].topology.nodes.iter();
-            let settings = nodes().flat_map(|node| &node.settings);
-            let settings = settings.map(|(name, value)| (name.as_str(), value.as_str()));
+            let settings = nodes().flat_map(|node| node.settings.iter());
             let options = nodes().flat_map(|node| &node.initdb);
             let checksums = options.filter_map(|option| checksums(option.word()));
             let checksums = checksums.map(|value| ("data_checksums", value));

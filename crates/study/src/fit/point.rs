@@ -157,7 +157,7 @@ fn namespace_misfit(point: &Point) -> Option<Misfit> {
 /// Nodes whose max_connections the study sets too low; where it sets none, the rig chooses.
 fn connection_misfits(point: &Point) -> Vec<Misfit> {
     let nodes = point.topology.nodes.iter().filter_map(|node| {
-        let limit: u32 = node.settings.get("max_connections")?.parse().ok()?;
+        let limit: u32 = node.settings.value("max_connections")?.parse().ok()?;
         let needed = connections(point, &node.name) + SPARE_CONNECTIONS;
         (needed > limit).then(|| Misfit {
             what: format!("connections on {}", node.name),
@@ -177,8 +177,8 @@ fn part_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
     for node in &point.topology.nodes {
         let Some(installation) = has.installation(&node.name) else { continue };
         let extensions = node.extensions.iter().map(|name| installation.require_extension(name));
-        let preloaded = node.settings.get("shared_preload_libraries");
-        let preloaded = preloaded.map(String::as_str).unwrap_or_default().split(',');
+        let preloaded = node.settings.value("shared_preload_libraries");
+        let preloaded = preloaded.unwrap_or_default().split(',');
         let libraries = preloaded.map(str::trim).filter(|name| !name.is_empty());
         let libraries = libraries.map(|name| installation.require_library(name));
         let routing = matches!(node.kind, NodeKind::Plproxy(_))

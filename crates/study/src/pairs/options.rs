@@ -92,11 +92,9 @@ impl Options {
         let mut study = Study::parse(&folder(), Profile::Quick).expect("the text is a study");
         for (point, side) in study.points.iter_mut().zip(&request.sides) {
             let is_ours = side.conninfo.is_none();
-            for node in point.topology.nodes.iter_mut().filter(|_| is_ours) {
+            if is_ours {
                 let settings = self.settings().into_iter().chain(side.settings.clone());
-                let settings = settings.map(|(name, value)| (name.to_ascii_lowercase(), value));
-                node.settings.extend(settings);
-                node.initdb.extend(side.initdb.iter().cloned());
+                point.give(&settings.collect(), &side.initdb);
             }
             for workload in &mut point.workloads {
                 workload.clients = self.workload.clients;

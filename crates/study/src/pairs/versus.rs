@@ -281,10 +281,7 @@ impl Versus {
         };
         let mut study = study.versus(points, SIDES);
         for (point, side) in study.points.iter_mut().zip(&self.sides) {
-            for node in point.topology.nodes.iter_mut().filter(|node| node.is_postgres()) {
-                node.settings.extend(side.settings.iter().cloned());
-                node.initdb.extend(side.initdb.iter().cloned());
-            }
+            point.give(&side.settings.iter().cloned().collect(), &side.initdb);
         }
         (study, (variants, facts))
     }

@@ -88,7 +88,7 @@ fn trial(
     }
     for step in &point.before {
         let text = spec::ScriptText { name: "before".to_owned(), text: step.sql.clone() };
-        let commands = sql::commands(&text, &spec::Settings::new());
+        let commands = sql::commands(&text, &spec::VariableValues::new());
         for command in commands.map_err(|error| refused(point, error))? {
             listing.statements.push(command.sql);
         }

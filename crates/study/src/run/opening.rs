@@ -53,7 +53,7 @@ pub(crate) fn open_record(
     }
     if let Platform::Target { target, rights, .. } = platform {
         let settings = request.study.points.iter().flat_map(|point| &point.topology.nodes);
-        let asked = settings.flat_map(|node| node.settings.keys().cloned());
+        let asked = settings.flat_map(|node| node.settings.iter().map(|(name, _)| name.to_owned()));
         let mut asked: Vec<String> = asked.collect();
         asked.sort_unstable();
         asked.dedup();

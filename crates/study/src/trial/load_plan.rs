@@ -60,10 +60,10 @@ pub(crate) fn ledger(point: &Point, directory: &Path, seed: u64) -> Option<load:
 pub(crate) fn history(point: &Point, directory: &Path) -> Option<load::HistoryPlan> {
     const LEVEL: &str = "default_transaction_isolation";
     let groups = point.workloads.iter().map(|workload| {
-        let of_session = workload.session.get(LEVEL).map(String::as_str);
+        let of_session = workload.session.value(LEVEL);
         let node = workload.to.first().map_or("", String::as_str);
-        let of_node = || point.topology.node(node).and_then(|node| node.settings.get(LEVEL));
-        let level = of_session.or_else(|| of_node().map(String::as_str));
+        let of_node = || point.topology.node(node).and_then(|node| node.settings.value(LEVEL));
+        let level = of_session.or_else(of_node);
         load::HistoryGroup {
             server: workload.to.join(", "),
             isolation: level.unwrap_or("read committed").to_owned(),
@@ -103,7 +103,7 @@ fn workload(
     variables.extend(workload.variables.clone());
     let mut session = workload.session.clone();
     if let Some(schema) = schema {
-        session.insert("search_path".to_owned(), identifier(schema));
+        session.set("search_path", identifier(schema));
     }
     let mut session: Vec<(String, String)> = session.into_iter().collect();
     let node = |name: &String| point.topology.node(name);
