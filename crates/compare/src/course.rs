@@ -47,9 +47,13 @@ impl Contest<'_> {
         let PairMeasurement { mut shown, lost, .. } = course.found;
         let missed = self.missed_rates(&figures, backlog);
         conditions.is_rate_missed = !missed.is_empty();
-        conditions.failed_shares = observation::failed_shares(&octets);
+        let failures = observation::failures(&units);
+        conditions.failed_shares = failures.each_ref().map(|side| observation::share(side));
         let [a, b] = conditions.failed_shares;
         conditions.failed_share_max = a.max(b);
+        let [a, b] = &failures;
+        conditions.failed_difference =
+            stats::failed_share::difference(a, b, Conditions::FAILED_CONFIDENCE);
         let names = self.arena.sides().map(Ground::name);
         shown.doubts.extend(doubts::doubts(&octets, names, &conditions));
         shown.doubts.extend(doubts::of_tidying(names, shown.instances.tidy_s));

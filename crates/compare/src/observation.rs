@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use record::comparison::{Background, Metric, OCTET_PAIRS};
 use record::{Counts, Cycles};
 use stats::Latency;
+use stats::failed_share::Cluster;
 
 use crate::pilot::Shape;
 
@@ -283,14 +284,23 @@ pub(crate) fn background(octets: &[Octet]) -> [Background; 2] {
     [0, 1].map(|side| Background::of(octets.iter().map(|octet| octet.sides[side].background)))
 }
 
-/// The share of failed transactions of A and of B.
-pub(crate) fn failed_shares(octets: &[Octet]) -> [f64; 2] {
+/// The failures of A and of B among the transactions of each segment.
+pub(crate) fn failures(segments: &[Octet]) -> [Vec<Cluster>; 2] {
     [0, 1].map(|side| {
-        let halves = || octets.iter().map(|octet| &octet.sides[side]);
-        let failures: u64 = halves().map(|half| half.failures + half.lead_failures).sum();
-        let all = halves().map(|half| half.transactions + half.lead).sum::<u64>() + failures;
-        if all == 0 { 0.0 } else { failures as f64 / all as f64 }
+        let of = |segment: &Octet| {
+            let half = &segment.sides[side];
+            let failures = half.failures + half.lead_failures;
+            Cluster { failures, trials: half.transactions + half.lead + failures }
+        };
+        segments.iter().map(of).collect()
     })
+}
+
+/// The share of failures in all of them; 0 of none.
+pub(crate) fn share(clusters: &[Cluster]) -> f64 {
+    let failures: u64 = clusters.iter().map(|one| one.failures).sum();
+    let trials: u64 = clusters.iter().map(|one| one.trials).sum();
+    if trials == 0 { 0.0 } else { failures as f64 / trials as f64 }
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ fn outputs(opened: &Opened, comparison: &Comparison) -> String {
     let figure = |metric| opened.reader.pairs().last().and_then(|it| it.shown.figure(metric));
     let is_better =
         |metric: &Metric| figure(*metric).is_some_and(|it| it.verdict == Verdict::Better);
-    let verdict = match exit::of_claims(opened.judge().claims.iter()) {
+    let verdict = match exit::of_comparison(&opened.judge().claims) {
         Exit::DoesNotHold => Verdict::Worse,
         Exit::CannotTell => Verdict::CannotTell,
         _ if comparison.decides.iter().any(is_better) => Verdict::Better,

@@ -65,7 +65,7 @@ mod inside;
 mod weight;
 
 pub use comparison::Comparison;
-pub use conditions::{Conditions, Doubt, Sort};
+pub use conditions::{Conditions, Doubt, FailedMore, Sort};
 pub use counts::{Counts, SqlStateCounts};
 pub use ending::{Ending, Fault, Interruption, Note, NoteKind, Reason, SkipKind, VoidKind};
 pub use error::Error;

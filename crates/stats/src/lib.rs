@@ -7,7 +7,7 @@
 //! Reading order: what one trial yields ([`Latency`], [`Moments`], [`hdr_log`], [`steady`]); what
 //! several rounds say ([`sample`], [`Interval`], [`centre`] and [`ratio`], which choose among the
 //! modules that make one; [`serial`] asks whether the rounds may be taken for independent); what
-//! that proves ([`Expectation`], [`equivalence`], [`holm()`], [`resolution`], [`failure_rate`]). [`Threshold`]
+//! that proves ([`Expectation`], [`equivalence`], [`holm()`], [`resolution`], [`failure_rate`], [`failed_share`]). [`Threshold`]
 //! says which load to try next, [`isotonic()`] how latency rises with load, [`is_rate_missed`] if clients kept
 //! up with one.
 
@@ -44,6 +44,7 @@ mod threshold;
 mod expectation;
 
 pub mod equivalence;
+pub mod failed_share;
 pub mod failure_rate;
 pub mod resolution;
 

@@ -16,7 +16,7 @@ mod visible;
 
 pub use figure::{figure, figure_with_interval, percent};
 pub use load::{OnLoss, Pace, WarmUp};
-pub use number::{duration, grouped, scaled, size};
+pub use number::{counted, duration, grouped, scaled, size};
 pub use server::{
     Direction, DiskFault, DiskRequest, EndSignal, FailingRequests, FileSystem, PoolMode,
     RequestKind, StopMode, Swallowed,

@@ -13,6 +13,17 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
+/// A number of things, with the noun in the singular or in the regular plural: `1 time`, `0 times`,
+/// `2 batches`, `1,200 rows`.
+pub fn counted(count: u64, noun: &str) -> String {
+    let ending = match count {
+        1 => "",
+        _ if noun.ends_with("ch") || noun.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{ending}", grouped(count))
+}
+
 /// A number of bytes in the largest unit that leaves 1 or more: `334 MiB`, `23.5 GiB`.
 pub fn size(bytes: u64) -> String {
     let (value, unit) = scaled(bytes as f64);
@@ -65,5 +76,10 @@ mod tests {
         check(23_500 << 20, "22.9 GiB");
         assert_eq!(grouped(16_384), "16,384");
         assert_eq!(grouped(64), "64");
+        let check = |count, noun, expected| assert_eq!(counted(count, noun), expected);
+        check(0, "time", "0 times");
+        check(1, "time", "1 time");
+        check(2, "batch", "2 batches");
+        check(1_200, "row", "1,200 rows");
     }
 }

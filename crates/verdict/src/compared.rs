@@ -1,7 +1,7 @@
 //! A record of `pgrig compare`: its answer, and what decides besides the claims of its study.
 
 use record::comparison::{Figure, Metric, Ratio, Verdict as Seen};
-use record::{Comparison, Conditions, Doubt, Header, Paired, Trial};
+use record::{Comparison, Conditions, Doubt, FailedMore, Header, Paired, Trial};
 use spec::{ClaimKind, Rank, Study};
 use stats::sequence::OBSERVATIONS_MIN;
 use stats::{Expectation, Interval};
@@ -24,10 +24,16 @@ pub fn judge_record(
     let confidence = compared.map_or(CONFIDENCE, |(comparison, _)| comparison.confidence_of_each());
     let mut judgement = judge_at(confidence, study, &header.plan, trials, pairs);
     if let Some((comparison, paired)) = compared {
+        let conditions = &paired.shown.conditions;
         judgement.answer = answer(comparison, paired);
+        if conditions.failed_more() == FailedMore::Shown {
+            let words = conditions.failures_words();
+            judgement.answer =
+                format!("More transactions fail on B: {words}. {}", judgement.answer);
+        }
         let (claimed, others): (Vec<Metric>, Vec<Metric>) =
             comparison.decides.iter().partition(|metric| metric.catalogued().is_some());
-        for (claim, metric) in judgement.claims.iter_mut().zip(claimed) {
+        for (claim, metric) in judgement.claims.iter_mut().zip(claimed.iter().copied()) {
             if let Measured::Pairs { interval, .. } = &claim.measured
                 && claim.verdict != Verdict::CannotTell
                 && let Some(why) = below_floor(comparison, paired, metric, interval.point)
@@ -36,9 +42,16 @@ pub fn judge_record(
                 claim.why = why;
             }
         }
+        // A percentile that is out of reach does not hide what can be told: it is named, and fails no gate.
+        if judgement.claims.iter().any(|claim| claim.verdict != Verdict::CannotTell) {
+            let claims = judgement.claims.iter_mut().zip(claimed);
+            for (claim, _) in claims.filter(|(_, metric)| is_out_of_reach(paired, *metric)) {
+                claim.kind = ClaimKind::Finding;
+            }
+        }
         let others = others.into_iter().map(|metric| by_figure(comparison, paired, metric));
         judgement.claims.extend(others);
-        judgement.claims.push(of_failures(&paired.shown.conditions));
+        judgement.claims.push(of_failures(conditions));
     } else {
         leave_to_larger_profiles(study, &mut judgement.claims);
     }
@@ -105,10 +118,13 @@ fn judged_figure(comparison: &Comparison, paired: &Paired, figure: &Figure) -> (
 
 /// A side of which more transactions fail does less work.
 fn of_failures(conditions: &Conditions) -> ClaimVerdict {
-    let [a, b] = conditions.failed_shares.map(|share| share * 100.0);
-    let verdict = if conditions.fails_more() { Verdict::DoesNotHold } else { Verdict::Holds };
+    let verdict = match conditions.failed_more() {
+        FailedMore::Shown => Verdict::DoesNotHold,
+        FailedMore::NotShown => Verdict::Holds,
+        FailedMore::Unknown => Verdict::CannotTell,
+    };
     let says = "no more transactions of B fail than of A".to_owned();
-    invariant(says, verdict, format!("{a:.2} % of A's, {b:.2} % of B's"))
+    invariant(says, verdict, conditions.failures_words())
 }
 
 fn invariant(says: String, verdict: Verdict, why: String) -> ClaimVerdict {
@@ -131,14 +147,11 @@ fn invariant(says: String, verdict: Verdict, why: String) -> ClaimVerdict {
 fn answer(comparison: &Comparison, paired: &Paired) -> String {
     let shown = &paired.shown;
     let (renewal, segments) = (shown.instances.renewal, shown.instances.segments);
-    let segments = match (renewal.restarts(), segments) {
-        (true, 1) => "1 restart".to_owned(),
-        (true, n) => format!("{n} restarts"),
-        (false, 1) => "1 segment".to_owned(),
-        (false, n) => format!("{n} segments"),
-    };
+    let unit = if renewal.restarts() { "restart" } else { "segment" };
+    let segments = terms::counted(segments as u64, unit);
+    let pairs = terms::counted(shown.pairs as u64, "pair");
+    let pairs = format!("{segments}, {pairs}, {}", terms::duration(shown.seconds));
     let crowd = shown.conditions.crowd().map(Doubt::words);
-    let pairs = format!("{segments}, {} pairs, {}", shown.pairs, terms::duration(shown.seconds));
     let headline = comparison.headline();
     let Some((figure, ratio)) = with_ratio(paired, headline) else {
         let is_none = |one: &&Figure| one.is_of_nothing() || one.is_of_one_side();
@@ -151,8 +164,7 @@ fn answer(comparison: &Comparison, paired: &Paired) -> String {
                 format!("Cannot tell: {pairs} differ so much that nothing can be said.")
             }
             None => format!(
-                "Cannot tell: {pairs} are too few. An interval takes {OBSERVATIONS_MIN} {}.",
-                if renewal.restarts() { "restarts" } else { "segments" },
+                "Cannot tell: {pairs} are too few. An interval takes {OBSERVATIONS_MIN} {unit}s.",
             ),
             Some(_) => format!(
                 "Cannot tell: {pairs} hold too few transactions. An interval of the {} takes {} of \
@@ -236,6 +248,20 @@ fn would_tell(ratio: &Ratio, threshold: f64, seconds: f64) -> String {
     format!(", and about {} would tell", terms::duration(minutes * 60.0))
 }
 
+/// True for a percentile that lies among the transactions that failed.
+fn is_hidden(paired: &Paired, metric: Metric) -> bool {
+    let failed = paired.shown.conditions.failed_share_max;
+    metric.quantile().is_some_and(|quantile| failed > 1.0 - quantile)
+}
+
+/// True for a percentile that both sides have too few transactions for.
+fn is_out_of_reach(paired: &Paired, metric: Metric) -> bool {
+    let figure = paired.shown.figure(metric);
+    let is_without = figure
+        .is_none_or(|one| one.b_over_a.is_none() && !one.is_of_nothing() && !one.is_of_one_side());
+    metric.quantile().is_some() && is_without && !is_hidden(paired, metric)
+}
+
 /// The sentence about a further figure that decides; none where it is equal.
 fn further(paired: &Paired, metric: Metric, threshold: f64) -> Option<String> {
     let words = metric.words();
@@ -247,9 +273,7 @@ fn further(paired: &Paired, metric: Metric, threshold: f64) -> Option<String> {
             }
             _ => {}
         }
-        let failed = paired.shown.conditions.failed_share_max;
-        let is_hidden = metric.quantile().is_some_and(|quantile| failed > 1.0 - quantile);
-        return Some(match is_hidden {
+        return Some(match is_hidden(paired, metric) {
             true => format!(" So many transactions failed that the {words} is not known."),
             false => format!(" Too few transactions for the {words}."),
         });

@@ -88,7 +88,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     Ok(match stop {
         Stop::Interrupted => Exit::Interrupted,
         Stop::Died => Exit::Incomplete,
-        _ => exit::of_comparison(judgement.claims.iter(), request.common.fail_on),
+        _ => exit::of_comparison(&judgement.claims, request.common.fail_on),
     })
 }
 

@@ -20,6 +20,16 @@ fn judged_within(
     change: &dyn Fn(&mut Shown),
     decides: &[Metric],
 ) -> (Vec<Verdict>, String) {
+    let judgement = judgement(threshold, ratio, change, decides);
+    (judgement.claims.iter().map(|claim| claim.verdict).collect(), judgement.answer)
+}
+
+fn judgement(
+    threshold: f64,
+    ratio: f64,
+    change: &dyn Fn(&mut Shown),
+    decides: &[Metric],
+) -> Judgement {
     let [metric, ..] = decides else { panic!("nothing decides") };
     let interval = Ratio {
         value: ratio,
@@ -76,7 +86,25 @@ fn judged_within(
             assert!((interval.confidence - 0.975).abs() < 1e-12, "{interval:?}");
         }
     }
-    (judgement.claims.iter().map(|claim| claim.verdict).collect(), judgement.answer)
+    judgement
+}
+
+#[test]
+fn a_percentile_out_of_reach_does_not_hide_a_throughput_that_is_clear() {
+    let check = |ratio, change: &dyn Fn(&mut Shown), expected: &[ClaimKind]| {
+        let decides = [Metric::Throughput, Metric::P95];
+        let claims = judgement(0.03, ratio, change, &decides).claims;
+        assert_eq!(claims[1].verdict, Verdict::CannotTell, "{claims:?}");
+        let kinds: Vec<ClaimKind> = claims.iter().map(|claim| claim.kind).collect();
+        assert_eq!(kinds, expected, "{ratio}: {claims:?}");
+    };
+    let [may_fail, must_hold] = [ClaimKind::Finding, ClaimKind::Invariant];
+    check(129.9, &|_| {}, &[must_hold, may_fail, must_hold]);
+    check(0.9, &|_| {}, &[must_hold, may_fail, must_hold]);
+    // Nothing can be told, or the percentile is not known because transactions failed.
+    check(129.9, &|shown| shown.stop = Stop::Interrupted, &[must_hold; 3]);
+    let fails = |shown: &mut Shown| shown.conditions.failed_share_max = 0.1;
+    check(129.9, &fails, &[must_hold; 3]);
 }
 
 #[test]
@@ -98,8 +126,32 @@ fn b_is_not_worse_unless_something_stands_against_it() {
     check(0.9, &|shown| shown.conditions = busy, [CannotTell, Holds]);
     check(0.9, &|shown| shown.stop = Stop::Died, [CannotTell, Holds]);
     check(0.9, &|shown| shown.stop = Stop::Interrupted, [CannotTell, Holds]);
-    let fails = Conditions { failed_shares: [0.0, 0.02], ..quiet };
-    check(1.2, &|shown| shown.conditions = fails, [Holds, DoesNotHold]);
+    let failing = |shares, difference| {
+        let conditions =
+            Conditions { failed_shares: shares, failed_difference: difference, ..quiet };
+        move |shown: &mut Shown| shown.conditions = conditions
+    };
+    // What is shown counts, however small it is; what is not is open where much may be.
+    check(1.2, &failing([0.0, 0.02], Some([0.015, 0.025])), [Holds, DoesNotHold]);
+    check(1.2, &failing([0.0, 0.0094], Some([0.008, 0.011])), [Holds, DoesNotHold]);
+    check(1.2, &failing([0.0, 0.0094], Some([-0.002, 0.03])), [Holds, CannotTell]);
+    check(1.2, &failing([0.005, 0.006], Some([-0.002, 0.004])), [Holds, Holds]);
+    check(1.2, &failing([0.02, 0.0], Some([-0.03, -0.01])), [Holds, Holds]);
+    // Few transactions, of which none failed.
+    check(1.2, &failing([0.0, 0.0], Some([-0.1, 0.1])), [Holds, Holds]);
+    check(1.2, &failing([0.0, 0.0094], None), [Holds, CannotTell]);
+}
+
+#[test]
+fn an_answer_says_first_that_more_transactions_fail_and_what_was_tested() {
+    let fails = |shown: &mut Shown| {
+        shown.conditions.failed_shares = [0.0, 0.0094];
+        shown.conditions.failed_difference = Some([0.008, 0.011]);
+    };
+    let (_, answer) = judged(1.2, &fails, &[Metric::Throughput]);
+    let said = "More transactions fail on B: 0 % of A's, 0.94 % of B's; B's share less A's is within 0.80 and 1.1 \
+                percentage points (99 % interval from segment to segment): B fails more. B is faster: ";
+    assert!(answer.starts_with(said), "{answer}");
 }
 
 #[test]

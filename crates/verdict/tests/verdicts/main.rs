@@ -15,9 +15,11 @@ use record::comparison::Shown;
 use record::{
     Ending, Fact, Fault, Header, Moment, Paired, PlannedTrial, RunState, SkipKind, Trial, VoidKind,
 };
-use spec::{Folder, Profile, Quantifier, Study};
+use spec::{ClaimKind, Folder, Profile, Quantifier, Study};
 use stats::Method;
-use verdict::{Change, ClaimVerdict, Diff, Measured, Side, Source, Verdict, diff, judge};
+use verdict::{
+    Change, ClaimVerdict, Diff, Judgement, Measured, Side, Source, Verdict, diff, judge,
+};
 
 const STUDY: &str = r#"
 question = "?"
