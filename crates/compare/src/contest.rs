@@ -205,7 +205,7 @@ impl Contest<'_> {
         let tps = slices.iter().sum::<u64>() as f64 / (window_ms as f64 / 1e3);
         match (mean_ns, first) {
             (Some(mean_ns), _) => Ok(Pilot { slices, mean_s: mean_ns / 1e9, tps: Some(tps) }),
-            (_, Some(why)) => Err(self.failing(side, why)),
+            (_, Some(why)) => Err(self.failing(side, &outcome, why)),
             // The window says little of transactions that hardly fit it.
             (_, None) => self.slow_pilot(side),
         }
@@ -220,13 +220,21 @@ impl Contest<'_> {
         match means.reduce(|one, other| Some(one?.max(other?))).flatten() {
             Some(mean_ns) => Ok(Pilot { slices: Vec::new(), mean_s: mean_ns / 1e9, tps: None }),
             None => {
-                Err(self.failing(side, first.unwrap_or_else(|| "it gave no answer".to_owned())))
+                let why = first.unwrap_or_else(|| "it gave no answer".to_owned());
+                Err(self.failing(side, &outcome, why))
             }
         }
     }
 
-    fn failing(&self, side: usize, why: String) -> Error {
-        Error::Failing { side: self.arena.sides()[side].name().to_owned(), why }
+    /// A side of which no transaction ended well: its server ended the clients, or the script fails on it.
+    fn failing(&self, side: usize, outcome: &load::Outcome, why: String) -> Error {
+        let side = self.arena.sides()[side].name().to_owned();
+        let mut errors = outcome.workloads.iter().flat_map(|one| one.counts_total.errors.keys());
+        // Connection exceptions, and operator intervention that ends a session.
+        match errors.any(|state| state.starts_with("08") || state.starts_with("57P0")) {
+            true => Error::Died { side, why },
+            false => Error::Failing { side, why },
+        }
     }
 
     /// Loads one side, and returns its first message as well.

@@ -297,7 +297,11 @@ impl<'c, 'a> Course<'c, 'a> {
             return Ok(Stop::Interrupted);
         }
         if self.figures.iter().all(|figure| figure.ratio.is_none()) {
-            return Err(error);
+            // Both sides have stood their pilots: whatever ends them now is no mistake in what was asked for.
+            return Err(match error {
+                Error::Died { .. } | Error::Profile { .. } | Error::Interrupted { .. } => error,
+                error => Error::Ended { source: Box::new(error) },
+            });
         }
         let pairs = pairs(&self.segments);
         self.found.lost = Some(match error {

@@ -28,6 +28,12 @@ pub enum Error {
     Failing { side: String, why: String },
     #[error("a client of side {side} ended before there was anything to say: {why}")]
     Died { side: String, why: String },
+    /// Both sides could be loaded, and then one could not.
+    #[error("measuring ended before there was anything to say: {source}")]
+    Ended {
+        #[source]
+        source: Box<Error>,
+    },
     #[error("sampling the servers for --profile: {why}")]
     Profile { why: String },
     #[error("a transaction takes {seconds:.3} s on average, too long for blocks of {block_s} s")]
@@ -49,6 +55,7 @@ impl Error {
         let hint = match self {
             Error::Lab(error) => return error.hint(),
             Error::Server { source, .. } => return source.hint(),
+            Error::Ended { source } => return source.hint(),
             Error::DifferentData { .. } => {
                 "both sides need the same rows; in a script of data, random() is seeded, while \
                  gen_random_uuid(), now() and the like differ"

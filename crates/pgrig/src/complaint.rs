@@ -142,7 +142,7 @@ impl From<compare::Error> for Complaint {
             compare::Error::Lab(error) => return error.into(),
             compare::Error::Profile { .. } => Exit::DoesNotFit,
             compare::Error::Interrupted { .. } => Exit::Interrupted,
-            compare::Error::Died { .. } => Exit::Incomplete,
+            compare::Error::Died { .. } | compare::Error::Ended { .. } => Exit::Incomplete,
             _ => Exit::CouldNotStart,
         };
         Complaint::new(&error).hinted(error.hint()).exit(exit)

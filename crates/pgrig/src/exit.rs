@@ -138,7 +138,7 @@ mod tests {
                 why: String::new(),
             };
             let asked = [None, Some(FailOn::Worse), Some(FailOn::WorseOrUnknown)];
-            let seen = asked.map(|fail_on| of_comparison([&claim].into_iter(), fail_on));
+            let seen = asked.map(|fail_on| of_comparison(std::slice::from_ref(&claim), fail_on));
             assert_eq!(seen, expected, "{verdict:?}");
         };
         check(Verdict::Holds, [Exit::Done; 3]);

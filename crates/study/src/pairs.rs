@@ -57,7 +57,11 @@ impl From<String> for Failure {
 impl From<compare::Error> for Failure {
     fn from(error: compare::Error) -> Failure {
         use compare::Error;
-        let fault = match &error {
+        let told = match &error {
+            Error::Ended { source } => source,
+            error => error,
+        };
+        let fault = match told {
             Error::Died { .. } | Error::Server { .. } | Error::Renewal { .. } | Error::Lab(_) => {
                 Fault::Server
             }

@@ -225,6 +225,16 @@ fn an_interrupted_comparison_keeps_what_it_has() {
 
 #[test]
 fn a_side_that_dies_is_named_and_what_was_measured_counts() {
+    std::thread::scope(|scope| {
+        scope.spawn(|| dies_at("pilot", None));
+        scope.spawn(|| dies_at("measuring", None));
+        scope.spawn(|| dies_at("pairs   B ÷ A", Some("a client of side B failed after")));
+    });
+}
+
+/// B's sessions end once this has been said. Without an interval there is no record, and an error; else what was
+/// measured counts, and has this doubt.
+fn dies_at(moment: &str, doubt: Option<&str>) {
     let desk = Desk::new();
     write_work(&desk);
     // B's sessions end by themselves once there is a file, which the server's user can see.
@@ -247,15 +257,16 @@ fn a_side_that_dies_is_named_and_what_was_measured_counts() {
     arguments.extend(["--precision", "0.01%"]);
     let mut child = desk.command(&arguments).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("pairs   B ÷ A")), "no progress");
+    assert!(lines.any(|line| line.unwrap().contains(moment)), "{moment}");
     std::fs::write(&signal, "").unwrap();
     let mut out = String::new();
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     let told: Vec<String> = lines.map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(2), "{told:?}");
-    assert!(out.contains("a client of side B failed after"), "{out}");
-    assert!(out.contains("administrator command"), "{out}");
-    assert!(desk.path("record/pairs/01-B-A-load.json").is_file());
+    let told = [told.join("\n"), out].concat();
+    assert!(told.contains(doubt.unwrap_or("side B")), "{told}");
+    assert!(told.contains("administrator command"), "{told}");
+    assert_eq!(desk.path("record/pairs/01-B-A-load.json").is_file(), doubt.is_some(), "{told}");
 }
 
 #[test]
