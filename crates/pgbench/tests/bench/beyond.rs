@@ -105,6 +105,31 @@ fn a_goal_may_hold_nowhere_or_everywhere() {
     });
 }
 
+/// Windows of a search draw keys of their own: none is drawn twice from so many, but by the same seed.
+#[test]
+fn each_window_of_a_search_draws_its_own_numbers() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("draws.sql");
+    let draws = "\\set key random(1, 1000000000000000)\ninsert into TABLE values (:key);\n\
+                 select pg_sleep(0.02);\n";
+    for (table, goal) in
+        [("rates", "--find-rate=p50 < 10s"), ("counts", "--find-clients=p50 < 10s")]
+    {
+        server.execute("postgres", &format!("create table {table} (key bigint)"));
+        fs::write(&script, draws.replace("TABLE", table)).expect("a script");
+        let base = format!("-n -f {} -c 3 -T 1 --warmup=0 --find-seconds=1", script.display());
+        let mut arguments: Vec<String> =
+            format!("{base} --random-seed=7").split_whitespace().map(str::to_owned).collect();
+        arguments.push(goal.to_owned());
+        let ended = ours_until(&server.environment("postgres"), &arguments, &Control::new());
+        let windows = ended.err.matches("hold").count();
+        assert!(windows > 2, "{ended:?}");
+        let sql = format!("select count(*) - count(distinct key) from {table}");
+        assert_eq!(server.value("postgres", &sql), "0", "{goal}: {ended:?}");
+    }
+}
+
 #[test]
 fn a_search_whose_clients_are_aborted_has_no_answer() {
     let server = Server::start(&[]);
