@@ -135,8 +135,9 @@ fn words(findings: &Findings, level: Level, outcome: &mut Outcome) {
     for (anomaly, count) in findings.forbidden(level) {
         let least = if findings.is_partial { "at least " } else { "" };
         let text = format!(
-            "history: {least}{count} times {anomaly} ({}), which {level} forbids",
-            anomaly.meaning()
+            "history: {anomaly} ({}), which {level} forbids, {least}{count} {}",
+            anomaly.meaning(),
+            if count == 1 { "time" } else { "times" }
         );
         outcome.notes.push(Note::new(NoteKind::History, text));
         let mut witnesses = findings.witnesses.iter().filter(|one| one.anomaly == anomaly);

@@ -361,7 +361,7 @@ fn unsaid(workload: &str, ledger: &Ledger, findings: &Findings) -> Vec<String> {
             ),
         };
         words.push(format!(
-            "{count} transactions of {workload} ended well and wrote no row of the ledger{present}"
+            "transactions of {workload} that ended well and wrote no row of the ledger: {count}{present}"
         ));
     }
     words
@@ -379,7 +379,7 @@ fn words(workload: &str, node: &SiteNode, findings: &Findings) -> Vec<String> {
             continue;
         }
         let place = format!("{workload} on {}", node.name);
-        words.push(format!("{place}, {count} times: {}", anomaly.word()));
+        words.push(format!("{place}: {} × {count}", anomaly.word()));
         let examples = findings.examples.iter().filter(|example| example.anomaly == anomaly);
         words.extend(examples.map(|example| example.to_string()));
         if anomaly == Anomaly::Lost {

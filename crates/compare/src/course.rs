@@ -119,8 +119,10 @@ impl Contest<'_> {
                 }
                 let name = side.name();
                 Some(format!(
-                    "side {name} did {tps:.0} of {rate:.0} transactions a second: it cannot keep \
-                     up, and its latencies depend on how long it was loaded"
+                    "side {name} did {} of {} transactions a second: it cannot keep up, and its \
+                     latencies depend on how long it was loaded",
+                    terms::figure(tps),
+                    terms::figure(rate)
                 ))
             })
         });
@@ -303,13 +305,13 @@ impl<'c, 'a> Course<'c, 'a> {
                 error => Error::Ended { source: Box::new(error) },
             });
         }
-        let pairs = pairs(&self.segments);
+        let pairs = terms::counted(pairs(&self.segments) as u64, "pair");
         self.found.lost = Some(match error {
             // Where nothing of a side ended well, its first clients failed in the lead-in of a later segment.
             Error::Died { side, why } | Error::Failing { side, why } => {
-                format!("a client of side {side} failed after {pairs} pairs: {why}")
+                format!("a client of side {side} failed after {pairs}: {why}")
             }
-            error => format!("it ended after {pairs} pairs: {error}"),
+            error => format!("it ended after {pairs}: {error}"),
         });
         Ok(Stop::Died)
     }

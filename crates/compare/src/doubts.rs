@@ -51,7 +51,8 @@ pub(crate) fn doubts(octets: &[Octet], names: [&str; 2], conditions: &Conditions
         let halves = octets.iter().map(|octet| &octet.sides[index]);
         let failures: u64 = halves.map(|half| half.failures + half.lead_failures).sum();
         if failures > 0 {
-            doubts.push(format!("{failures} transactions of side {name} failed"));
+            let failed = terms::counted(failures, "transaction");
+            doubts.push(format!("{failed} of side {name} failed"));
         }
     }
     doubts
@@ -94,9 +95,11 @@ pub(crate) fn of_cut_tidying(
     (a + b > 0).then(|| {
         let [one, other] = names;
         format!(
-            "vacuum and checkpoint before a segment were not done within {} and were ended, {a} times on \
-             {one} and {b} times on {other}: a part of that work may be in the figures",
-            terms::duration(limit.as_secs_f64())
+            "vacuum and checkpoint before a segment were not done within {} and were ended, {} on \
+             {one} and {} on {other}: a part of that work may be in the figures",
+            terms::duration(limit.as_secs_f64()),
+            terms::counted(a as u64, "time"),
+            terms::counted(b as u64, "time")
         )
     })
 }

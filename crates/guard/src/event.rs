@@ -161,7 +161,7 @@ impl fmt::Display for Event {
                 }
             }
             Event::NotInForce { setting, waiting } => {
-                write!(f, "{} shows no effect yet: {waiting} commits wait", called(setting))
+                write!(f, "{} shows no effect yet; commits that wait: {waiting}", called(setting))
             }
             Event::WouldChange { from, to, why } => {
                 write!(f, "would put {} instead of {}, because {why}", called(to), called(from))

@@ -64,7 +64,8 @@ pub(crate) fn run(
     let files = Files::create(&options.ours)?;
     let served = pages.filter(|_| options.ours.serve);
     if let Some(pages) = served {
-        let what = format!("pgrig bench: {} clients", options.clients);
+        let clients = terms::counted(options.clients.into(), "client");
+        let what = format!("pgrig bench: {clients}");
         let url = pages.open(&what).map_err(|why| {
             Complaint::error(format_args!("could not serve a page for --serve: {why}"))
         })?;
@@ -215,7 +216,9 @@ fn unexpected(results: &Results<'_>, console: &mut Console<'_>) -> u8 {
     let first = results.first_errors().get(EXPECT);
     let first =
         first.map_or(String::new(), |at| format!(", the first at {}:{}", at.script, at.line));
-    console.error(format_args!("{count} results were not as \\expect says{first}"));
+    let (count, were) =
+        (terms::counted(*count, "result"), if *count == 1 { "was" } else { "were" });
+    console.error(format_args!("{count} {were} not as \\expect says{first}"));
     INCOMPLETE
 }
 

@@ -148,8 +148,8 @@ fn page(page: &Page<'_>) -> String {
             .bound_ns
             .map_or("unknown".to_owned(), |ns| format!("± {:.2} ms", ns as f64 / 1e6));
         let lost = host.lost.as_ref().map_or(String::new(), |(_, why)| format!("; lost: {why}"));
-        let value =
-            format!("{} clients, clock {bound}; {}{lost}", host.clients, machine.join(", "));
+        let clients = terms::counted(host.clients.into(), "client");
+        let value = format!("{clients}, clock {bound}; {}{lost}", machine.join(", "));
         facts.push(fact("hosts", &host.name, value));
     }
     let began = jiff::Timestamp::try_from(page.began);

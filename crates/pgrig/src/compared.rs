@@ -42,12 +42,13 @@ pub(crate) fn print(comparison: &Comparison, paired: &Paired) {
     tails(shown);
     plans(shown);
     terminal::result("");
-    let (clients, blocks, rest) = (shown.clients, shown.blocks(), shown.rest_ms);
+    let clients = terms::counted(shown.clients.into(), "client");
+    let (blocks, rest) = (shown.blocks(), shown.rest_ms);
     let (seed, stop) = (shown.seed, shown.stop.words());
     let load = comparison.point.as_ref().map(|point| format!("{}, ", point.words()));
     let load = load.unwrap_or_default();
     let how = format!(
-        "  {load}{clients} clients a side, {blocks} with {rest} ms of rest, seed {seed}; ended: {stop}"
+        "  {load}{clients} a side, {blocks} with {rest} ms of rest, seed {seed}; ended: {stop}"
     );
     terminal::result(styled(FAINT, how));
     if let Some(identical) = &shown.identical {

@@ -105,7 +105,8 @@ impl<'a> Progress<'a> {
                 let words = throughput.map(|ratio| {
                     format!("{:.3} [{:.3}, {:.3}]  ", ratio.point, ratio.low, ratio.high)
                 });
-                let words = format!("{}{} pairs", words.unwrap_or_default(), progress.pairs);
+                let words =
+                    words.unwrap_or_default() + &terms::counted(progress.pairs as u64, "pair");
                 self.live(&self.line("", &words, *left_s));
             }
             Event::PairsEnded { paired, .. } => self.pairs_ended(paired),
@@ -177,8 +178,9 @@ impl<'a> Progress<'a> {
         let ratio = ratio.map_or_else(|| "too few for an interval".to_owned(), |r| r.words());
         match &paired.ending {
             Ending::Done => {
-                let (pairs, took) = (paired.shown.pairs, duration(paired.shown.seconds));
-                self.say(&format!("{}  {ratio}  {pairs} pairs, {took}", self.trial));
+                let pairs = terms::counted(paired.shown.pairs as u64, "pair");
+                let took = duration(paired.shown.seconds);
+                self.say(&format!("{}  {ratio}  {pairs}, {took}", self.trial));
             }
             ending => {
                 let words = format_args!("{}  not measured: {}", self.trial, ending.why());

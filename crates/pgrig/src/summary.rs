@@ -88,14 +88,14 @@ fn print_missed_rates(study: &Study, trials: &[Trial]) {
         };
         let trials = of_it().map(|one| one.number).collect::<BTreeSet<_>>().len();
         let words = format!(
-            "rate not reached by {workload} in {trials} {}; least {} of {} a second in trial {} \
-             ({}), {} transactions due and never started",
-            if trials == 1 { "trial" } else { "trials" },
+            "rate not reached by {workload} in {}; least {} of {} a second in trial {} \
+             ({}), {} due and never started",
+            terms::counted(trials as u64, "trial"),
             figure(least.reached),
             figure(least.asked),
             least.number,
             least.name,
-            least.backlog,
+            terms::counted(least.backlog, "transaction"),
         );
         for line in indented(&words) {
             terminal::result(styled(UNSURE, line));
@@ -161,7 +161,9 @@ pub(crate) fn here(claim: &ClaimVerdict) -> String {
             format!("{}  n 1", figure(interval.point))
         }
         Measured::Value { interval, .. } => format!("{}  n {}", shown(interval), interval.n),
-        Measured::Pairs { interval, pairs } => format!("{}  {pairs} pairs", shown(interval)),
+        Measured::Pairs { interval, pairs } => {
+            format!("{}  {}", shown(interval), terms::counted(*pairs as u64, "pair"))
+        }
         counted @ Measured::Count { .. } => counted.counted().unwrap_or_default(),
     }
 }

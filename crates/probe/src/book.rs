@@ -25,7 +25,7 @@ impl Book {
     pub(crate) fn notes(&mut self) -> Vec<String> {
         let mut notes = std::mem::take(&mut self.notes);
         if self.dropped > 0 {
-            notes.push(format!("{} samples were not kept: the trial has too many", self.dropped));
+            notes.push(format!("the trial has too many samples; not kept: {}", self.dropped));
         }
         notes
     }

@@ -136,8 +136,8 @@ impl Groups {
         });
         let incomplete = (self.incomplete > 0).then(|| {
             format!(
-                "CPU of process groups: {} readings were left out, because processes ended while \
-                 they were made; the next ones count what they used",
+                "CPU of process groups: readings that were left out, because processes ended while \
+                 they were made: {}; the next ones count what they used",
                 self.incomplete
             )
         });

@@ -156,8 +156,8 @@ impl Session {
             }
             if time::Instant::now() >= deadline {
                 return Ok(Some(format!(
-                    "{left} sessions were still connected when the server's counts were read: \
-                     they may lack what those sessions did last"
+                    "sessions that were still connected when the server's counts were read: {left}; \
+                     the counts may lack what those did last"
                 )));
             }
             time::sleep(snapshot::SETTLE_PAUSE).await;

@@ -3,6 +3,7 @@
 use record::Header;
 use spec::{About, Claim, Profile, Quantifier, Study, metrics};
 use stats::Method;
+use terms::counted;
 use verdict::{ClaimVerdict, Judgement, Measured, Source, Verdict};
 
 use crate::comparison::{capitalised, title};
@@ -43,17 +44,18 @@ pub(crate) fn answer(study: &Study, judgement: &Judgement, header: &Header) -> A
         Some(Measured::Pairs { interval, pairs }) if header.comparison.is_none() => {
             let (_, range) = number::with_interval(interval.point, interval.low, interval.high);
             sure.push(format!(
-                "{} interval {range} from {pairs} pairs of blocks ({}).",
+                "{} interval {range} from {} of blocks ({}).",
                 number::percent(interval.confidence),
+                counted(*pairs as u64, "pair"),
                 interval.method.name()
             ));
         }
         Some(Measured::Count { quantifier, trials, failures, rates }) => {
             let seen = match quantifier {
                 Quantifier::Every => {
-                    format!("{} in {trials} trials", plural(*failures as usize, "failure"))
+                    format!("{} in {}", counted(*failures, "failure"), counted(*trials, "trial"))
                 }
-                Quantifier::Some => format!("Seen in {} of {trials} trials", trials - failures),
+                Quantifier::Some => format!("Seen in {} of {}", trials - failures, counted(*trials, "trial")),
             };
             sure.push(match (failures, bound(rates.1)) {
                 (0, Some(rate)) if *quantifier == Quantifier::Every => {
@@ -210,7 +212,7 @@ pub(crate) fn measured(measured: &Measured) -> [String; 4] {
         Measured::Pairs { interval, pairs } => {
             let (middle, range) =
                 number::with_interval(interval.point, interval.low, interval.high);
-            let basis = format!("{pairs} pairs, {}", interval.method.name());
+            let basis = format!("{}, {}", counted(*pairs as u64, "pair"), interval.method.name());
             (middle, range, pairs.to_string(), basis)
         }
         Measured::Count { quantifier, trials, failures, rates } => {

@@ -90,7 +90,11 @@ pub fn history(series: &[Series]) -> String {
         note: "A line for each machine: results of different machines cannot be compared. Bands are the \
                intervals of the results; one round has none."
             .to_owned(),
-        title: format!("{} figures of {} results", series.len(), results.len()),
+        title: format!(
+            "{} of {}",
+            terms::counted(series.len() as u64, "figure"),
+            terms::counted(results.len() as u64, "result")
+        ),
         curves: (0..series.len()).collect(),
         tables: series.iter().map(table).collect(),
         data: Json::Object(vec![

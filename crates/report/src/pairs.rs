@@ -94,10 +94,10 @@ fn words(paired: &Paired, headline: Metric) -> Vec<String> {
     }
     let stop = paired.shown.stop.words();
     let measured = format!(
-        "Both servers stood at once, with {} clients each, and were loaded in turn: {} pairs of {} in \
-         {:.0} s. It ended: {stop}.",
-        paired.shown.clients,
-        paired.shown.pairs,
+        "Both servers stood at once, with {} each, and were loaded in turn: {} of {} in {:.0} s. It \
+         ended: {stop}.",
+        terms::counted(paired.shown.clients.into(), "client"),
+        terms::counted(paired.shown.pairs as u64, "pair"),
         paired.shown.blocks(),
         paired.shown.seconds
     );

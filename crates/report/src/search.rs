@@ -73,10 +73,9 @@ impl SearchAxis {
 
     /// A load in words.
     fn load(self, load: f64) -> String {
-        let load = number::figure(load.round());
         match self {
-            SearchAxis::Rate => format!("{load} transactions a second"),
-            SearchAxis::Clients => format!("{load} clients"),
+            SearchAxis::Rate => format!("{} transactions a second", number::figure(load)),
+            SearchAxis::Clients => terms::counted(load as u64, "client"),
         }
     }
 }

@@ -39,13 +39,13 @@ pub(crate) fn trust(
     let unseen = points.iter().flat_map(|(_, indices)| indices);
     let unseen = unseen.filter(|&&index| trials[index].generator.run_delay_share.is_none()).count();
     if unseen > 0 {
-        let plural = if unseen == 1 { "trial" } else { "trials" };
-        words.push(format!("How long the rig waited for a CPU is not known of {unseen} {plural}."));
+        let unseen = terms::counted(unseen as u64, "trial");
+        words.push(format!("How long the rig waited for a CPU is not known of {unseen}."));
     }
     words.extend(verdict::missed_rates(study, trials).into_iter().map(|one| {
         format!(
-            "Rate not reached: {} of {} a second by {} in trial {} ({}); {} transactions were due \
-             and never started.",
+            "Rate not reached: {} of {} a second by {} in trial {} ({}); due and never started: \
+             {}.",
             number::figure(one.reached),
             number::figure(one.asked),
             one.workload,
@@ -79,6 +79,7 @@ pub(crate) fn counted(trials: &[Trial]) -> Option<String> {
 fn counted_of(counted: usize, trials: usize) -> Option<String> {
     match trials {
         0 => None,
+        1 if counted == 1 => Some("The one trial counts.".to_owned()),
         all if all == counted => Some(format!("All {counted} trials count; none was discarded.")),
         all if all == counted + 1 => {
             Some(format!("{counted} of {all} trials count; one was discarded."))

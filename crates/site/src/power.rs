@@ -197,13 +197,13 @@ pub fn fail_requests(
         (_, None) => Vec::new(),
     };
     let blocks = node.fail_requests(FailingRequests { files, ..failing })?;
-    Ok(format!("requests of {blocks} blocks of its disk fail"))
+    Ok(format!("requests of its disk fail; blocks: {blocks}"))
 }
 
 /// Ends that; the number of requests that failed, in words.
 pub fn heal_disk(site: &mut Site, name: &str) -> Result<String, PowerError> {
     let failed = server(site, name)?.heal_disk()?;
-    Ok(format!("its disk works again; {failed} requests had failed"))
+    Ok(format!("its disk works again; requests that had failed: {failed}"))
 }
 
 /// The directories of logs of transactions.

@@ -178,12 +178,11 @@ impl Tail {
             format!("; behind a pooler, {percent} of them found a session of the load")
         });
         format!(
-            "{} transactions above {} ({ms:.3} ms), {:.2} s in all; {} samples in them, {:.0}/s from \
-             {}{refusal}{matched}",
-            self.transactions,
+            "{} above {} ({ms:.3} ms), {:.2} s in all; {} in them, {:.0}/s from {}{refusal}{matched}",
+            counted(self.transactions, "transaction"),
             self.quantile_words(),
             self.seconds,
-            self.samples,
+            counted(self.samples, "sample"),
             self.rate,
             self.source.words()
         )
@@ -239,4 +238,8 @@ pub(crate) fn rank(causes: &mut [TailShare]) {
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

@@ -303,7 +303,7 @@ impl Station {
             Direction::To => "to it",
             Direction::From => "from it",
         };
-        Ok(format!("packets {way} are dropped, of {count} peers"))
+        Ok(format!("packets {way} are dropped, of {}", terms::counted(count as u64, "peer")))
     }
 
     pub(crate) fn heal(&mut self) -> Result<String, Error> {
@@ -314,7 +314,10 @@ impl Station {
         for way in self.cuts.drain(..) {
             switch.mend(&way)?;
         }
-        Ok(format!("{count} ways are open again"))
+        Ok(match count {
+            1 => "1 way is open again".to_owned(),
+            count => format!("{count} ways are open again"),
+        })
     }
 
     pub(crate) fn keep_files(&mut self) -> Result<(), Error> {

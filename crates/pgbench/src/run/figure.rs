@@ -5,7 +5,7 @@ pub(super) fn short_ms(ns: u64) -> String {
     terms::figure(ns as f64 / 1e6)
 }
 
-/// A count, thousands in groups.
-pub(super) fn grouped(value: f64) -> String {
-    terms::grouped(value.round() as u64)
+/// Transactions a second, or another load: three digits, and from 100 up all before the point.
+pub(super) fn rate(value: f64) -> String {
+    terms::figure(value)
 }

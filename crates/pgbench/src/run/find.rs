@@ -13,7 +13,7 @@ use crate::search::curve::{Curve, Tried};
 use crate::search::goal::{Goal, Observed};
 use crate::search::steps::{End, Estimate, Next, Search};
 
-use super::figure::grouped;
+use super::figure::rate;
 use super::ours::limit;
 
 /// Warm-up of each window, in milliseconds: connections are new, caches of the server's processes
@@ -80,7 +80,7 @@ pub(super) fn find(
             console.narrate(format_args!(
                 "pgrig: as fast as {} can: {} a second",
                 clients(options.clients),
-                grouped(most)
+                rate(most)
             ));
             if most <= 0.0 {
                 return Err(Complaint::error(
@@ -213,8 +213,7 @@ fn verdict(tried: &Tried) -> &'static str {
 }
 
 fn clients(count: u32) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} client{plural}", grouped(f64::from(count)))
+    terms::counted(count.into(), "client")
 }
 
 /// Successful transactions a second in the window.
@@ -248,8 +247,8 @@ impl Axis<'_> {
 
     fn number(&self, load: f64) -> String {
         match self.find.range {
-            Range::Rate if load < 10.0 => format!("{load:.1}"),
-            Range::Rate | Range::Clients => grouped(load),
+            Range::Rate => rate(load),
+            Range::Clients => terms::grouped(load as u64),
         }
     }
 
@@ -333,18 +332,18 @@ impl Axis<'_> {
         let end = match finish {
             Finish::Ended(end) => end,
             Finish::Interrupted => {
-                let plural = if windows == 1 { "" } else { "s" };
                 return format!(
-                    "search interrupted after {windows} window{plural}{}",
+                    "search interrupted after {}{}",
+                    terms::counted(windows as u64, "window"),
                     self.so_far(curve, search)
                 );
             }
             Finish::Aborted(clients) => {
-                let plural = if windows == 1 { "" } else { "s" };
                 let aborted = if clients == 1 { "client was" } else { "clients were" };
                 return format!(
-                    "search ended after {windows} window{plural}, as {clients} {aborted} aborted{}: \
-                     run it again, or with --reconnect",
+                    "search ended after {}, as {clients} {aborted} aborted{}: run it again, or \
+                     with --reconnect",
+                    terms::counted(windows as u64, "window"),
                     self.so_far(curve, search)
                 );
             }
@@ -359,10 +358,11 @@ impl Axis<'_> {
                     format!("; about {:.0} % of the windows below failed as well", lapses * 100.0)
                 });
                 format!(
-                    "{} keep {goal}; 90 % interval {} to {} ({windows} windows){lapses}{knee}",
+                    "{} keep {goal}; 90 % interval {} to {} ({}){lapses}{knee}",
                     self.load(held),
                     self.number(low),
                     self.number(high),
+                    terms::counted(windows as u64, "window"),
                 )
             }
             End::Everywhere => format!(

@@ -9,7 +9,7 @@ use record::Generator;
 use crate::complaint::Complaint;
 use crate::options::{HostOptions, Invocation, RunOptions};
 
-use super::figure::{grouped, short_ms};
+use super::figure::{rate, short_ms};
 
 /// Reaches the hosts that an inventory places generators on.
 pub(super) fn reach(
@@ -63,12 +63,12 @@ pub(super) fn lines(outcome: &Outcome, line: &mut impl FnMut(&str, String)) {
             continue;
         }
         // Over the time of the sum, so that the lines add up to it.
-        let rate = generator.in_window as f64 / window_s.max(f64::MIN_POSITIVE);
+        let done = generator.in_window as f64 / window_s.max(f64::MIN_POSITIVE);
         let cores = generator.cpu_ns as f64 / 1e9 / window_s.max(f64::MIN_POSITIVE);
         let mut text = format!(
-            "{} clients, {} a second, {cores:.2} cores, loop lag p99 {} ms, {}",
-            host.clients,
-            grouped(rate),
+            "{}, {} a second, {cores:.2} cores, loop lag p99 {} ms, {}",
+            terms::counted(host.clients.into(), "client"),
+            rate(done),
             short_ms(generator.lag_p99_ns),
             clock(host)
         );

@@ -9,7 +9,7 @@ use record::{Counts, Generator, WorkloadResult};
 use stats::{Latency, SteadyState, Unsteady, censored};
 
 use super::baseline::Baseline;
-use super::figure::{grouped, short_ms};
+use super::figure::{rate, short_ms};
 use super::hosts;
 use super::plan::is_open;
 use super::results::{AttributedTail, Results};
@@ -110,11 +110,11 @@ fn too_few(latency: &Latency, open: &Latency) -> Option<String> {
     let count = latency.count() + open.count();
     let unknown = QUANTILES.iter().filter(|(_, q)| censored::samples_needed(*q) > count);
     let unknown: Vec<String> = unknown
-        .map(|(name, q)| format!("{name} takes {}", grouped(censored::samples_needed(*q) as f64)))
+        .map(|(name, q)| format!("{name} takes {}", terms::grouped(censored::samples_needed(*q))))
         .collect();
     (!unknown.is_empty()).then(|| {
         let unknown = unknown.join(", ");
-        format!("{unknown} transactions to know, and there are {}", grouped(count as f64))
+        format!("{unknown} transactions to know, and there are {}", terms::grouped(count))
     })
 }
 
@@ -124,10 +124,10 @@ fn open_waits(workload: &WorkloadResult) -> Option<String> {
     if workload.latency.max_ns().is_some_and(|ended| ended >= longest_ns) {
         return None;
     }
-    let count = grouped(workload.open.count() as f64);
+    let count = terms::grouped(workload.open.count());
     let started = match workload.never_started {
         0 => String::new(),
-        n => format!(" ({} due and never started)", grouped(n as f64)),
+        n => format!(" ({} due and never started)", terms::grouped(n)),
     };
     let longest = short_ms(longest_ns);
     Some(format!(
@@ -137,14 +137,14 @@ fn open_waits(workload: &WorkloadResult) -> Option<String> {
 
 /// The ceiling that the rig and this machine set, and how far below it the run was.
 fn against(baseline: &Baseline, results: &Results<'_>) -> String {
-    let (rate, _) = results.rate_after(0.0);
+    let (done, _) = results.rate_after(0.0);
     let p50 = baseline.latency.quantile_ns(0.5).map_or("–".to_owned(), short_ms);
     let p99 = baseline.latency.quantile_ns(0.99).map_or("–".to_owned(), short_ms);
-    let share = 100.0 * rate / baseline.rate;
+    let share = terms::percent(done / baseline.rate);
     format!(
         "{} a second at most, p50 {p50}  p99 {p99} ms at least, against a server that does \
-         nothing; this run {share:.0} % of it",
-        grouped(baseline.rate)
+         nothing; this run {share} of it",
+        rate(baseline.rate)
     )
 }
 
@@ -153,24 +153,24 @@ fn throughput(results: &Results<'_>, line: &mut impl FnMut(&str, String)) {
     let window_s = results.outcome.window.map_or(0.0, |window| window.seconds());
     if let Some(warm_up) = results.options.ours.warm_up {
         let published = results.workload().published_way;
-        let (rate, _) = results.rate_after(0.0);
+        let (done, _) = results.rate_after(0.0);
         line(
             "window",
-            format!("{window_s:.1} s: {} a second, {}", grouped(rate), warmed(results, warm_up)),
+            format!("{window_s:.1} s: {} a second, {}", rate(done), warmed(results, warm_up)),
         );
         let everything = published.transactions as f64 / published.seconds.max(f64::MIN_POSITIVE);
         line(
             "pgbench's way",
-            format!("{} a second, warm-up and last answers included", grouped(everything)),
+            format!("{} a second, warm-up and last answers included", rate(everything)),
         );
     }
     let kept = |warmup_s: f64| {
-        let (rate, seconds) = results.rate_after(warmup_s);
+        let (done, seconds) = results.rate_after(warmup_s);
         let left_out = match warmup_s {
             0.0 => "nothing left out".to_owned(),
             _ => format!("warm-up {warmup_s:.1} s left out"),
         };
-        format!("{seconds:.1} s of {window_s:.1} s: {} a second ({left_out})", grouped(rate))
+        format!("{seconds:.1} s of {window_s:.1} s: {} a second ({left_out})", rate(done))
     };
     let (steady, change) = match results.steady() {
         SteadyState::Steady { warmup_s, shift } => (kept(warmup_s), Some(shift)),
@@ -219,9 +219,9 @@ impl MissedRate {
     fn words(&self) -> String {
         format!(
             "{} of {} a second; {} due but not started at the end, and more with every second",
-            grouped(self.reached),
-            grouped(self.asked),
-            grouped(self.backlog as f64)
+            rate(self.reached),
+            rate(self.asked),
+            terms::grouped(self.backlog)
         )
     }
 }
@@ -245,8 +245,8 @@ fn backlog(results: &Results<'_>) -> String {
     let last = backlogs().last().unwrap_or(0);
     format!(
         "{} due but not started at the end, {} at most",
-        grouped(last as f64),
-        grouped(largest as f64)
+        terms::grouped(last),
+        terms::grouped(largest)
     )
 }
 
@@ -255,7 +255,7 @@ fn connecting(results: &Results<'_>) -> String {
     let quantile = |q| phase.latency.quantile_ns(q).map_or("–".to_owned(), short_ms);
     let mut text = format!(
         "{} in {:.2} s, each p50 {} ms  p99 {} ms",
-        grouped(phase.count as f64),
+        terms::grouped(phase.count),
         phase.length_ns as f64 / 1e9,
         quantile(0.5),
         quantile(0.99)
@@ -274,17 +274,16 @@ fn without_service(results: &Results<'_>) -> String {
     let standstills = &results.outcome.standstills[0];
     let unknown = match results.workload().unknown {
         0 => String::new(),
-        n => format!("; the outcome of {n} transactions is unknown"),
+        n => format!("; the outcome of {} is unknown", terms::counted(n, "transaction")),
     };
     let seconds = || standstills.iter().map(load::Standstill::seconds);
     if standstills.is_empty() {
         return format!("none above 0.05 s, connected again × {reconnects}{unknown}");
     }
-    let plural = if standstills.len() == 1 { "" } else { "s" };
     format!(
-        "{:.2} s in {} standstill{plural}, the longest {:.2} s, connected again × {reconnects}{unknown}",
+        "{:.2} s in {}, the longest {:.2} s, connected again × {reconnects}{unknown}",
         seconds().sum::<f64>(),
-        standstills.len(),
+        terms::counted(standstills.len() as u64, "standstill"),
         seconds().fold(0.0, f64::max)
     )
 }
@@ -366,8 +365,15 @@ mod tests {
         check(123_456_000, "123");
         check(12_345_678_000, "12,346");
         check(20_500, "0.0205");
-        assert_eq!(grouped(74_119.6), "74,120");
-        assert_eq!(grouped(1_234_567.0), "1,234,567");
-        assert_eq!(grouped(999.0), "999");
+        let check = |per_second: f64, expected: &str| assert_eq!(rate(per_second), expected);
+        check(74_119.6, "74,120");
+        check(1_234_567.0, "1,234,567");
+        check(99.96, "100");
+        check(12.44, "12.4");
+        check(0.4, "0.400");
+        // A goal of a transaction in two seconds that is hardly reached.
+        let missed = MissedRate { asked: 0.5, reached: 0.04, backlog: 1_200 };
+        let words = "0.0400 of 0.500 a second; 1,200 due but not started at the end, and more with every second";
+        assert_eq!(missed.words(), words);
     }
 }

@@ -9,7 +9,7 @@ use stats::Latency;
 use crate::console::Console;
 use crate::options::{Length, RunOptions};
 
-use super::figure::{grouped, short_ms};
+use super::figure::{rate, short_ms};
 use super::plan::is_open;
 
 const BAR_CELLS: u64 = 20;
@@ -107,14 +107,14 @@ impl<'a> Progress<'a> {
         if published.transactions == 0 || published.seconds <= 0.0 {
             return None;
         }
-        let rate = published.transactions as f64 / published.seconds;
+        let done = published.transactions as f64 / published.seconds;
         let quantile = |q| workload.latency.quantile_ns(q).map_or("–".to_owned(), short_ms);
         let parts = [
-            format!("  measured        {:.0} s   {} a second", published.seconds, grouped(rate)),
+            format!("  measured        {:.0} s   {} a second", published.seconds, rate(done)),
             format!("   p50 {} ms  p99 {} ms", quantile(0.5), quantile(0.99)),
             match workload.counts_total.failed() {
                 0 => String::new(),
-                failed => format!("  {} failed", grouped(failed as f64)),
+                failed => format!("  {} failed", terms::grouped(failed)),
             },
         ];
         Some(fitting(&parts, columns))
@@ -188,7 +188,7 @@ impl<'a> Progress<'a> {
         columns: usize,
     ) -> String {
         let Sum { counts, latency, .. } = &self.since;
-        let rate = counts.transactions as f64 * 1e9 / length_ns.max(1) as f64;
+        let done = counts.transactions as f64 * 1e9 / length_ns.max(1) as f64;
         let quantile = |q: f64| latency.quantile_ns(q).map_or("–".to_owned(), short_ms);
         let (time, share) = self.position(elapsed_ns);
         let bar = match share {
@@ -201,19 +201,19 @@ impl<'a> Progress<'a> {
         };
         let failed = match counts.failed() {
             0 => String::new(),
-            failed => format!("  {} failed", grouped(failed as f64)),
+            failed => format!("  {} failed", terms::grouped(failed)),
         };
         let (p50, p99) = (quantile(0.5), quantile(0.99));
         let behind = match self.options.pace.rate() {
             // A rate that is reached leaves a few transactions waiting, too.
             Some(asked) if last.backlog as f64 > asked / 10.0 => {
-                let backlog = grouped(last.backlog as f64);
-                format!("   of {} asked, {backlog} behind", grouped(asked))
+                let backlog = terms::grouped(last.backlog);
+                format!("   of {} asked, {backlog} behind", rate(asked))
             }
             _ => String::new(),
         };
         let rest = [
-            format!("{time}   {} a second{behind}{failed}", grouped(rate)),
+            format!("{time}   {} a second{behind}{failed}", rate(done)),
             format!("   p50 {p50} ms  p99 {p99} ms"),
         ];
         let head = "  measuring       ";

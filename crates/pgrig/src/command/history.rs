@@ -81,7 +81,8 @@ fn add(
         results.figures.len()
     };
     let place = file.display();
-    terminal::narrate(format_args!("{count} figures of {} added to {place}", source.display()));
+    let count = terms::counted(count as u64, "figure");
+    terminal::narrate(format_args!("{count} of {} added to {place}", source.display()));
     Ok(())
 }
 

@@ -69,8 +69,12 @@ fn write(history: &History, model: Model, notation: Notation, out: &Path) -> std
 fn tell(findings: &Findings, level: Level) {
     let counted = findings.counted;
     terminal::result(format_args!(
-        "{} transactions committed, {} failed, {} unknown; {} reads, {} writes",
-        counted.committed, counted.failed, counted.unknown, counted.reads, counted.writes
+        "{} committed, {} failed, {} unknown; {}, {}",
+        terms::counted(counted.committed, "transaction"),
+        counted.failed,
+        counted.unknown,
+        terms::counted(counted.reads, "read"),
+        terms::counted(counted.writes, "write")
     ));
     terminal::result(findings.observed);
     for fault in &findings.faults {

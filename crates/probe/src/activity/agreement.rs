@@ -64,10 +64,11 @@ pub(crate) fn trusted(postmaster: u32, view: &mut View) -> Result<Pair, String> 
         // A process may do something else between the view's answer and the reading.
         attempts += 1;
         if attempts == FIND_ATTEMPTS {
-            return Err(format!(
-                "the places of {} known processes were not found in it",
-                known.len()
-            ));
+            return Err(match known.len() {
+                0 => "pg_stat_activity shows no process whose place could be looked for".to_owned(),
+                1 => "the place of the one known process was not found in it".to_owned(),
+                n => format!("the places of {n} known processes were not found in it"),
+            });
         }
         thread::sleep(Duration::from_millis(5));
     };

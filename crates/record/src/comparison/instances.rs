@@ -113,6 +113,7 @@ impl Instances {
     pub fn words(&self, headline: Metric) -> Vec<String> {
         let Instances { renewal, segments, restart_s, tidy_s: [a, b], .. } = *self;
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        let times = terms::counted(segments as u64, "time");
         let mut words = Vec::new();
         words.push(match renewal {
             Renewal::Kept => "The servers were not restarted: the interval is wider by what \
@@ -120,11 +121,11 @@ impl Instances {
                 .to_owned(),
             Renewal::Shared => "Both sides were sessions of one server.".to_owned(),
             Renewal::Restarted => format!(
-                "Both servers were restarted {segments} times, each with its own files; a restart \
+                "Both servers were restarted {times}, each with its own files; a restart \
                  took {restart_s:.1} s with its warm-up."
             ),
             Renewal::Exchanged => format!(
-                "Both servers were restarted {segments} times, and the sides exchanged their files \
+                "Both servers were restarted {times}, and the sides exchanged their files \
                  in half of them; a restart took {restart_s:.1} s with its warm-up."
             ),
         });
@@ -149,7 +150,10 @@ impl Instances {
                     "assumed: instances differ by {} (pgrig compare --self measures it here)",
                     percent(SPREAD_ASSUMED)
                 ),
-                n => format!("measured in {n} restarts of identical servers on this machine"),
+                n => format!(
+                    "measured in {} of identical servers on this machine",
+                    terms::counted(n as u64, "restart")
+                ),
             };
             words.push(format!(
                 "Nothing within ± {floor} of 1 is called faster, slower or equal ({from})."

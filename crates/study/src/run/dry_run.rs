@@ -55,8 +55,8 @@ pub fn dry_run(request: &Request, control: &Control) -> Result<String, Error> {
     }
     for index in points {
         let point = &request.study.points[index];
-        let times = trials.iter().filter(|trial| trial.point == index).count();
-        listing.title(&format!("trial {}, {times} times", point.name));
+        let times = trials.iter().filter(|trial| trial.point == index).count() as u64;
+        listing.title(&format!("trial {}, {}", point.name, terms::counted(times, "time")));
         let planned = trials.iter().find(|trial| trial.point == index);
         let plan = planned.map(|planned| {
             let conninfos = Default::default();

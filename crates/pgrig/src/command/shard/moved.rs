@@ -46,8 +46,8 @@ impl Moved {
             Event::Batch { number, batch } => {
                 self.batch_buckets = batch.buckets.len();
                 self.batch = format!(
-                    "batch {number}: {} buckets, node {} → node {}",
-                    batch.buckets.len(),
+                    "batch {number}: {}, node {} → node {}",
+                    terms::counted(batch.buckets.len() as u64, "bucket"),
                     batch.from,
                     batch.to
                 );
@@ -86,8 +86,9 @@ impl Moved {
                 self.longest_fence_ms = self.longest_fence_ms.max(*fence_ms);
                 let tick = styled(GOOD, "✓");
                 terminal::narrate(format_args!(
-                    "  {tick} {}: {rows} rows, {}, fenced for {fence_ms:.0} ms",
+                    "  {tick} {}: {}, {}, fenced for {fence_ms:.0} ms",
                     self.batch,
+                    terms::counted(rows.unsigned_abs(), "row"),
                     size(*bytes)
                 ));
             }

@@ -65,10 +65,10 @@ fn json(status: &Status) -> Value {
 
 fn print(status: &Status) {
     terminal::result(format_args!(
-        "mapping version {}, {} buckets on {} nodes",
+        "mapping version {}, {} on {}",
         status.version,
-        status.buckets,
-        status.nodes.len()
+        terms::counted(status.buckets.unsigned_abs().into(), "bucket"),
+        terms::counted(status.nodes.len() as u64, "node")
     ));
     terminal::result(styled(
         STRONG,
@@ -77,8 +77,12 @@ fn print(status: &Status) {
     status.nodes.iter().for_each(print_node);
     for batch in &status.batches {
         terminal::result(format_args!(
-            "  batch {}: {} buckets, node {} → node {}, {}",
-            batch.number, batch.buckets, batch.from, batch.to, batch.step
+            "  batch {}: {}, node {} → node {}, {}",
+            batch.number,
+            terms::counted(batch.buckets as u64, "bucket"),
+            batch.from,
+            batch.to,
+            batch.step
         ));
     }
     for line in &status.out_of_step {
