@@ -6,6 +6,7 @@ use script::Builtin;
 use crate::complaint::{Cause, Complaint, system_error};
 use crate::console::Console;
 use crate::initialise::{self, Names};
+use crate::major::Major;
 use crate::options::{InitialiseOptions, Invocation, Request, TableSet, help};
 use crate::page::Pages;
 use crate::run::run;
@@ -131,6 +132,11 @@ fn fill(
         Server::open(&options.server, invocation, control).map_err(|complaint| {
             complaint.with_error("could not create connection for initialization")
         })?;
+    let mut options = options.clone();
+    if options.follows_server {
+        options.major = Major::of_server(server.version_num());
+    }
+    let options = &options;
     if options.tables == TableSet::Tpcc {
         return tpcc::load(options, &mut server, console);
     }

@@ -29,7 +29,7 @@ pub use colours::Colours;
 pub use complaint::Complaint;
 pub use console::Console;
 pub use initialise::table_bytes;
-pub use major::Major;
+pub use major::{Major, SpokenBy};
 pub use page::{Page, Pages};
 pub use run::workload;
 pub use search::curve::{Curve, Tried};

@@ -20,7 +20,7 @@ use load::{OnError, OnHostLoss, OnLoss, Pace, Protocol, Syntax, WarmUp};
 use script::{Builtin, RandomSeed};
 
 use crate::complaint::Complaint;
-use crate::major::Major;
+use crate::major::{Major, SpokenBy};
 use crate::search::goal::Goal;
 
 pub use help::{OptionName, help, option_names};
@@ -54,6 +54,8 @@ pub struct Invocation<'a> {
     pub arguments: &'a [String],
     /// The pgbench whose words are spoken unless `--as` names another.
     pub speaks: Major,
+    /// True if the server's version is spoken unless `--as` names another.
+    pub follows_server: bool,
     /// The value of an environment variable.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// The program whose one argument `generator` makes a generator process of it: this one.
@@ -85,6 +87,8 @@ pub struct InitialiseOptions {
     pub server: ServerOptions,
     /// The version of pgbench whose language is spoken.
     pub major: Major,
+    /// True if the server's version decides that.
+    pub follows_server: bool,
     /// Show debug messages.
     pub debug: bool,
     /// The steps in order, one letter each; a space is none.
@@ -177,6 +181,8 @@ pub struct RunOptions {
     pub io_uring: bool,
     /// The version of pgbench whose language is spoken.
     pub major: Major,
+    /// What decides that.
+    pub spoken_by: SpokenBy,
     /// The scripts to run, at least one.
     pub scripts: Vec<Script>,
     /// `-c`
@@ -404,6 +410,7 @@ impl<'a> Invocation<'a> {
             command: "pgbench",
             arguments,
             speaks: Major::default(),
+            follows_server: false,
             environment: &|_| None,
             generator: Path::new(""),
             schema,

@@ -56,6 +56,8 @@ pub(crate) fn run(
     }
     let (mut server, conninfo) = Server::open(&options.server, invocation, control)
         .map_err(|complaint| complaint.with_error("could not create connection for setup"))?;
+    let major = options.spoken_by.major(options.major, server.version_num())?;
+    let options = &RunOptions { major, ..options.clone() };
     console.line(version(options.major, server.version(), console.is_pgbenchs()));
     console.debug(setting(options, &conninfo));
     let seed = plan::seed(options, console)?;

@@ -42,6 +42,7 @@ fn run(
         command,
         arguments,
         speaks,
+        follows_server: !is_pgbench,
         environment: &|name| std::env::var(name).ok(),
         generator: &generator,
         ask_password: &|text| prompt::password(text, &|| control.urgency() != load::Urgency::None),

@@ -13,6 +13,7 @@ use super::{
     Script, TableSet, Vacuum,
 };
 use crate::complaint::Complaint;
+use crate::major::SpokenBy;
 
 /// The mode that was asked for, if its options go together.
 pub(super) fn resolve(mut given: Given) -> Result<Request, Complaint> {
@@ -103,6 +104,7 @@ fn initialise(given: Given, tables: TableSet) -> Result<InitialiseOptions, Compl
     Ok(InitialiseOptions {
         server: given.server,
         major: given.major,
+        follows_server: given.spoken_by != SpokenBy::Choice,
         debug: given.debug,
         steps,
         tables,
@@ -153,6 +155,7 @@ fn run(given: Given) -> Result<RunOptions, Complaint> {
         debug: given.debug,
         io_uring: !given.without_io_uring,
         major: given.major,
+        spoken_by: given.spoken_by,
         scripts: given.scripts,
         clients,
         lanes: given.lanes.unwrap_or(1).min(clients),

@@ -3,14 +3,14 @@
 use load::{OnHostLoss, Protocol};
 use script::{RandomSeed, Weighted};
 
-use super::row::{Done, Row, Take};
+use super::row::{Done, Mode, Row, Take};
 use super::values::{Arrivals, builtin, goal, is_tpcc, script_text, weighted};
 use super::{
     Length, LoadProgress, Origin, OurOptions, PartitionMethod, Persistence, Range, Request, Script,
     ServerOptions,
 };
 use crate::complaint::Complaint;
-use crate::major::Major;
+use crate::major::{Major, SpokenBy};
 use crate::search::goal::Goal;
 use crate::tpcc;
 
@@ -23,6 +23,7 @@ pub(super) struct Given {
     pub(super) debug: bool,
     pub(super) without_io_uring: bool,
     pub(super) major: Major,
+    pub(super) spoken_by: SpokenBy,
     pub(super) initialise: bool,
     /// The options in the order in which they were given.
     pub(super) rows: Vec<&'static Row>,
@@ -79,6 +80,13 @@ pub(super) struct Given {
 impl Given {
     pub(super) fn take(&mut self, row: &'static Row, value: &str) -> Done {
         self.rows.push(row);
+        // An option of both modes is older than its row, which is about its spelling.
+        if let SpokenBy::Server { newest } = &mut self.spoken_by
+            && row.mode != Mode::Both
+            && newest.is_none_or(|(_, since)| since < row.majors.0)
+        {
+            *newest = Some((row.long, row.majors.0));
+        }
         match row.take {
             Take::Flag(take) => take(self),
             Take::Value(_, take) => take(self, value),

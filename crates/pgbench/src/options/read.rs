@@ -10,7 +10,7 @@ use super::values::seed_option;
 use super::{Invocation, Request};
 use crate::complaint::Complaint;
 use crate::getopt::{self, Argument, Known, Takes};
-use crate::major::Major;
+use crate::major::{Major, SpokenBy};
 
 /// The environment variable that names the kernel's interface for sending and receiving.
 const SOCKET_IO: &str = "PGRIG_IO";
@@ -25,8 +25,8 @@ pub(super) enum Asked {
 
 /// Reads a command line as far as each option can be judged alone.
 pub(super) fn read(invocation: &Invocation<'_>) -> Result<Asked, Complaint> {
-    let major = major(invocation)?;
-    let mut given = Given { major, ..Given::default() };
+    let (major, spoken_by) = major(invocation)?;
+    let mut given = Given { major, spoken_by, ..Given::default() };
     if let Some(text) = (invocation.environment)("PGBENCH_RANDOM_SEED") {
         given.seed = Some(seed_option(&text, "PGBENCH_RANDOM_SEED environment variable")?);
     }
@@ -104,15 +104,21 @@ fn socket_io(text: &str) -> Result<SocketIo, Complaint> {
 
 /// The pgbench whose words are spoken. It is looked for first: the names of the other options depend
 /// on it.
-fn major(invocation: &Invocation<'_>) -> Result<Major, Complaint> {
+fn major(invocation: &Invocation<'_>) -> Result<(Major, SpokenBy), Complaint> {
     let mut asked = None;
     // What is wrong with the other options is told when they are read.
     let _ = split(invocation, invocation.speaks, &mut |found| match found {
         Argument::Option(row, value) if row.long == "as" => asked = Some(value),
         _ => {}
     });
-    let Some(asked) = asked else { return Ok(invocation.speaks) };
-    Major::parse(&asked).ok_or_else(|| {
+    let Some(asked) = asked else {
+        let spoken_by = match invocation.follows_server {
+            true => SpokenBy::Server { newest: None },
+            false => SpokenBy::Choice,
+        };
+        return Ok((invocation.speaks, spoken_by));
+    };
+    Major::parse(&asked).map(|major| (major, SpokenBy::Choice)).ok_or_else(|| {
         let text = format!("invalid version of pgbench, expecting 15 to 19, got: \"{asked}\"");
         Complaint::error(text)
     })

@@ -167,6 +167,23 @@ pub(crate) fn ours(environment: &[(String, String)], line: &str) -> Ended {
     ours_until(environment, &arguments, &Control::new())
 }
 
+/// Ours as `pgrig bench`, which speaks as its server does.
+pub(crate) fn ours_as_its_server(environment: &[(String, String)], line: &str) -> Ended {
+    let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let look_up = |name: &str| {
+        environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    };
+    let invocation = Invocation {
+        environment: &look_up,
+        follows_server: true,
+        ..Invocation::of(&arguments, None)
+    };
+    let code = bench(&invocation, &Control::new(), &mut Console::new(&mut out, &mut err, false));
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+    Ended { code: i32::from(code), out: text(out), err: text(err) }
+}
+
 /// Ours, ended by `control`.
 pub(crate) fn ours_until(
     environment: &[(String, String)],

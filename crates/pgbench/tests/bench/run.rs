@@ -1,6 +1,6 @@
 //! Runs on a live server, beside the real pgbench with the same options.
 
-use crate::common::{Ended, Server};
+use crate::common::{Ended, Server, ours_as_its_server};
 use pgbench::Console;
 
 fn initialised() -> Server {
@@ -63,6 +63,37 @@ fn the_final_block_has_pgbenchs_lines() {
             lines.map(str::to_owned).collect()
         };
         assert_eq!(narration(&ours), narration(&theirs), "{line}");
+    }
+}
+
+#[test]
+fn the_servers_pgbench_is_spoken_unless_another_one_is_asked_for() {
+    let server = initialised();
+    let major: u32 =
+        server.value("postgres", "show server_version_num").parse::<u32>().unwrap() / 10_000;
+    let check = |more: &str, speaks: u32| {
+        let line = format!("-t 5 -S -N -r {more}");
+        let run = |line: &str| ours_as_its_server(&server.environment("postgres"), line);
+        let (ours, theirs) =
+            (run(&line), server.ours("postgres", &format!("{line} --as={speaks}")));
+        assert_eq!(ours.code, 0, "{more} {ours:?}");
+        assert!(ours.out.starts_with(&format!("pgbench ({speaks}.0, pgrig ")), "{ours:?}");
+        assert_same_shape(&line, &ours, &theirs);
+    };
+    check("--random-seed=1", major);
+    check("--random-seed=1 -d postgres", major);
+    check("--random-seed=1 --as=17", 17);
+    check("--random-seed=1 --as=19 --continue-on-error", 19);
+    // What a server's own pgbench does not have is refused.
+    for (option, since) in [("exit-on-abort", 17), ("continue-on-error", 19)] {
+        let line = format!("-t 1 -S --{option}");
+        let ended = ours_as_its_server(&server.environment("postgres"), &line);
+        assert_eq!(ended.code, i32::from(major < since), "{ended:?}");
+        let said = format!(
+            "pgbench {major}, the server's version, has no option --{option}\n\
+             pgrig: hint: --as {since} speaks"
+        );
+        assert_eq!(ended.err.contains(&said), major < since, "{ended:?}");
     }
 }
 
