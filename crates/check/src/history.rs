@@ -151,12 +151,12 @@ fn words(findings: &Findings, level: Level, outcome: &mut Outcome) {
 
 /// What is known of PostgreSQL that has the shape of a witness: a commit makes its transaction visible before it
 /// releases its predicate locks, and a transaction that only reads can see it in between
-/// (docs/studies/isolation.md repeats it by hand).
+/// (docs/isolation.md repeats it by hand).
 fn race_of_commit(witness: &Witness) -> Option<String> {
     let reader = witness.reader? + 1;
     Some(format!(
         "this shape fits a race of PostgreSQL's serializable level that is known: T{reader} only reads, and saw \
-         a commit between its end and the release of its predicate locks (docs/studies/isolation.md)"
+         a commit between its end and the release of its predicate locks (docs/isolation.md)"
     ))
 }
 

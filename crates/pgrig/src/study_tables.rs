@@ -152,9 +152,9 @@ mod tests {
         check(
             40,
             &[
-                "                         Writes",
-                "                        stopped   Lost",
-                "the primary is killed:   12.0 s      –",
+                "                           Writes",
+                "                          stopped   Lost",
+                "the primary is killed:     12.0 s      –",
                 "Patroni",
             ],
         );

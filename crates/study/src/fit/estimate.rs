@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn machines_cost_what_their_servers_and_programs_do() {
         let study = quick("failover");
-        let trials = study.trials(Some("async/server_killed*"));
+        let trials = study.trials(Some("repmgr/plain_server_paused*"));
         let points: Vec<usize> = trials.iter().map(|planned| planned.point).collect();
         let sites = SitePlan::all(&study, &points);
         let cost = Estimate::of(&study, &trials, &sites, 1.0);

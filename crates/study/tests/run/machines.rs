@@ -124,3 +124,18 @@ fn succeeded(trial: &Finished) {
     assert!(figure(trial, "no_primary_ms", "") > 0.0);
     assert_eq!(figure(trial, "whole_at_end", ""), 0.0, "db1 is dead");
 }
+
+/// A program that has ended is not waited for, and the message says when it ended and not how long it had.
+#[test]
+fn a_program_that_ends_before_it_is_ready_has_ended() {
+    if !lab::machine::is_root() {
+        return testing::skip::no_root();
+    }
+    let (init, ends) = ("SELECT 1;\n", "echo gone; exit 3\n");
+    let files = [("study.toml", PAIR), ("init.sql", init), ("write.sql", WRITE), ("pg.sh", ends)];
+    let place = tempfile::tempdir().unwrap();
+    let said = run(&request(folder(&files), Place::Below(place.path().to_owned())));
+    let said = said.unwrap_err().to_string();
+    assert!(said.contains("postgres of db1") && said.contains(" ended after "), "{said}");
+    assert!(!said.contains("within"), "{said}");
+}
