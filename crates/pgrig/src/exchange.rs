@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use record::Comparison;
-use record::comparison::{Metric, Verdict};
+use record::comparison::{FailOn, Metric, Verdict};
 use report::{Measure, Results};
 use serde_json::{Value, json};
 
@@ -127,7 +127,8 @@ fn outputs(opened: &Opened, comparison: &Comparison) -> String {
     let figure = |metric| opened.reader.pairs().last().and_then(|it| it.shown.figure(metric));
     let is_better =
         |metric: &Metric| figure(*metric).is_some_and(|it| it.verdict == Verdict::Better);
-    let verdict = match exit::of_comparison(&opened.judge().claims) {
+    let strict = Some(FailOn::WorseOrUnknown);
+    let verdict = match exit::of_comparison(&opened.judge().claims, strict) {
         Exit::DoesNotHold => Verdict::Worse,
         Exit::CannotTell => Verdict::CannotTell,
         _ if comparison.decides.iter().any(is_better) => Verdict::Better,

@@ -55,7 +55,9 @@ pub(crate) fn answer(study: &Study, judgement: &Judgement, header: &Header) -> A
                 Quantifier::Every => {
                     format!("{} in {}", counted(*failures, "failure"), counted(*trials, "trial"))
                 }
-                Quantifier::Some => format!("Seen in {} of {}", trials - failures, counted(*trials, "trial")),
+                Quantifier::Some => {
+                    format!("Seen in {} of {}", trials - failures, counted(*trials, "trial"))
+                }
             };
             sure.push(match (failures, bound(rates.1)) {
                 (0, Some(rate)) if *quantifier == Quantifier::Every => {

@@ -26,6 +26,11 @@ fn everything_that_is_wrong_is_pointed_at() {
         "`orders` no scenario runs workload \"orders\"\n\
          `\"order\"` unknown workload \"order\" (did you mean \"orders\"?)",
     );
+    check(
+        "settings = { synchronous_commit = \"on\" }",
+        "settings = { synchronous_commit = \"on\", Synchronous_Commit = \"off\" }",
+        "`Synchronous_Commit` synchronous_commit and Synchronous_Commit are one setting",
+    );
     check("[8, 64]", "[]", "`[]` axis \"clients\" has no values");
     check("[8, 64]", "[8, 8]", "`8` axis \"clients\" has 8 twice");
     check("[8, 64]", "[0, 64]", "`0` clients must be an integer from 1 to 524288");
