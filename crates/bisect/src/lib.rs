@@ -15,8 +15,8 @@ mod search;
 mod state;
 
 pub use error::Error;
-pub use repository::{Build, BuildSource, Built, Changes, Commit, Repository};
-pub use rule::{Said, Threshold, error_per_step};
-pub use run::{Bisection, Compared, Comparer, Event, Request, bisect, compare_servers};
-pub use search::{Answer, Search, Verdict};
-pub use state::{Kind, State, Step};
+pub use repository::{Build, BuildSource, BuiltCommit, Changes, Commit, Repository};
+pub use rule::{IntervalPosition, Threshold, error_per_step};
+pub use run::{Bisection, CommitComparison, Comparer, Event, Request, bisect, compare_servers};
+pub use search::{CommitSearch, CommitVerdict, SearchAnswer};
+pub use state::{ComparisonStep, State, StepKind};

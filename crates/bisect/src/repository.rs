@@ -97,7 +97,7 @@ pub struct Build {
 
 /// A commit that is built.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Built {
+pub struct BuiltCommit {
     /// The clone of the repository in which it was built.
     pub tree: PathBuf,
     /// The folder of PostgreSQL programs that the command has named; none where it has named none.
@@ -194,15 +194,15 @@ impl Repository {
         source: &BuildSource,
         build: &Build,
         is_interrupted: &dyn Fn() -> bool,
-    ) -> Result<Built, Error> {
+    ) -> Result<BuiltCommit, Error> {
         let BuildSource { commit, changes } = source;
         let directory = build.directory.join(self.key(source, build));
         let (tree, said) = (directory.join("tree"), directory.join("bin"));
         let built = |text: &str| {
             let bin = Some(text.trim()).filter(|bin| !bin.is_empty());
-            Built { bin: bin.map(|bin| tree.join(bin)), tree: tree.clone() }
+            BuiltCommit { bin: bin.map(|bin| tree.join(bin)), tree: tree.clone() }
         };
-        let is_whole = |made: &Built| made.bin.as_deref().is_none_or(Path::is_dir);
+        let is_whole = |made: &BuiltCommit| made.bin.as_deref().is_none_or(Path::is_dir);
         if let Some(made) = fs::read_to_string(&said).ok().map(|text| built(&text))
             && is_whole(&made)
         {

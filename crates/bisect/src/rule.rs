@@ -1,6 +1,6 @@
 //! The judgement of a commit by its comparison with the good one.
 
-use crate::search::Verdict;
+use crate::search::CommitVerdict;
 
 /// Between the good commit and the bad one, in the middle of both on a scale of ratios: a commit whose
 /// interval is on one side of it is as good as the good one or as bad as the bad one.
@@ -11,9 +11,9 @@ pub struct Threshold {
 
 /// Position of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum IntervalPosition {
     /// On one side of the threshold.
-    Decided(Verdict),
+    Decided(CommitVerdict),
     /// On both.
     Open,
 }
@@ -31,13 +31,13 @@ impl Threshold {
     }
 
     /// Judges a commit by the interval of commit ÷ good.
-    pub fn judge(self, low: f64, high: f64) -> Said {
+    pub fn judge(self, low: f64, high: f64) -> IntervalPosition {
         let ratio = self.ratio();
         let (is_below, is_above) = (high < ratio, low > ratio);
         match (is_below, is_above, self.effect < 1.0) {
-            (true, _, true) | (_, true, false) => Said::Decided(Verdict::Bad),
-            (_, true, true) | (true, _, false) => Said::Decided(Verdict::Good),
-            (false, false, _) => Said::Open,
+            (true, _, true) | (_, true, false) => IntervalPosition::Decided(CommitVerdict::Bad),
+            (_, true, true) | (true, _, false) => IntervalPosition::Decided(CommitVerdict::Good),
+            (false, false, _) => IntervalPosition::Open,
         }
     }
 }
@@ -60,10 +60,13 @@ mod tests {
             let seen = Threshold::of_effect(effect).judge(low, high);
             assert_eq!(seen, expected, "{effect}: [{low}, {high}]");
         };
-        let (good, bad) = (Said::Decided(Verdict::Good), Said::Decided(Verdict::Bad));
+        let (good, bad) = (
+            IntervalPosition::Decided(CommitVerdict::Good),
+            IntervalPosition::Decided(CommitVerdict::Bad),
+        );
         check(0.95, 0.98, 1.02, good);
         check(0.95, 0.93, 0.97, bad);
-        check(0.95, 0.96, 0.99, Said::Open);
+        check(0.95, 0.96, 0.99, IntervalPosition::Open);
         check(1.10, 1.08, 1.12, bad);
         check(1.10, 0.99, 1.03, good);
     }

@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use compare::{Common, Until};
+use compare::{ComparisonOptions, StopCondition};
 use load::{Control, Urgency};
 use record::comparison::Metric;
-use study::{Asked, Data, Options, SideOptions, Versus};
+use study::{ComparisonLoad, ComparisonRequest, Data, Options, SideOptions};
 
 use crate::error::Error;
-use crate::repository::{Build, BuildSource, Built, Commit, Repository};
-use crate::rule::{Said, Threshold, error_per_step};
-use crate::search::{Answer, Search, Verdict};
-use crate::state::{Kind, State, Step};
+use crate::repository::{Build, BuildSource, BuiltCommit, Commit, Repository};
+use crate::rule::{IntervalPosition, Threshold, error_per_step};
+use crate::search::{CommitSearch, CommitVerdict, SearchAnswer};
+use crate::state::{ComparisonStep, State, StepKind};
 
 /// The user's request.
 pub struct Request {
@@ -33,7 +33,7 @@ pub struct Request {
     /// The figure that decides.
     pub figure: Metric,
     /// Options of every comparison; its time is that of a step.
-    pub common: Common,
+    pub common: ComparisonOptions,
     /// Run VACUUM (ANALYZE) after data of the user's.
     pub analyzes: bool,
     /// The rig's program.
@@ -44,7 +44,7 @@ pub struct Request {
 
 /// The result of comparing a commit with the good one.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Compared {
+pub struct CommitComparison {
     /// Commit ÷ good: value, lower and upper bound of the figure that decides.
     pub ratio: Option<[f64; 3]>,
     /// The reason why it cannot be judged.
@@ -52,16 +52,20 @@ pub struct Compared {
 }
 
 /// A function that compares: it is given the name of the step's record as well.
-pub type Comparer<'a> = dyn Fn(&Versus, &str, &mut dyn FnMut(compare::Event<'_>)) -> Result<Compared, study::Error>
+pub type Comparer<'a> = dyn Fn(
+        &ComparisonRequest,
+        &str,
+        &mut dyn FnMut(compare::Event<'_>),
+    ) -> Result<CommitComparison, study::Error>
     + 'a;
 
 /// Compares two servers, and keeps the record below a directory.
 pub fn compare_servers(
-    request: &Versus,
+    request: &ComparisonRequest,
     directory: &Path,
     control: &Control,
     observe: &mut dyn FnMut(compare::Event<'_>),
-) -> Result<Compared, study::Error> {
+) -> Result<CommitComparison, study::Error> {
     let found = study::versus(request, control, observe)?;
     let comparison = found.header.comparison.as_ref();
     let headline = comparison.map(record::Comparison::headline);
@@ -71,7 +75,7 @@ pub fn compare_servers(
     let ratio = figure.and_then(|figure| figure.b_over_a.as_ref());
     let ratio = ratio.map(|ratio| [ratio.value, ratio.low, ratio.high]);
     let refusal = figure.and_then(|figure| figure.refusal(&shown.conditions, threshold));
-    let compared = Compared { ratio, refusal: refusal.map(|doubt| doubt.words()) };
+    let compared = CommitComparison { ratio, refusal: refusal.map(|doubt| doubt.words()) };
     found.save(directory, Some(directory))?;
     Ok(compared)
 }
@@ -84,7 +88,7 @@ pub enum Event<'a> {
     /// A step begins.
     Step {
         /// The kind of the step.
-        kind: Kind,
+        kind: StepKind,
         /// The commit that is compared with the good one.
         commit: &'a Commit,
         /// Steps so far, and how many there are at most.
@@ -93,7 +97,7 @@ pub enum Event<'a> {
     /// An event of its comparison.
     Comparing(compare::Event<'a>),
     /// A step is over.
-    Over(&'a Step, &'a Commit),
+    Over(&'a ComparisonStep, &'a Commit),
 }
 
 /// A bisection that is over, or was interrupted.
@@ -118,13 +122,13 @@ pub fn bisect(
     state.write(directory)?;
     let mut course = Course { request, control, comparer, observe };
     let last = state.commits.len() - 1;
-    let steps = Search::steps_max(last) + PREFLIGHT;
+    let steps = CommitSearch::steps_max(last) + PREFLIGHT;
     let error = error_per_step(state.error, steps);
     let is_over = |control: &Control| {
         control.urgency() != Urgency::None
             || request.max_time.is_some_and(|max_time| began.elapsed() >= max_time)
     };
-    for (kind, commit) in [(Kind::Effect, last), (Kind::Identical, 0)] {
+    for (kind, commit) in [(StepKind::Effect, last), (StepKind::Identical, 0)] {
         // One that did not show what it must is measured again: a step may have more time now.
         if state.step(kind).is_some() && course.preflight(&state, kind).is_ok() {
             continue;
@@ -133,8 +137,8 @@ pub fn bisect(
             return ended(state, directory, true);
         }
         let until = match kind {
-            Kind::Effect => Until::Resolved,
-            _ => Until::Excludes(course.threshold(&state)?.ratio()),
+            StepKind::Effect => StopCondition::Resolved,
+            _ => StopCondition::Excludes(course.threshold(&state)?.ratio()),
         };
         match course.step(&state, kind, commit, until, error) {
             Ok(step) => state.steps.push(step),
@@ -145,7 +149,7 @@ pub fn bisect(
         course.preflight(&state, kind)?;
     }
     let threshold = course.threshold(&state)?;
-    let mut search = Search::new(last);
+    let mut search = CommitSearch::new(last);
     for step in state.searched() {
         search.note(step.commit, step.verdict);
     }
@@ -153,8 +157,8 @@ pub fn bisect(
         if is_over(control) {
             return ended(settled(state, &search, error), directory, true);
         }
-        let until = Until::Excludes(threshold.ratio());
-        match course.step(&state, Kind::Search, commit, until, error) {
+        let until = StopCondition::Excludes(threshold.ratio());
+        match course.step(&state, StepKind::Search, commit, until, error) {
             Ok(step) => {
                 search.note(commit, step.verdict);
                 state.steps.push(step);
@@ -179,12 +183,12 @@ fn ended(state: State, directory: &Path, is_interrupted: bool) -> Result<Bisecti
 }
 
 /// The state with the answer as far as it is known.
-fn settled(mut state: State, search: &Search, error: f64) -> State {
-    let decided = state.steps.iter().filter(|step| step.verdict != Verdict::Skip).count();
+fn settled(mut state: State, search: &CommitSearch, error: f64) -> State {
+    let decided = state.steps.iter().filter(|step| step.verdict != CommitVerdict::Skip).count();
     // A verdict is wrong half as often as its interval.
     state.error_used = error / 2.0 * decided as f64;
     let percent = words_of_share(state.error_used);
-    let effect = state.step(Kind::Effect).and_then(|step| step.ratio);
+    let effect = state.step(StepKind::Effect).and_then(|step| step.ratio);
     let effect = effect.map_or(String::new(), |[value, low, high]| {
         format!(
             " The bad commit has {value:.3}× [{low:.3}, {high:.3}] of the good one's {}.",
@@ -192,11 +196,11 @@ fn settled(mut state: State, search: &Search, error: f64) -> State {
         )
     });
     let (first, last, said) = match search.answer() {
-        Answer::Commit(commit) => {
+        SearchAnswer::Commit(commit) => {
             let words = state.commits[commit].words();
             (commit, commit, format!("The first bad commit is {words}."))
         }
-        Answer::Range { good, bad } => {
+        SearchAnswer::Range { good, bad } => {
             let (from, to) = (state.commits[good + 1].words(), state.commits[bad].words());
             let n = bad - good;
             (good + 1, bad, format!("The first bad commit is one of {n}, from {from} to {to}."))
@@ -221,7 +225,7 @@ struct Course<'a, 'o> {
 impl Course<'_, '_> {
     /// The threshold between good and bad: the middle of what the good and the bad commit differ by.
     fn threshold(&self, state: &State) -> Result<Threshold, Error> {
-        let ratio = state.step(Kind::Effect).and_then(|step| step.ratio);
+        let ratio = state.step(StepKind::Effect).and_then(|step| step.ratio);
         ratio.map(|[value, ..]| Threshold::of_effect(value)).ok_or(Error::NoEffect {
             minutes: self.request.common.max_time.as_secs() / 60,
             figure: self.request.figure.words().to_owned(),
@@ -230,7 +234,7 @@ impl Course<'_, '_> {
     }
 
     /// Checks that the preflight's step has shown what it must.
-    fn preflight(&self, state: &State, kind: Kind) -> Result<(), Error> {
+    fn preflight(&self, state: &State, kind: StepKind) -> Result<(), Error> {
         let figure = self.request.figure.words().to_owned();
         let Some(step) = state.step(kind) else { return Ok(()) };
         let threshold = self.threshold(state)?;
@@ -239,12 +243,12 @@ impl Course<'_, '_> {
         };
         let ratio = format!("{value:.3}× [{low:.3}, {high:.3}]");
         match kind {
-            Kind::Effect if low <= 1.0 && 1.0 <= high => {
+            StepKind::Effect if low <= 1.0 && 1.0 <= high => {
                 let minutes = self.request.common.max_time.as_secs() / 60;
                 Err(Error::NoEffect { minutes, figure, ratio })
             }
-            Kind::Identical => match threshold.judge(low, high) {
-                Said::Decided(Verdict::Good) => Ok(()),
+            StepKind::Identical => match threshold.judge(low, high) {
+                IntervalPosition::Decided(CommitVerdict::Good) => Ok(()),
                 _ => Err(Error::NotIdentical { figure, ratio }),
             },
             _ => Ok(()),
@@ -255,27 +259,27 @@ impl Course<'_, '_> {
     fn step(
         &mut self,
         state: &State,
-        kind: Kind,
+        kind: StepKind,
         commit: usize,
-        until: Until,
+        until: StopCondition,
         error: f64,
-    ) -> Result<Step, Error> {
+    ) -> Result<ComparisonStep, Error> {
         let began = Instant::now();
-        let most = Search::steps_max(state.commits.len() - 1) + PREFLIGHT;
+        let most = CommitSearch::steps_max(state.commits.len() - 1) + PREFLIGHT;
         let number = [state.steps.len() + 1, (most as usize).max(state.steps.len() + 1)];
         let (good, candidate) = (&state.commits[0], &state.commits[commit]);
         (self.observe)(Event::Step { kind, commit: candidate, number });
-        let blank = Step {
+        let blank = ComparisonStep {
             commit,
             kind,
-            verdict: Verdict::Skip,
+            verdict: CommitVerdict::Skip,
             ratio: None,
             seconds: 0.0,
             why: None,
             record: None,
         };
-        let is_search = kind == Kind::Search;
-        let skipped = |why: String, began: Instant| Step {
+        let is_search = kind == StepKind::Search;
+        let skipped = |why: String, began: Instant| ComparisonStep {
             why: Some(why),
             seconds: began.elapsed().as_secs_f64(),
             ..blank.clone()
@@ -307,35 +311,37 @@ impl Course<'_, '_> {
         if self.control.urgency() != Urgency::None {
             return Err(Error::Interrupted);
         }
-        let Compared { ratio, refusal } = found;
+        let CommitComparison { ratio, refusal } = found;
         let said = match (kind, ratio) {
-            (Kind::Effect, _) => Said::Decided(Verdict::Bad),
-            (_, None) => Said::Open,
+            (StepKind::Effect, _) => IntervalPosition::Decided(CommitVerdict::Bad),
+            (_, None) => IntervalPosition::Open,
             (_, Some([_, low, high])) => self.threshold(state)?.judge(low, high),
         };
         // What a doubt keeps from being judged says nothing of a commit either.
         let (verdict, why) = match (said, refusal) {
-            (_, Some(doubt)) if is_search => (Verdict::Skip, Some(doubt)),
-            (Said::Decided(verdict), _) => (verdict, None),
-            (Said::Open, _) => (Verdict::Skip, Some("it cannot be told in its time".to_owned())),
+            (_, Some(doubt)) if is_search => (CommitVerdict::Skip, Some(doubt)),
+            (IntervalPosition::Decided(verdict), _) => (verdict, None),
+            (IntervalPosition::Open, _) => {
+                (CommitVerdict::Skip, Some("it cannot be told in its time".to_owned()))
+            }
         };
         let record = Some(record);
         let seconds = began.elapsed().as_secs_f64();
-        Ok(self.over(Step { verdict, why, ratio, record, seconds, ..blank }, candidate))
+        Ok(self.over(ComparisonStep { verdict, why, ratio, record, seconds, ..blank }, candidate))
     }
 
-    fn over(&mut self, step: Step, commit: &Commit) -> Step {
+    fn over(&mut self, step: ComparisonStep, commit: &Commit) -> ComparisonStep {
         (self.observe)(Event::Over(&step, commit));
         step
     }
 
-    fn built(&mut self, commit: &Commit) -> Result<Built, Error> {
+    fn built(&mut self, commit: &Commit) -> Result<BuiltCommit, Error> {
         (self.observe)(Event::Building(commit));
         let is_interrupted = || self.control.urgency() != Urgency::None;
         self.request.repository.build(&commit.into(), &self.request.build, &is_interrupted)
     }
 
-    fn side(&self, commit: &Commit, built: &Built) -> SideOptions {
+    fn side(&self, commit: &Commit, built: &BuiltCommit) -> SideOptions {
         SideOptions {
             source: Some(BuildSource::from(commit).words()),
             conninfo: None,
@@ -349,17 +355,17 @@ impl Course<'_, '_> {
     fn comparison(
         &self,
         sides: [SideOptions; 2],
-        candidate: &Built,
-        kind: Kind,
-        until: Until,
+        candidate: &BuiltCommit,
+        kind: StepKind,
+        until: StopCondition,
         error: f64,
-    ) -> Versus {
+    ) -> ComparisonRequest {
         let data = match &self.request.data {
             Data::File(path) => Data::File(in_tree(path, candidate)),
             Data::Pgbench(scale) => Data::Pgbench(*scale),
         };
-        let common = Common {
-            is_self: kind == Kind::Identical,
+        let common = ComparisonOptions {
+            is_self: kind == StepKind::Identical,
             decides: vec![self.request.figure],
             until: Some(until),
             confidence: 1.0 - error,
@@ -371,8 +377,8 @@ impl Course<'_, '_> {
             words: self.request.words.clone(),
             workload: Box::new(self.request.workload.clone()),
         };
-        Versus {
-            asked: Asked::Options(Box::new(options)),
+        ComparisonRequest {
+            asked: ComparisonLoad::Options(Box::new(options)),
             sides,
             common,
             analyzes: self.request.analyzes,
@@ -384,7 +390,7 @@ impl Course<'_, '_> {
 }
 
 /// A path with the tree of a commit in the place of `{}`.
-fn in_tree(path: &Path, built: &Built) -> PathBuf {
+fn in_tree(path: &Path, built: &BuiltCommit) -> PathBuf {
     let tree = built.tree.display().to_string();
     PathBuf::from(path.to_string_lossy().replace("{}", &tree))
 }

@@ -3,7 +3,7 @@
 /// The verdict on a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum CommitVerdict {
     /// As good as the good one.
     Good,
     /// As bad as the bad one.
@@ -14,13 +14,13 @@ pub enum Verdict {
 
 /// Commits between a good and a bad one, in order. The good one is 0, the bad one the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Search {
-    verdicts: Vec<Option<Verdict>>,
+pub struct CommitSearch {
+    verdicts: Vec<Option<CommitVerdict>>,
 }
 
 /// The answer when no commit would say more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum SearchAnswer {
     /// The first bad commit.
     Commit(usize),
     /// It is one of these: the last good one excluded, the first bad one included.
@@ -32,19 +32,19 @@ pub enum Answer {
     },
 }
 
-impl Search {
+impl CommitSearch {
     /// So many commits after the good one, the bad one included.
-    pub fn new(commits: usize) -> Search {
+    pub fn new(commits: usize) -> CommitSearch {
         let mut verdicts = vec![None; commits.max(1) + 1];
-        verdicts[0] = Some(Verdict::Good);
+        verdicts[0] = Some(CommitVerdict::Good);
         if let Some(last) = verdicts.last_mut() {
-            *last = Some(Verdict::Bad);
+            *last = Some(CommitVerdict::Bad);
         }
-        Search { verdicts }
+        CommitSearch { verdicts }
     }
 
     /// Notes what was found of a commit.
-    pub fn note(&mut self, commit: usize, verdict: Verdict) {
+    pub fn note(&mut self, commit: usize, verdict: CommitVerdict) {
         self.verdicts[commit] = Some(verdict);
     }
 
@@ -52,8 +52,8 @@ impl Search {
     pub fn bounds(&self) -> (usize, usize) {
         let is = |at: &usize, verdict| self.verdicts[*at] == Some(verdict);
         let last = self.verdicts.len() - 1;
-        let bad = (0..=last).find(|at| is(at, Verdict::Bad)).unwrap_or(last);
-        let good = (0..bad).rev().find(|at| is(at, Verdict::Good)).unwrap_or(0);
+        let bad = (0..=last).find(|at| is(at, CommitVerdict::Bad)).unwrap_or(last);
+        let good = (0..bad).rev().find(|at| is(at, CommitVerdict::Good)).unwrap_or(0);
         (good, bad)
     }
 
@@ -66,10 +66,10 @@ impl Search {
     }
 
     /// The answer as far as it is known.
-    pub fn answer(&self) -> Answer {
+    pub fn answer(&self) -> SearchAnswer {
         match self.bounds() {
-            (good, bad) if bad == good + 1 => Answer::Commit(bad),
-            (good, bad) => Answer::Range { good, bad },
+            (good, bad) if bad == good + 1 => SearchAnswer::Commit(bad),
+            (good, bad) => SearchAnswer::Range { good, bad },
         }
     }
 
@@ -87,32 +87,39 @@ mod tests {
     fn the_first_bad_commit_is_found_in_the_logarithm_of_steps() {
         for commits in [1, 2, 3, 7, 64, 100] {
             for first_bad in 1..=commits {
-                let mut search = Search::new(commits);
+                let mut search = CommitSearch::new(commits);
                 let mut steps = 0;
                 while let Some(at) = search.next() {
-                    search.note(at, if at < first_bad { Verdict::Good } else { Verdict::Bad });
+                    search.note(
+                        at,
+                        if at < first_bad { CommitVerdict::Good } else { CommitVerdict::Bad },
+                    );
                     steps += 1;
                 }
-                assert_eq!(search.answer(), Answer::Commit(first_bad), "{first_bad} of {commits}");
-                assert!(steps <= Search::steps_max(commits), "{steps} steps of {commits}");
+                assert_eq!(
+                    search.answer(),
+                    SearchAnswer::Commit(first_bad),
+                    "{first_bad} of {commits}"
+                );
+                assert!(steps <= CommitSearch::steps_max(commits), "{steps} steps of {commits}");
             }
         }
     }
 
     #[test]
     fn what_is_skipped_leaves_a_range() {
-        let mut search = Search::new(8);
+        let mut search = CommitSearch::new(8);
         let mut order = Vec::new();
         while let Some(at) = search.next() {
             order.push(at);
             let verdict = match at {
-                3..=5 => Verdict::Skip,
-                ..3 => Verdict::Good,
-                _ => Verdict::Bad,
+                3..=5 => CommitVerdict::Skip,
+                ..3 => CommitVerdict::Good,
+                _ => CommitVerdict::Bad,
             };
             search.note(at, verdict);
         }
         assert_eq!(order[0], 4);
-        assert_eq!(search.answer(), Answer::Range { good: 2, bad: 6 });
+        assert_eq!(search.answer(), SearchAnswer::Range { good: 2, bad: 6 });
     }
 }

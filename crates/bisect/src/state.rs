@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::repository::Commit;
-use crate::search::Verdict;
+use crate::search::CommitVerdict;
 
 /// The version of `bisect.json` that this pgrig writes and reads.
 const FORMAT: u32 = 1;
@@ -28,7 +28,7 @@ pub struct State {
     /// The good commit, those after it, the bad one.
     pub commits: Vec<Commit>,
     /// The steps that were measured, in this order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ComparisonStep>,
     /// The answer, in sentences.
     pub answer: String,
     /// The first commit that may be the first bad one, and the last: one and the same where it is known.
@@ -40,13 +40,13 @@ pub struct State {
 /// A comparison of a commit with the good one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct ComparisonStep {
     /// The commit, by its place.
     pub commit: usize,
     /// The kind of the step.
-    pub kind: Kind,
+    pub kind: StepKind,
     /// Its verdict; none where it was interrupted.
-    pub verdict: Verdict,
+    pub verdict: CommitVerdict,
     /// Commit ÷ good: value, lower and upper bound.
     pub ratio: Option<[f64; 3]>,
     /// Its duration, building included, in seconds.
@@ -60,7 +60,7 @@ pub struct Step {
 /// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum StepKind {
     /// The good commit against the bad one.
     Effect,
     /// The good commit against itself.
@@ -125,13 +125,13 @@ impl State {
     }
 
     /// The last step of a kind: earlier ones of the preflight did not show what they must.
-    pub fn step(&self, kind: Kind) -> Option<&Step> {
+    pub fn step(&self, kind: StepKind) -> Option<&ComparisonStep> {
         self.steps.iter().rfind(|step| step.kind == kind)
     }
 
     /// The steps of the search since the last one of the preflight, which decides what good and bad are.
-    pub(crate) fn searched(&self) -> impl Iterator<Item = &Step> {
-        let from = self.steps.iter().rposition(|step| step.kind != Kind::Search);
+    pub(crate) fn searched(&self) -> impl Iterator<Item = &ComparisonStep> {
+        let from = self.steps.iter().rposition(|step| step.kind != StepKind::Search);
         self.steps.iter().skip(from.map_or(0, |last| last + 1))
     }
 }

@@ -7,9 +7,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use bisect::{
-    Build, BuildSource, Changes, Compared, Error, Kind, Repository, Request, State, Verdict, bisect,
+    Build, BuildSource, Changes, CommitComparison, CommitVerdict, Error, Repository, Request,
+    State, StepKind, bisect,
 };
-use compare::Common;
+use compare::ComparisonOptions;
 use load::Control;
 use pgbench::options::Invocation;
 use record::comparison::{Floor, Metric};
@@ -69,7 +70,7 @@ fn request(repository: &Path, builds: &Path, counted: &Path) -> Request {
         workload: *workload,
         words: words.join(" "),
         figure: Metric::Throughput,
-        common: Common {
+        common: ComparisonOptions {
             name: None,
             is_self: false,
             decides: Vec::new(),
@@ -95,13 +96,13 @@ fn request(repository: &Path, builds: &Path, counted: &Path) -> Request {
 }
 
 /// What a comparison of two commits would show: their speeds are in their trees.
-fn compared(request: &study::Versus) -> Compared {
+fn compared(request: &study::ComparisonRequest) -> CommitComparison {
     let speed = |side: usize| -> f64 {
         let path = request.sides[side].sql.as_ref().expect("a file of the commit");
         std::fs::read_to_string(path).expect("the file").parse().expect("a number")
     };
     let ratio = speed(1) / speed(0);
-    Compared { ratio: Some([ratio, ratio * 0.99, ratio * 1.01]), refusal: None }
+    CommitComparison { ratio: Some([ratio, ratio * 0.99, ratio * 1.01]), refusal: None }
 }
 
 #[test]
@@ -121,14 +122,15 @@ fn the_first_bad_commit_is_found_around_commits_that_cannot_be_built_and_after_a
     let count = Cell::new(0);
     let state = State::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
     let mut ignore = |_: bisect::Event<'_>| {};
-    let compare = |request: &study::Versus, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
-        count.set(count.get() + 1);
-        if count.get() == 3 {
-            control.interrupt();
-            return Err(study::Error::Interrupted { doing: "loading the servers" });
-        }
-        Ok(compared(request))
-    };
+    let compare =
+        |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+            count.set(count.get() + 1);
+            if count.get() == 3 {
+                control.interrupt();
+                return Err(study::Error::Interrupted { doing: "loading the servers" });
+            }
+            Ok(compared(request))
+        };
     let found = bisect(&request, state, &at("out"), &control, &compare, &mut ignore);
     let found = found.expect("what is known so far");
     assert!(found.is_interrupted && found.state.steps.len() == 2, "{:?}", found.state.steps);
@@ -137,9 +139,10 @@ fn the_first_bad_commit_is_found_around_commits_that_cannot_be_built_and_after_a
     let state = State::read(&at("out")).expect("the state");
     assert_eq!(state, found.state);
     let control = Control::new();
-    let compare = |request: &study::Versus, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
-        Ok(compared(request))
-    };
+    let compare =
+        |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+            Ok(compared(request))
+        };
     let found = bisect(&request, state, &at("out"), &control, &compare, &mut ignore);
     let state = found.expect("an answer").state;
     assert_eq!(state.first_bad, Some([6, 6]), "{:?}", state.steps);
@@ -149,10 +152,10 @@ fn the_first_bad_commit_is_found_around_commits_that_cannot_be_built_and_after_a
         state.answer
     );
     assert!(state.error_used <= 0.05, "{}", state.error_used);
-    let skipped = state.steps.iter().filter(|step| step.verdict == Verdict::Skip);
+    let skipped = state.steps.iter().filter(|step| step.verdict == CommitVerdict::Skip);
     assert!(skipped.clone().all(|step| step.why.as_ref().is_some_and(|why| why.contains("no"))));
     assert!(skipped.count() <= 2);
-    assert_eq!(state.step(Kind::Identical).map(|step| step.commit), Some(0));
+    assert_eq!(state.step(StepKind::Identical).map(|step| step.commit), Some(0));
 
     // Each commit was built once, and the repository is as it was.
     let counted = std::fs::read_to_string(at("counted")).expect("builds");
@@ -160,7 +163,7 @@ fn the_first_bad_commit_is_found_around_commits_that_cannot_be_built_and_after_a
     let n = hashes.len();
     hashes.sort_unstable();
     hashes.dedup();
-    let broken = state.steps.iter().filter(|step| step.verdict == Verdict::Skip).count();
+    let broken = state.steps.iter().filter(|step| step.verdict == CommitVerdict::Skip).count();
     assert!(n <= hashes.len() + broken, "{counted}");
     assert_eq!(git(&at("repository"), &["status", "--porcelain", "--branch"]), before);
     assert_eq!(git(&at("repository"), &["worktree", "list"]).lines().count(), 1);
@@ -189,9 +192,10 @@ fn commits_that_do_not_fit_are_refused_before_anything_is_built() {
     let commits = request.repository.commits("v1", "main~5").expect("commits");
     let state = State::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
     std::fs::create_dir(at("out")).expect("a directory");
-    let compare = |request: &study::Versus, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
-        Ok(compared(request))
-    };
+    let compare =
+        |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+            Ok(compared(request))
+        };
     let found = bisect(&request, state, &at("out"), &Control::new(), &compare, &mut |_| {});
     let error = found.expect_err("no difference");
     assert!(matches!(error, Error::NoEffect { .. }), "{error}");
@@ -208,11 +212,13 @@ fn a_preflight_that_failed_is_measured_again() {
     let mut state = State::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
     // So many steps have been measured when it ends; the last of these shows too little.
     let check = |request: &_, state: State, width: f64, until: usize| {
-        let compare = |request: &study::Versus, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
-            let Compared { ratio: Some([value, ..]), refusal } = compared(request) else {
+        let compare = |request: &study::ComparisonRequest,
+                       _: &str,
+                       _: &mut dyn FnMut(compare::Event<'_>)| {
+            let CommitComparison { ratio: Some([value, ..]), refusal } = compared(request) else {
                 panic!("no ratio")
             };
-            Ok(Compared { ratio: Some([value, value / width, value * width]), refusal })
+            Ok(CommitComparison { ratio: Some([value, value / width, value * width]), refusal })
         };
         let found = bisect(request, state, &at("out"), &Control::new(), &compare, &mut |_| {});
         let state = State::read(&at("out")).expect("the state");
@@ -229,14 +235,15 @@ fn a_preflight_that_failed_is_measured_again() {
     let (found, after) = check(&request, state, 1.01, 2);
     assert!(matches!(found, Ok(None)), "{found:?}");
     request.max_time = None;
-    let compare = |request: &study::Versus, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
-        Ok(compared(request))
-    };
+    let compare =
+        |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+            Ok(compared(request))
+        };
     let found = bisect(&request, after, &at("out"), &Control::new(), &compare, &mut |_| {});
     let state = found.expect("an answer").state;
     assert_eq!(state.first_bad, Some([6, 6]), "{:?}", state.steps);
-    let kinds: Vec<Kind> = state.steps.iter().take(4).map(|step| step.kind).collect();
-    assert_eq!(kinds, [Kind::Effect, Kind::Effect, Kind::Effect, Kind::Identical]);
+    let kinds: Vec<StepKind> = state.steps.iter().take(4).map(|step| step.kind).collect();
+    assert_eq!(kinds, [StepKind::Effect, StepKind::Effect, StepKind::Effect, StepKind::Identical]);
 }
 
 #[test]

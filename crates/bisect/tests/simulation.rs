@@ -6,7 +6,9 @@
 
 #![expect(clippy::print_stdout, reason = "the table of the big run")]
 
-use bisect::{Answer, Said, Search, Threshold, Verdict, error_per_step};
+use bisect::{
+    CommitSearch, CommitVerdict, IntervalPosition, SearchAnswer, Threshold, error_per_step,
+};
 use stats::{Prng, sequence};
 
 const COMMITS: usize = 64;
@@ -73,14 +75,19 @@ impl Machine {
 }
 
 /// What a bisection came to, none where its preflight ended it; and the restarts that it took.
-fn bisect(effect: f64, first_bad: usize, restarts: usize, seed: u64) -> (Option<Answer>, usize) {
+fn bisect(
+    effect: f64,
+    first_bad: usize,
+    restarts: usize,
+    seed: u64,
+) -> (Option<SearchAnswer>, usize) {
     let mut machine = Machine::new(effect, first_bad, seed);
     let answer = answer(&mut machine, restarts);
     (answer, machine.restarts)
 }
 
-fn answer(machine: &mut Machine, restarts: usize) -> Option<Answer> {
-    let error = error_per_step(ERROR, Search::steps_max(COMMITS) + 2);
+fn answer(machine: &mut Machine, restarts: usize) -> Option<SearchAnswer> {
+    let error = error_per_step(ERROR, CommitSearch::steps_max(COMMITS) + 2);
     // As `compare::Until::Resolved` has it.
     let is_resolved =
         |point: f64, low: f64, high: f64| (high / low).ln() / 2.0 <= point.ln().abs() / 3.0;
@@ -89,19 +96,19 @@ fn answer(machine: &mut Machine, restarts: usize) -> Option<Answer> {
         return None;
     }
     let threshold = Threshold::of_effect(point);
-    let is_told = |_, low: f64, high: f64| threshold.judge(low, high) != Said::Open;
+    let is_told = |_, low: f64, high: f64| threshold.judge(low, high) != IntervalPosition::Open;
     let mut judge = |commit: usize| {
         let seen = machine.compare(commit, restarts, error, is_told);
         match seen.map(|[_, low, high]| threshold.judge(low, high)) {
-            Some(Said::Decided(verdict)) => verdict,
-            _ => Verdict::Skip,
+            Some(IntervalPosition::Decided(verdict)) => verdict,
+            _ => CommitVerdict::Skip,
         }
     };
     // The good commit against itself.
-    if judge(0) != Verdict::Good {
+    if judge(0) != CommitVerdict::Good {
         return None;
     }
-    let mut search = Search::new(COMMITS);
+    let mut search = CommitSearch::new(COMMITS);
     while let Some(commit) = search.next() {
         search.note(commit, judge(commit));
     }
@@ -125,12 +132,14 @@ fn a_planted_commit_is_found_among_those_that_mean_no_harm() {
                 let (answer, took) = bisect(effect, first_bad, restarts, seed);
                 taken += took;
                 match answer {
-                    Some(Answer::Commit(commit)) if commit == first_bad => right += 1,
-                    Some(Answer::Commit(_)) => wrong += 1,
-                    Some(Answer::Range { good, bad }) if (good + 1..=bad).contains(&first_bad) => {
+                    Some(SearchAnswer::Commit(commit)) if commit == first_bad => right += 1,
+                    Some(SearchAnswer::Commit(_)) => wrong += 1,
+                    Some(SearchAnswer::Range { good, bad })
+                        if (good + 1..=bad).contains(&first_bad) =>
+                    {
                         within += 1;
                     }
-                    Some(Answer::Range { .. }) => without += 1,
+                    Some(SearchAnswer::Range { .. }) => without += 1,
                     None => refused += 1,
                 }
             }

@@ -6,13 +6,13 @@ use site::{Site, SiteNode};
 use spec::{Check, metrics};
 
 use crate::error::Error;
-use crate::outcome::{Before, Outcome};
+use crate::outcome::{CheckOutcome, TrialFacts};
 use crate::rows;
 
 /// Runs pg_amcheck on every server that the point has checked. The scope of a figure is a server,
 /// and empty for all of them together.
-pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
-    let mut outcome = Outcome::default();
+pub(crate) fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, Error> {
+    let mut outcome = CheckOutcome::default();
     let mut sum = None;
     let mut found: Vec<(&SiteNode, Vec<String>)> = Vec::new();
     for check in &before.point.checks {

@@ -5,12 +5,12 @@ use site::Site;
 use spec::{Check, metrics};
 
 use crate::error::Error;
-use crate::outcome::{Before, Outcome};
+use crate::outcome::{CheckOutcome, TrialFacts};
 
 /// Shuts down every server that the point has checked, and runs pg_checksums there. The scope of a
 /// figure is a server, and empty for all of them together.
-pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
-    let mut outcome = Outcome::default();
+pub(crate) fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, Error> {
+    let mut outcome = CheckOutcome::default();
     let mut sum = None;
     for check in &before.point.checks {
         let Check::Checksums { node } = check else { continue };

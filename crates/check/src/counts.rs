@@ -11,7 +11,7 @@ use site::Site;
 use spec::{Check, NodeKind, Point, metrics};
 
 use crate::error::Error;
-use crate::outcome::{Before, Outcome};
+use crate::outcome::{CheckOutcome, TrialFacts};
 use crate::statements::{Statements, label, scripts};
 
 /// Transactions of a trial as its clients know them, over their whole life.
@@ -51,9 +51,9 @@ impl Clients {
 ///
 /// # Errors
 /// None; what cannot be compared is noted.
-pub fn check(_: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
-    let Before { point, workloads, .. } = before;
-    let mut outcome = Outcome::default();
+pub fn check(_: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, Error> {
+    let TrialFacts { point, workloads, .. } = before;
+    let mut outcome = CheckOutcome::default();
     if !point.checks.contains(&Check::Counts) {
         return Ok(outcome);
     }
@@ -73,8 +73,8 @@ pub fn check(_: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
 /// Reason why the server's count is not known.
 struct Uncounted(&'static str);
 
-fn server_calls(before: &Before<'_>) -> Result<u64, Uncounted> {
-    let Before { point, deltas, .. } = before;
+fn server_calls(before: &TrialFacts<'_>) -> Result<u64, Uncounted> {
+    let TrialFacts { point, deltas, .. } = before;
     if before.has_lost_clients {
         return Err(Uncounted("some of the clients were lost with their host"));
     }

@@ -26,7 +26,7 @@ pub enum Error {
         source: io::Error,
     },
     #[error("reading the log of a disk's writes, {}: {source}", .path.display())]
-    Log { path: PathBuf, source: crash::Damaged },
+    Log { path: PathBuf, source: crash::LogDamage },
     #[error("the image {} has a block beyond its disk of {size_bytes} bytes", .path.display())]
     BeyondDisk { path: PathBuf, size_bytes: u64 },
     #[error("{} has no state {number}: it lists {states}", .list.display())]

@@ -7,11 +7,11 @@ use site::Site;
 use spec::{Check, Explain, metrics};
 
 use crate::error::Error;
-use crate::outcome::{Before, Outcome};
+use crate::outcome::{CheckOutcome, TrialFacts};
 
 /// Explains every query that the point asks for. The scope of a figure is the query's name.
-pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
-    let mut outcome = Outcome::default();
+pub(crate) fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, Error> {
+    let mut outcome = CheckOutcome::default();
     for check in &before.point.checks {
         if let Check::Explain(explain) = check {
             one(explain, site, &mut outcome)?;
@@ -20,7 +20,7 @@ pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Err
     Ok(outcome)
 }
 
-fn one(explain: &Explain, site: &Site, outcome: &mut Outcome) -> Result<(), Error> {
+fn one(explain: &Explain, site: &Site, outcome: &mut CheckOutcome) -> Result<(), Error> {
     let node = site.whom(explain.node.as_ref())?;
     let failed = || Error::query(format!("explaining {} on {}", explain.name, node.name));
     let mut client = node.connect()?;

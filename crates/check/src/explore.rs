@@ -24,8 +24,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use crash::{Cursor, Flushes, Kind, Log, Map, Plan, Planned, Request, State, Way};
-use fault::disk::{Patch, Recorded};
+use crash::{
+    Cursor, DiskState, Flushes, Log, LossPattern, Map, PlannedState, Request, StatePlan, WriteKind,
+};
+use fault::disk::{ImagePatch, RequestLog};
 use lab::{Node, Server};
 use record::Moment;
 use record::ledger::Ledger;
@@ -34,27 +36,27 @@ use site::{Site, SiteNode};
 use spec::{Check, Disk, Explore, NodeKind, Point, QuorumWay};
 
 use crate::error::Error;
-use crate::outcome::{Before, Outcome};
+use crate::outcome::{CheckOutcome, TrialFacts};
 use crate::written;
 
 #[cfg(fuzzing)]
 pub use again::read_list;
-pub use again::{Again, again};
-use damage::Asked;
-use fate::Fate;
-use place::Untouched;
+pub use again::{RecoveredState, again};
+use damage::DamageQueries;
+use fate::StateFate;
+use place::BaseFiles;
 use replica::Replica;
-use spent::{Phase, Spent};
+use spent::{ExplorationPhase, ExplorationTime};
 
 /// Explores the log of every disk that the point has explored. `origin_ns` is the machine's monotonic
 /// clock at moment zero, and `seed` decides which states are recovered.
 pub fn check(
     site: &mut Site,
-    before: &Before<'_>,
+    before: &TrialFacts<'_>,
     origin_ns: u64,
     seed: u64,
-) -> Result<Outcome, Error> {
-    let mut outcome = Outcome::default();
+) -> Result<CheckOutcome, Error> {
+    let mut outcome = CheckOutcome::default();
     for check in &before.point.checks {
         let Check::Explore(explore) = check else { continue };
         outcome.add(one(site, before, explore, origin_ns, seed)?);
@@ -107,7 +109,7 @@ fn is_waited_for(point: &Point, primary: &str, standby: &str) -> bool {
 /// All that is known of one log.
 struct Explored<'e> {
     site: &'e Site,
-    before: &'e Before<'e>,
+    before: &'e TrialFacts<'e>,
     log: &'e Log,
     map: &'e Map,
     flushes: Flushes,
@@ -118,9 +120,9 @@ struct Explored<'e> {
     /// The image of each disk from before the log.
     bases: &'e [PathBuf],
     /// Files that are as they were before the log.
-    untouched: Untouched,
+    untouched: BaseFiles,
     /// The study's own queries.
-    asked: Asked<'e>,
+    asked: DamageQueries<'e>,
     role: Role,
     ledger: &'e Ledger,
     origin_ns: u64,
@@ -130,19 +132,19 @@ struct Explored<'e> {
 struct Seen {
     /// Its number in the plan, from 1.
     number: usize,
-    planned: Planned,
-    fate: Fate,
+    planned: PlannedState,
+    fate: StateFate,
     /// Fates of the states of second cuts during its recovery.
-    second: Vec<Fate>,
+    second: Vec<StateFate>,
 }
 
 fn one(
     site: &mut Site,
-    before: &Before<'_>,
+    before: &TrialFacts<'_>,
     explore: &Explore,
     origin_ns: u64,
     seed: u64,
-) -> Result<Outcome, Error> {
+) -> Result<CheckOutcome, Error> {
     let name = explore.node.clone().unwrap_or_else(|| before.point.data.node.clone());
     let disk = before.point.topology.node(&name).map_or(Disk::Plain, |node| node.disk);
     let (flushes, sector_bytes) = match disk {
@@ -170,8 +172,13 @@ fn one(
     let mut plan = crash::plan(&log, &kinds, &Request { states, seed, flushes, sector_bytes });
     if plan.states.is_empty() {
         // Nothing was written: the disk is as it was before the load, whatever was acknowledged.
-        let state = State { cut: log.entries.len(), lost: Vec::new() };
-        plan.states.push(Planned { state, kind: Kind::Other, way: Way::All, write: None });
+        let state = DiskState { cut: log.entries.len(), lost: Vec::new() };
+        plan.states.push(PlannedState {
+            state,
+            kind: WriteKind::Other,
+            way: LossPattern::All,
+            write: None,
+        });
     }
     let ledger = Ledger::read(before.ledger)?;
     let bases: Vec<PathBuf> = recorded.iter().filter_map(|one| one.base.clone()).collect();
@@ -188,7 +195,7 @@ fn one(
         contents: &contents,
         bases: &bases,
         untouched: place::untouched(first, &log, base).map_err(file_error("looking at", base))?,
-        asked: Asked::of(explore),
+        asked: DamageQueries::of(explore),
         role: Role::of(before.point, &name),
         ledger: &ledger,
         origin_ns,
@@ -199,7 +206,7 @@ fn one(
     if !explored.is_over() && !seen.iter().any(|one| one.fate.has_failed()) {
         unfollowed.blind = explored.blind(&name)?;
     }
-    let mut outcome = Outcome::default();
+    let mut outcome = CheckOutcome::default();
     report::figures(&explored, &name, &recorded, &seen, took, &mut outcome);
     report::verdict(explore, &name, &seen, &mut outcome);
     report::followed(&unfollowed, &mut outcome);
@@ -221,19 +228,19 @@ fn one(
 /// all its servers, and no ledger is compared.
 fn unfollowed(
     site: &Site,
-    before: &Before<'_>,
+    before: &TrialFacts<'_>,
     explore: &Explore,
-) -> Result<report::Unfollowed, Error> {
+) -> Result<report::UnfollowedTables, Error> {
     let followed = written::followed(before.point, explore);
     let tables = match site.is_sharded() || site.data_node().connect().is_err() {
         true => None,
         false => Some(before.values.written.unfollowed(site.data_node(), &followed)?),
     };
-    Ok(report::Unfollowed { tables, blind: Vec::new() })
+    Ok(report::UnfollowedTables { tables, blind: Vec::new() })
 }
 
 /// Reads the logs of a server's disks as one, and writes their contents beside the first.
-fn read(recorded: &[Recorded]) -> Result<(Log, PathBuf), Error> {
+fn read(recorded: &[RequestLog]) -> Result<(Log, PathBuf), Error> {
     let paths: Vec<&Path> = recorded.iter().map(|one| one.log.as_path()).collect();
     let contents = paths.first().map_or(PathBuf::new(), |path| path.with_extension("contents"));
     let mut log = read_own_logs(&paths, &contents)?;
@@ -286,12 +293,12 @@ impl Explored<'_> {
     fn all(
         &self,
         node: &str,
-        plan: &Plan,
+        plan: &StatePlan,
         second_cuts: usize,
-    ) -> Result<(Vec<Seen>, Spent), Error> {
+    ) -> Result<(Vec<Seen>, ExplorationTime), Error> {
         let workers = thread::available_parallelism().map_or(1, NonZero::get);
         let workers = workers.min(plan.states.len()).max(1);
-        let numbered: Vec<(usize, &Planned)> = (1..).zip(&plan.states).collect();
+        let numbered: Vec<(usize, &PlannedState)> = (1..).zip(&plan.states).collect();
         let second_every = match second_cuts {
             0 => usize::MAX,
             some => (plan.states.len() / some).max(1),
@@ -315,7 +322,7 @@ impl Explored<'_> {
             let joined = threads.into_iter().map(|thread| thread.join());
             joined.collect::<Vec<_>>()
         });
-        let (mut all, mut spent) = (Vec::new(), Spent::default());
+        let (mut all, mut spent) = (Vec::new(), ExplorationTime::default());
         for result in results {
             match result {
                 Ok(part) => {
@@ -333,10 +340,10 @@ impl Explored<'_> {
         &self,
         node: &str,
         worker: usize,
-        part: &[(usize, &Planned)],
+        part: &[(usize, &PlannedState)],
         second_every: usize,
         has_failed: &AtomicBool,
-    ) -> Result<(Vec<Seen>, Spent), Error> {
+    ) -> Result<(Vec<Seen>, ExplorationTime), Error> {
         let mut replica = self.replica(node, worker)?;
         let mut cursor = Cursor::new(self.log, self.flushes);
         let mut all = Vec::with_capacity(part.len());
@@ -349,7 +356,7 @@ impl Explored<'_> {
             }
             let mut spent = replica.spent;
             let (patch, ledger) =
-                spent.time(Phase::State, || self.state(&mut cursor, &planned.state));
+                spent.time(ExplorationPhase::State, || self.state(&mut cursor, &planned.state));
             replica.spent = spent;
             let fate = replica.look(self, &patch, &ledger, &self.untouched)?;
             let second = match number % second_every == second_every / 2 && fate.is_sound() {
@@ -364,10 +371,11 @@ impl Explored<'_> {
     /// The state from before the log, looked through in full. Relations that no later state changes are
     /// not looked at again.
     fn before(&self, replica: &mut Replica) -> Result<Seen, Error> {
-        let state = State { cut: self.log.first_cut, lost: Vec::new() };
+        let state = DiskState { cut: self.log.first_cut, lost: Vec::new() };
         let (patch, ledger) = self.state(&mut Cursor::new(self.log, self.flushes), &state);
-        let fate = replica.look(self, &patch, &ledger, &Untouched::default())?;
-        let planned = Planned { state, kind: Kind::Other, way: Way::All, write: None };
+        let fate = replica.look(self, &patch, &ledger, &BaseFiles::default())?;
+        let planned =
+            PlannedState { state, kind: WriteKind::Other, way: LossPattern::All, write: None };
         Ok(Seen { number: 0, planned, fate, second: Vec::new() })
     }
 
@@ -377,7 +385,7 @@ impl Explored<'_> {
             return Ok(Vec::new());
         }
         let mut replica = self.replica(node, BLIND_WORKER)?;
-        let state = State { cut: self.log.entries.len(), lost: Vec::new() };
+        let state = DiskState { cut: self.log.entries.len(), lost: Vec::new() };
         let (patch, _) = self.state(&mut Cursor::new(self.log, self.flushes), &state);
         replica.load(&patch, false)?;
         match replica.start()? {
@@ -394,8 +402,8 @@ impl Explored<'_> {
 
     /// A state as a disk is switched on with it, and what was known of every transaction when the
     /// power was cut.
-    fn state(&self, cursor: &mut Cursor<'_>, state: &State) -> (Patch, Ledger) {
-        let mut patch = Patch::default();
+    fn state(&self, cursor: &mut Cursor<'_>, state: &DiskState) -> (ImagePatch, Ledger) {
+        let mut patch = ImagePatch::default();
         patch.add(&cursor.overlay(state), self.contents);
         // The disk had answered every request before the cut, and had not got the next one.
         let moment = |at_ns: Option<u64>| {

@@ -1,22 +1,22 @@
 //! The history of a trial's clients: which anomalies it shows, and how old what they read was.
 
 use history::{
-    Anomaly, Cycle, Findings, History, Judgement, Level, Order, Staleness, Witness, Wrong,
+    Anomaly, Cycle, FaultKind, Findings, History, Judgement, Level, Order, Staleness, Witness,
 };
 use record::{Note, NoteKind};
 use site::Site;
 use spec::{Check, Metric, metrics};
 
 use crate::error::Error;
-use crate::outcome::{Before, Outcome};
+use crate::outcome::{CheckOutcome, TrialFacts};
 
 /// Judges the history. The scope of a figure is empty; of the age of reads also a workload.
-pub fn check(_: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
+pub fn check(_: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, Error> {
     let levels = before.point.checks.iter().filter_map(|check| match check {
         Check::History { level } => Some(*level),
         _ => None,
     });
-    let mut outcome = Outcome::default();
+    let mut outcome = CheckOutcome::default();
     // Two checks of one history are the stricter one.
     let Some(level) = levels.max() else { return Ok(outcome) };
     let history = record::read_histories(before.ledger)?;
@@ -31,7 +31,7 @@ pub fn check(_: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
 /// Witnesses kept in the record.
 const WITNESSES_MAX: usize = 12;
 
-fn figures(findings: &Findings, level: Level, outcome: &mut Outcome) {
+fn figures(findings: &Findings, level: Level, outcome: &mut CheckOutcome) {
     let counted = findings.counted;
     let forbidden: u64 = findings.forbidden(level).map(|(_, count)| count).sum();
     let ordered = |order: Order| -> u64 {
@@ -68,10 +68,13 @@ fn figures(findings: &Findings, level: Level, outcome: &mut Outcome) {
 }
 
 /// True if a host of clients is at fault, and not the history: its clock, or its loss.
-fn is_of_a_host(wrong: &Wrong) -> bool {
+fn is_of_a_host(wrong: &FaultKind) -> bool {
     match wrong {
-        Wrong::ClocksApart { .. } | Wrong::FileMissing => true,
-        Wrong::CutOff | Wrong::Line(_) | Wrong::Gap { .. } | Wrong::WrittenTwice { .. } => false,
+        FaultKind::ClocksApart { .. } | FaultKind::FileMissing => true,
+        FaultKind::CutOff
+        | FaultKind::Line(_)
+        | FaultKind::Gap { .. }
+        | FaultKind::WrittenTwice { .. } => false,
     }
 }
 
@@ -97,7 +100,7 @@ const BY_NAME: [(&Metric, Anomaly); 18] = [
     (&metrics::HISTORY_WRITES_FOLLOW_READS, Anomaly::WritesFollowReads),
 ];
 
-fn ages(history: &History, findings: &Findings, outcome: &mut Outcome) {
+fn ages(history: &History, findings: &Findings, outcome: &mut CheckOutcome) {
     for (group, staleness) in history.groups().iter().zip(&findings.staleness) {
         let ms = |share| staleness.age_ns(share).map(|ns| ns as f64 / 1e6);
         let behind = |share| staleness.lacking(share).map(f64::from);
@@ -122,7 +125,7 @@ fn has_reads(staleness: &Staleness) -> bool {
     staleness.reads() > 0
 }
 
-fn words(findings: &Findings, level: Level, outcome: &mut Outcome) {
+fn words(findings: &Findings, level: Level, outcome: &mut CheckOutcome) {
     for fault in &findings.faults {
         outcome.note(format!("history: {fault}"));
     }
@@ -209,9 +212,9 @@ mod tests {
             let text = format!("history 1\ng 0\tprimary\tserializable\tw\nc 1 0 1 1\n{lines}");
             let mut history = History::default();
             history::file::read(&mut history, "0.history", text.as_bytes()).expect("a history");
-            let mut outcome = Outcome::default();
+            let mut outcome = CheckOutcome::default();
             figures(&history::check(&history), Level::Serializable, &mut outcome);
-            let is_it = |one: &&crate::Figure| one.metric == &metrics::HISTORY_UNJUDGED;
+            let is_it = |one: &&crate::TrialFigure| one.metric == &metrics::HISTORY_UNJUDGED;
             let figure = outcome.figures.iter().find(is_it).expect("a figure");
             assert_eq!((figure.value, figure.is_at_least), expected, "{lines}");
         };
@@ -234,7 +237,7 @@ mod tests {
             let mut history = History::default();
             history::file::read(&mut history, "0.history", text.as_bytes()).expect("a history");
             let findings = history::check(&history);
-            let mut outcome = Outcome::default();
+            let mut outcome = CheckOutcome::default();
             figures(&findings, level, &mut outcome);
             words(&findings, level, &mut outcome);
             let seen = outcome.value(&metrics::HISTORY_FORBIDDEN, "");
@@ -271,7 +274,7 @@ mod tests {
             let mut history = History::default();
             history::file::read(&mut history, "0.history", text.as_bytes()).expect("a history");
             let findings = history::check(&history);
-            let mut outcome = Outcome::default();
+            let mut outcome = CheckOutcome::default();
             words(&findings, Level::Serializable, &mut outcome);
             let named = "T3 only reads, and saw a commit between its end and the release";
             let notes: Vec<&str> = outcome.notes.iter().map(|note| note.text.as_str()).collect();

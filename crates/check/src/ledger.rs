@@ -11,7 +11,7 @@ use site::{Site, SiteNode};
 use spec::{Check, Point, Workload, metrics};
 
 use crate::error::Error;
-use crate::outcome::{Before, Outcome};
+use crate::outcome::{CheckOutcome, TrialFacts};
 use crate::rows::{self, Table};
 
 /// Before the load: every table of a ledger must be there, and hold nothing that this ledger knows
@@ -64,9 +64,9 @@ struct Checked {
 /// After the load: reads the ledger, and the rows from each server that the point has checked, by
 /// two ways. A server that has lost all its data has no row. The scope of a figure is a workload,
 /// and empty for all of them together.
-pub fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
+pub fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, Error> {
     let checked = check_all(site, before)?;
-    let mut outcome = Outcome::default();
+    let mut outcome = CheckOutcome::default();
     figures(&checked, &mut outcome);
     outcome.notes = checked.notes;
     Ok(outcome)
@@ -74,17 +74,20 @@ pub fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
 
 /// The fate of a workload's acknowledged transactions.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Kept {
+pub(crate) struct AcknowledgedFate {
     pub(crate) acknowledged: u64,
     /// Of them, those that are missing now.
     pub(crate) lost: u64,
 }
 
 /// The same of each workload that keeps a ledger, over all servers that the point has checked.
-pub(crate) fn kept(site: &Site, before: &Before<'_>) -> Result<BTreeMap<String, Kept>, Error> {
-    let before = Before { exposed: &[], window: None, faults: &[], lost: &[], ..*before };
+pub(crate) fn kept(
+    site: &Site,
+    before: &TrialFacts<'_>,
+) -> Result<BTreeMap<String, AcknowledgedFate>, Error> {
+    let before = TrialFacts { exposed: &[], window: None, faults: &[], lost: &[], ..*before };
     let checked = check_all(site, &before)?;
-    let mut all: BTreeMap<String, Kept> = BTreeMap::new();
+    let mut all: BTreeMap<String, AcknowledgedFate> = BTreeMap::new();
     for (name, found) in checked.workloads {
         let kept = all.entry(name).or_default();
         kept.acknowledged += found.acknowledged;
@@ -93,8 +96,8 @@ pub(crate) fn kept(site: &Site, before: &Before<'_>) -> Result<BTreeMap<String, 
     Ok(all)
 }
 
-fn check_all(site: &Site, before: &Before<'_>) -> Result<Checked, Error> {
-    let Before { point, ledger: directory, window, faults, .. } = *before;
+fn check_all(site: &Site, before: &TrialFacts<'_>) -> Result<Checked, Error> {
+    let TrialFacts { point, ledger: directory, window, faults, .. } = *before;
     let nodes = checked_nodes(point, site)?;
     if nodes.is_empty() {
         return Ok(Checked::default());
@@ -130,7 +133,7 @@ pub(crate) fn of_node(
     site: &Site,
     node: &SiteNode,
     ledger: &Ledger,
-    before: &Before<'_>,
+    before: &TrialFacts<'_>,
 ) -> Result<(Findings, Vec<Note>, bool), Error> {
     let mut checked = Checked::default();
     one_node(site, Looked { node, is_first: true }, ledger, before, &mut checked)?;
@@ -215,11 +218,11 @@ fn one_node(
     site: &Site,
     looked: Looked<'_>,
     ledger: &Ledger,
-    before: &Before<'_>,
+    before: &TrialFacts<'_>,
     checked: &mut Checked,
 ) -> Result<(), Error> {
     let Looked { node, is_first } = looked;
-    let Before { point, exposed, lost, .. } = *before;
+    let TrialFacts { point, exposed, lost, .. } = *before;
     let tables = tables(point);
     let parts = tables.iter().map(|table| {
         let mut parts = site.parts(node, table)?;
@@ -448,7 +451,7 @@ fn checked_nodes<'s>(point: &Point, site: &'s Site) -> Result<Vec<&'s SiteNode>,
     Ok(asked.collect::<Result<_, _>>()?)
 }
 
-fn figures(checked: &Checked, outcome: &mut Outcome) {
+fn figures(checked: &Checked, outcome: &mut CheckOutcome) {
     let mut all = Findings::default();
     let mut by_name: Vec<(&str, Findings)> = Vec::new();
     for (name, findings) in &checked.workloads {

@@ -5,7 +5,7 @@
 //! It does nothing at a point that does not ask for it. [`prepare`] does what a check needs before
 //! the clients connect; [`all`] first mends what the timeline has broken, as far as checks need it.
 //!
-//! Limits: no load, no probes, no clock; [`Before`] has the facts of the trial.
+//! Limits: no load, no probes, no clock; [`TrialFacts`] has the facts of the trial.
 
 mod error;
 mod outcome;
@@ -29,7 +29,7 @@ use site::Site;
 
 pub use counts::check as counts;
 pub use error::Error;
-pub use explore::{Again, again, check as explore};
+pub use explore::{RecoveredState, again, check as explore};
 
 /// Readers of kept files, for fuzz targets.
 #[cfg(fuzzing)]
@@ -39,11 +39,11 @@ pub mod fuzzing {
 pub use history::check as history;
 pub use ledger::check as ledger;
 pub use ledger::prepare;
-pub use outcome::{Before, Figure, Outcome};
-pub use queries::{Values, values};
+pub use outcome::{CheckOutcome, TrialFacts, TrialFigure};
+pub use queries::{QueryValues, values};
 pub use restore::{back_up, check as restore};
 
-type Check = fn(&mut Site, &Before<'_>) -> Result<Outcome, Error>;
+type Check = fn(&mut Site, &TrialFacts<'_>) -> Result<CheckOutcome, Error>;
 
 /// The checks that look at running servers, in the order in which they are made: the last one shuts
 /// servers down.
@@ -71,9 +71,9 @@ pub fn sql_of(check: &spec::Check) -> Vec<String> {
 }
 
 /// Makes the checks of a point that look at its servers as the load has left them.
-pub fn all(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
+pub fn all(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, Error> {
     repair::repair(site, before)?;
-    let mut all = Outcome::default();
+    let mut all = CheckOutcome::default();
     for check in CHECKS {
         all.add(check(site, before)?);
     }

@@ -9,11 +9,11 @@ use record::{Mark, Moment, Note, NoteKind, Window, Witness, WorkloadResult};
 use server::Control;
 use spec::{Metric, Point};
 
-use crate::queries::Values;
+use crate::queries::QueryValues;
 
 /// The facts that are known of a trial when its checks begin.
 #[derive(Clone, Copy, Debug)]
-pub struct Before<'a> {
+pub struct TrialFacts<'a> {
     /// The point that was run.
     pub point: &'a Point,
     /// The user's wish for the end: what takes long is given up then.
@@ -35,16 +35,16 @@ pub struct Before<'a> {
     /// The measurements of the clients.
     pub workloads: &'a [WorkloadResult],
     /// The values of the study's queries before the load, where they are compared with later ones.
-    pub values: &'a Values,
+    pub values: &'a QueryValues,
     /// The counts of each server from before the first client came until after the last one left.
     pub deltas: &'a BTreeMap<String, Delta>,
 }
 
 /// Findings of a check.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct CheckOutcome {
     /// Its figures.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<TrialFigure>,
     /// Notes for the reader.
     pub notes: Vec<Note>,
     /// Marks for the timeline.
@@ -55,7 +55,7 @@ pub struct Outcome {
 
 /// A figure of a trial.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
+pub struct TrialFigure {
     /// Metric of the figure.
     pub metric: &'static Metric,
     /// Scope of the figure: a workload, a server, a query; empty for the trial as a whole.
@@ -66,21 +66,26 @@ pub struct Figure {
     pub is_at_least: bool,
 }
 
-impl Figure {
+impl TrialFigure {
     /// The figure of a metric in a scope.
     #[must_use]
-    pub fn new(metric: &'static Metric, scope: &str, value: f64) -> Figure {
-        Figure::bounded(metric, scope, value, false)
+    pub fn new(metric: &'static Metric, scope: &str, value: f64) -> TrialFigure {
+        TrialFigure::bounded(metric, scope, value, false)
     }
 
     /// The same, of which only a lower bound may be known.
     #[must_use]
-    pub fn bounded(metric: &'static Metric, scope: &str, value: f64, is_at_least: bool) -> Figure {
-        Figure { metric, scope: scope.to_owned(), value, is_at_least }
+    pub fn bounded(
+        metric: &'static Metric,
+        scope: &str,
+        value: f64,
+        is_at_least: bool,
+    ) -> TrialFigure {
+        TrialFigure { metric, scope: scope.to_owned(), value, is_at_least }
     }
 }
 
-impl Outcome {
+impl CheckOutcome {
     /// Adds a figure.
     pub fn set(&mut self, metric: &'static Metric, scope: &str, value: f64) {
         self.set_bounded(metric, scope, value, false);
@@ -94,7 +99,7 @@ impl Outcome {
         value: f64,
         is_at_least: bool,
     ) {
-        self.figures.push(Figure::bounded(metric, scope, value, is_at_least));
+        self.figures.push(TrialFigure::bounded(metric, scope, value, is_at_least));
     }
 
     /// Adds what a reader should know of a check.
@@ -104,12 +109,12 @@ impl Outcome {
 
     /// The figure of a metric and scope.
     pub fn value(&self, metric: &Metric, scope: &str) -> Option<f64> {
-        let is_it = |figure: &&Figure| figure.metric == metric && figure.scope == scope;
+        let is_it = |figure: &&TrialFigure| figure.metric == metric && figure.scope == scope;
         self.figures.iter().find(is_it).map(|figure| figure.value)
     }
 
     /// Adds what another check found.
-    pub fn add(&mut self, other: Outcome) {
+    pub fn add(&mut self, other: CheckOutcome) {
         self.figures.extend(other.figures);
         self.notes.extend(other.notes);
         self.marks.extend(other.marks);

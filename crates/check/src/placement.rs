@@ -4,11 +4,11 @@ use site::Site;
 use spec::{Check, metrics};
 
 use crate::error::Error;
-use crate::outcome::{Before, Outcome};
+use crate::outcome::{CheckOutcome, TrialFacts};
 
 /// Counts the rows of the cluster and holds them against those that were built.
-pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
-    let mut outcome = Outcome::default();
+pub(crate) fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, Error> {
+    let mut outcome = CheckOutcome::default();
     if !before.point.checks.contains(&Check::Placement) {
         return Ok(outcome);
     }

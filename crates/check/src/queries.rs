@@ -8,34 +8,34 @@ use site::Site;
 use spec::{Check, Point, SqlCheck, metrics};
 
 use crate::error::Error;
-use crate::outcome::{Before, Outcome};
-use crate::written::Written;
+use crate::outcome::{CheckOutcome, TrialFacts};
+use crate::written::WrittenRows;
 
 /// What was read before the load, to be compared with what is read after it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Values {
+pub struct QueryValues {
     /// The values of queries, by the name of the check.
     queries: BTreeMap<String, Option<String>>,
     /// The rows that were written to each table so far, where an exploration asks for it.
-    pub(crate) written: Written,
+    pub(crate) written: WrittenRows,
 }
 
 /// Before the load: the values of the queries that are compared with what they give then.
-pub fn values(point: &Point, site: &Site) -> Result<Values, Error> {
+pub fn values(point: &Point, site: &Site) -> Result<QueryValues, Error> {
     let explores = point.checks.iter().any(|check| matches!(check, Check::Explore(_)));
     let written = match explores {
-        true => Written::of(site.data_node())?,
-        false => Written::default(),
+        true => WrittenRows::of(site.data_node())?,
+        false => WrittenRows::default(),
     };
     let compared = queries(point).filter(|check| check.expect.needs_before());
     let queries = compared.map(|check| Ok((check.name.clone(), value(check, site)?.1)));
-    Ok(Values { queries: queries.collect::<Result<_, Error>>()?, written })
+    Ok(QueryValues { queries: queries.collect::<Result<_, Error>>()?, written })
 }
 
 /// After the load: asks every query of the point. The scope of a figure is the query's name, and
 /// empty for all of them together.
-pub(crate) fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
-    let mut outcome = Outcome::default();
+pub(crate) fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, Error> {
+    let mut outcome = CheckOutcome::default();
     let mut failures = None;
     for check in queries(before.point) {
         let (node, value) = value(check, site)?;

@@ -7,7 +7,7 @@ use site::Site;
 use spec::{LooksAt, Point};
 
 use crate::error::Error;
-use crate::outcome::Before;
+use crate::outcome::TrialFacts;
 
 /// Heals links, lets go on what is paused, starts the servers that checks look at, and waits until
 /// those that are standbys have replayed what they can get: then checks see what is durable, not
@@ -15,7 +15,7 @@ use crate::outcome::Before;
 ///
 /// # Errors
 /// A server that does not come up again or does not replay; that is a result, too.
-pub(crate) fn repair(site: &mut Site, before: &Before<'_>) -> Result<(), Error> {
+pub(crate) fn repair(site: &mut Site, before: &TrialFacts<'_>) -> Result<(), Error> {
     for link in &mut site.links {
         link.heal()?;
     }

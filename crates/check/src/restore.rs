@@ -7,8 +7,8 @@ use site::Site;
 use spec::{Check, Point, metrics};
 
 use crate::error::Error;
-use crate::ledger::{self, Kept};
-use crate::outcome::{Before, Outcome};
+use crate::ledger::{self, AcknowledgedFate};
+use crate::outcome::{CheckOutcome, TrialFacts};
 
 /// Takes the base backup of every server that shall be restored. It is the last thing before the
 /// clients come: what is missing afterwards is theirs.
@@ -23,8 +23,8 @@ pub fn back_up(point: &Point, site: &mut Site) -> Result<(), Error> {
 
 /// Restores every server that the point wants restored, and holds the ledger against the rows that
 /// are there then. The scope of a figure is a server or a workload, and empty for all together.
-pub fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
-    let mut outcome = Outcome::default();
+pub fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, Error> {
+    let mut outcome = CheckOutcome::default();
     for name in restored(before.point) {
         let Some(node) = site.server_mut(&name) else { continue };
         if node.is_running()? {
@@ -53,9 +53,13 @@ pub fn check(site: &mut Site, before: &Before<'_>) -> Result<Outcome, Error> {
 /// Acknowledged transactions, and those of them that are missing, of each workload that keeps a
 /// ledger and of all. How many were acknowledged is known of no other check where the server did not
 /// come up before it was restored.
-fn count_kept(site: &Site, before: &Before<'_>, outcome: &mut Outcome) -> Result<(), Error> {
+fn count_kept(
+    site: &Site,
+    before: &TrialFacts<'_>,
+    outcome: &mut CheckOutcome,
+) -> Result<(), Error> {
     let kept = ledger::kept(site, before)?;
-    let all = Kept {
+    let all = AcknowledgedFate {
         acknowledged: kept.values().map(|one| one.acknowledged).sum(),
         lost: kept.values().map(|one| one.lost).sum(),
     };

@@ -10,15 +10,15 @@ use crate::error::Error;
 
 /// Rows that were written to the tables of users, as the server has counted them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Written(BTreeMap<u32, (String, i64)>);
+pub(crate) struct WrittenRows(BTreeMap<u32, (String, i64)>);
 
-impl Written {
+impl WrittenRows {
     /// Asks a server.
-    pub(crate) fn of(node: &SiteNode) -> Result<Written, Error> {
+    pub(crate) fn of(node: &SiteNode) -> Result<WrittenRows, Error> {
         let mut client = node.connect()?;
         let doing = || format!("counting the rows that were written on {}", node.name);
         let rows = client.query(WRITTEN, &[]).map_err(Error::query(doing()))?;
-        Ok(Written(rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2)))).collect()))
+        Ok(WrittenRows(rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2)))).collect()))
     }
 
     /// The tables that were written since then and that are not among those or parts of them, with the number
@@ -29,7 +29,7 @@ impl Written {
         node: &SiteNode,
         followed: &[String],
     ) -> Result<BTreeMap<String, i64>, Error> {
-        let now = Written::of(node)?;
+        let now = WrittenRows::of(node)?;
         let mut client = node.connect()?;
         let doing = || format!("looking for the parts of tables on {}", node.name);
         let parts = client.query(PARTS, &[&followed]).map_err(Error::query(doing()))?;
@@ -92,7 +92,7 @@ mod tests {
             node.server.value(&text).unwrap().unwrap_or_default() != "0"
         };
         testing::until("the rows are counted", || counted("before"));
-        let written = Written::of(&node).unwrap();
+        let written = WrittenRows::of(&node).unwrap();
         let mut client = node.connect().unwrap();
         client
             .batch_execute(

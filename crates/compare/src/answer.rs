@@ -5,7 +5,7 @@ use record::comparison::{Instances, Metric, Stop, Verdict};
 use stats::equivalence::{Difference, Region};
 use stats::{Expectation, Interval, sequence};
 
-use crate::figure::Figure;
+use crate::figure::ComparedFigure;
 
 /// The verdict on a ratio B ÷ A. An interval within the threshold is *equal* even where it leaves
 /// out 1: a difference that small is none. `floor` is a share that identical servers may differ by
@@ -34,7 +34,7 @@ pub(crate) fn verdict(
 
 /// The rule for stopping.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
+pub struct StoppingRule {
     /// The figures that decide.
     pub deciding: Vec<Metric>,
     /// Half-width of the first one's interval, as a share.
@@ -44,26 +44,26 @@ pub struct Rule {
     /// Stop as soon as the threshold is decided.
     pub by_threshold: bool,
     /// The condition on the first figure that decides, in the place of precision and threshold.
-    pub until: Option<Until>,
+    pub until: Option<StopCondition>,
     /// Stop as soon as all of these are judged; never for that reason where there are none.
-    pub claims: Vec<Claimed>,
+    pub claims: Vec<RatioClaim>,
 }
 
-impl Rule {
+impl StoppingRule {
     /// The figures for a record, each with its verdict.
     pub(crate) fn judged(
         &self,
-        figures: &[Figure],
+        figures: &[ComparedFigure],
         instances: &Instances,
     ) -> Vec<record::comparison::Figure> {
-        let judge = |one: &Figure| one.judged(self.threshold, &self.deciding, instances);
+        let judge = |one: &ComparedFigure| one.judged(self.threshold, &self.deciding, instances);
         figures.iter().map(judge).collect()
     }
 }
 
 /// A claim about the ratio B ÷ A of a metric.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Claimed {
+pub struct RatioClaim {
     /// The metric.
     pub metric: Metric,
     /// The workload of B, where several run together and the claim is about one of them.
@@ -74,7 +74,7 @@ pub struct Claimed {
     pub error: f64,
 }
 
-impl Claimed {
+impl RatioClaim {
     /// True if it holds, or does not, by these observations. Valid at every look.
     fn is_judged(&self, series: &[Series]) -> bool {
         let is_meant = |one: &&Series| (one.metric, &one.workload) == (self.metric, &self.workload);
@@ -88,26 +88,26 @@ impl Claimed {
 
 /// A condition under which a figure answers the question.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Until {
+pub enum StopCondition {
     /// Its interval is narrow beside its distance from 1.
     Resolved,
     /// Its interval leaves out this ratio.
     Excludes(f64),
 }
 
-impl Until {
+impl StopCondition {
     /// An interval that is this narrow, as a share of its distance from 1, tells how large a difference is.
     const RESOLVED: f64 = 1.0 / 3.0;
 
     fn is_met(self, ratio: &Interval) -> bool {
         match self {
-            Until::Resolved => half_width(ratio) <= Self::RESOLVED * ratio.point.ln().abs(),
-            Until::Excludes(bound) => !ratio.contains(bound),
+            StopCondition::Resolved => half_width(ratio) <= Self::RESOLVED * ratio.point.ln().abs(),
+            StopCondition::Excludes(bound) => !ratio.contains(bound),
         }
     }
 }
 
-impl Rule {
+impl StoppingRule {
     /// True if there are claims and these observations judge each of them.
     pub(crate) fn are_judged(&self, series: &[Series]) -> bool {
         !self.claims.is_empty() && self.claims.iter().all(|claim| claim.is_judged(series))
@@ -120,7 +120,7 @@ impl Rule {
     /// one within the time: the precision of the first one then waits for them.
     pub(crate) fn stops(
         &self,
-        figures: &[Figure],
+        figures: &[ComparedFigure],
         instances: &Instances,
         are_others_due: bool,
     ) -> Option<Stop> {
@@ -184,12 +184,16 @@ mod tests {
     #[test]
     fn it_stops_when_asked_precision_or_threshold_is_reached() {
         let figures = |tps: Interval, p99: Option<Interval>| {
-            let figure =
-                |metric, ratio| Figure { metric, sides: [1.0, 1.0], ratio, is_background: false };
+            let figure = |metric, ratio| ComparedFigure {
+                metric,
+                sides: [1.0, 1.0],
+                ratio,
+                is_background: false,
+            };
             vec![figure(Metric::Throughput, Some(tps)), figure(Metric::P99, p99)]
         };
         let deciding = || Metric::DECIDING.to_vec();
-        let rule = |by_threshold| Rule {
+        let rule = |by_threshold| StoppingRule {
             deciding: deciding(),
             precision: 0.01,
             threshold: 0.05,
@@ -228,21 +232,21 @@ mod tests {
         let restarted = |segments, threshold, expected| {
             let instances =
                 Instances { renewal: Renewal::Restarted, segments, ..Instances::default() };
-            let rule = Rule { threshold, precision: 0.001, ..rule(true) };
+            let rule = StoppingRule { threshold, precision: 0.001, ..rule(true) };
             let seen = rule.stops(&figures(narrow, Some(narrow)), &instances, false);
             assert_eq!(seen, expected, "{segments} {threshold}");
         };
         restarted(5, 0.01, None);
         restarted(9, 0.01, Some(Stop::Decided));
         let until = |until, tps, expected| {
-            let rule = Rule { until: Some(until), ..rule(false) };
+            let rule = StoppingRule { until: Some(until), ..rule(false) };
             let seen = rule.stops(&figures(tps, None), &Instances::default(), false);
             assert_eq!(seen, expected, "{until:?}");
         };
-        until(Until::Excludes(0.975), narrow, Some(Stop::Decided));
-        until(Until::Excludes(0.975), within, None);
-        until(Until::Resolved, beyond, None);
-        until(Until::Resolved, interval(0.88, 0.91), Some(Stop::Decided));
+        until(StopCondition::Excludes(0.975), narrow, Some(Stop::Decided));
+        until(StopCondition::Excludes(0.975), within, None);
+        until(StopCondition::Resolved, beyond, None);
+        until(StopCondition::Resolved, interval(0.88, 0.91), Some(Stop::Decided));
     }
 
     #[test]
@@ -253,10 +257,10 @@ mod tests {
             Series::new(metric, above.collect(), below)
         };
         let seen = [series(Metric::Throughput, 2.0), series(Metric::P50, 1.0)];
-        let claim = |metric, expect, error| Claimed { metric, workload: None, expect, error };
+        let claim = |metric, expect, error| RatioClaim { metric, workload: None, expect, error };
         let at_least = Expectation::AtLeast;
-        let check = |claims: Vec<Claimed>, expected: bool| {
-            let rule = Rule {
+        let check = |claims: Vec<RatioClaim>, expected: bool| {
+            let rule = StoppingRule {
                 deciding: Metric::DECIDING.to_vec(),
                 precision: 0.01,
                 threshold: 0.05,
@@ -292,7 +296,7 @@ mod tests {
             let radius = (-2.0 * prng.unit().max(1e-300).ln()).sqrt();
             radius * (std::f64::consts::TAU * prng.unit()).cos()
         };
-        let claim = Claimed {
+        let claim = RatioClaim {
             metric: Metric::Throughput,
             workload: None,
             expect: Expectation::MoreThan(1.0),

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use record::comparison::{FailOn, Floor, Metric};
 
-use crate::answer::Until;
+use crate::answer::StopCondition;
 use crate::error::Error;
 use crate::profile::Profiler;
 
 /// The part of a request for a comparison that does not depend on the sides.
 #[derive(Clone, Debug)]
-pub struct Common {
+pub struct ComparisonOptions {
     /// The user's name for the comparison, for the record.
     pub name: Option<String>,
     /// Compare A with a copy of itself.
@@ -27,7 +27,7 @@ pub struct Common {
     /// Stop as soon as the threshold is decided.
     pub by_threshold: bool,
     /// The condition on the first figure that decides, in the place of precision and threshold.
-    pub until: Option<Until>,
+    pub until: Option<StopCondition>,
     /// The confidence of the figures that decide, together.
     pub confidence: f64,
     /// Measure for so long at most; building the servers is not part of it.
@@ -48,7 +48,7 @@ pub struct Common {
     pub commit: Option<String>,
 }
 
-impl Common {
+impl ComparisonOptions {
     /// Checks that this machine can do what is asked, before anything is built.
     pub fn check(&self) -> Result<(), Error> {
         if self.has_profile { Profiler::check() } else { Ok(()) }

@@ -10,16 +10,16 @@ use record::comparison::{Floor, Instances, Look, Metric, Renewal};
 use server::Client;
 use stats::sequence::OBSERVATIONS_MIN;
 
-use crate::answer::Rule;
+use crate::answer::StoppingRule;
 use crate::design::CYCLE;
 use crate::error::Error;
-use crate::figure::{self, Figure};
-use crate::pilot::{self, SLICE_MS, Shape};
+use crate::figure::{self, ComparedFigure};
+use crate::pilot::{self, BlockShape, SLICE_MS};
 use crate::schedule;
-use crate::tidy::Tidied;
+use crate::tidy::MaintenanceResult;
 
 /// The servers of a side, as far as a contest has to do with them.
-pub trait Ground: Sync {
+pub trait ComparedSide: Sync {
     /// The name of the side in messages.
     fn name(&self) -> &str;
 
@@ -36,18 +36,18 @@ pub trait Ground: Sync {
     fn logs(&self) -> String;
 
     /// Does what would otherwise happen inside a block, within a limit: vacuum, a checkpoint.
-    fn tidy(&self, limit: Duration) -> Result<Tidied, Error>;
+    fn tidy(&self, limit: Duration) -> Result<MaintenanceResult, Error>;
 }
 
 /// The ground that both sides stand on.
-pub trait Arena {
+pub trait ComparedPair {
     /// A's servers, then B's.
-    fn sides(&self) -> [&dyn Ground; 2];
+    fn sides(&self) -> [&dyn ComparedSide; 2];
 
-    /// The kind of renewal that [`Arena::renew`] makes.
+    /// The kind of renewal that [`ComparedPair::renew`] makes.
     fn renewal(&self) -> Renewal;
 
-    /// Makes new instances of both sides' servers, as [`Arena::renewal`] says. `is_exchanged` says
+    /// Makes new instances of both sides' servers, as [`ComparedPair::renewal`] says. `is_exchanged` says
     /// whether B is to have the files that were A's in the beginning, where sides exchange them.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ pub trait Arena {
 /// Two sides, and when to stop.
 pub struct Contest<'a> {
     /// Their servers.
-    pub arena: &'a mut dyn Arena,
+    pub arena: &'a mut dyn ComparedPair,
     /// The workloads of A, which run together, then those of B, as many. A rate is that of the blocks in
     /// which a side has its turn.
     pub workloads: [Vec<Workload>; 2],
@@ -69,8 +69,8 @@ pub struct Contest<'a> {
     /// Of the order of blocks and of the keys.
     pub seed: u64,
     /// The rule for stopping.
-    pub rule: Rule,
-    /// The confidence of each figure that decides ([`Rule::deciding`]); of the others it is
+    pub rule: StoppingRule,
+    /// The confidence of each figure that decides ([`StoppingRule::deciding`]); of the others it is
     /// [`CONFIDENCE`].
     pub deciding: f64,
     /// Sample where the servers' CPU time goes, during the first segment.
@@ -89,7 +89,7 @@ pub struct Progress<'a> {
     /// Pairs of neighbouring blocks so far.
     pub pairs: usize,
     /// The figures of these pairs.
-    pub figures: &'a [Figure],
+    pub figures: &'a [ComparedFigure],
     /// The ratios so far, the last segment's included.
     pub looks: &'a [Look],
     /// The differences between the servers' instances.
@@ -149,7 +149,7 @@ impl Contest<'_> {
     ///
     /// # Errors
     /// If a side cannot be loaded, or its transactions are too long and have a rate.
-    pub fn find_shape(&self, length_ms: Option<u64>) -> Result<Shape, Error> {
+    pub fn find_shape(&self, length_ms: Option<u64>) -> Result<BlockShape, Error> {
         let pilots = [self.pilot(0, length_ms)?, self.pilot(1, length_ms)?];
         // Five restarts, for an interval, fit the time only with blocks that are not too long.
         let most_s = self.max_time.as_secs_f64() - 2.0 * PILOT_SHARE * self.max_time.as_secs_f64();
@@ -171,7 +171,7 @@ impl Contest<'_> {
         if let (Some(of_a), Some(of_b)) = (blocks(a), blocks(b)) {
             let (length_ms, rest_ms) = (of_a.0.max(of_b.0), of_a.1.max(of_b.1));
             let tps = a.tps.unwrap_or(0.0).min(b.tps.unwrap_or(0.0));
-            return Ok(Shape { length_ms, rest_ms, turn: None, tps });
+            return Ok(BlockShape { length_ms, rest_ms, turn: None, tps });
         }
         let means_s = [a.mean_s, b.mean_s];
         if self.workloads.iter().flatten().any(|workload| workload.pace.rate().is_some()) {
@@ -180,7 +180,7 @@ impl Contest<'_> {
             return Err(Error::TooSlow { seconds, block_s: longest_ms as f64 / 1e3 });
         }
         let clients = self.workloads[0].iter().map(|workload| workload.clients).sum();
-        Ok(Shape::of_turns(means_s, clients))
+        Ok(BlockShape::of_turns(means_s, clients))
     }
 
     fn pilot(&self, side: usize, length_ms: Option<u64>) -> Result<Pilot, Error> {
@@ -258,7 +258,7 @@ impl Contest<'_> {
     }
 
     /// About how long so many pairs take, in seconds.
-    pub(crate) fn pairs_s(&self, shape: Shape, pairs: usize) -> f64 {
+    pub(crate) fn pairs_s(&self, shape: BlockShape, pairs: usize) -> f64 {
         let octet_s = shape.octet_s();
         let segment_s = schedule::segment_s(self.max_time.as_secs_f64(), octet_s, RESTART_S);
         let octets = (pairs as f64 / shape.pairs() as f64).ceil();
@@ -269,7 +269,7 @@ impl Contest<'_> {
 
     /// About how long it takes until a figure has an interval here, in seconds.
     #[must_use]
-    pub fn needs_s(&self, metric: Metric, shape: Shape) -> f64 {
+    pub fn needs_s(&self, metric: Metric, shape: BlockShape) -> f64 {
         let octet_s = shape.octet_s();
         let segment_s = schedule::segment_s(self.max_time.as_secs_f64(), octet_s, RESTART_S);
         let with_restart_s = segment_s + RESTART_S;

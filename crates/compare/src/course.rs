@@ -8,23 +8,23 @@ use record::comparison::{Look, Metric, OCTET_PAIRS, Renewal, Shown, Stop};
 use record::{Conditions, Generator};
 use stats::sequence::OBSERVATIONS_MIN;
 
-use crate::contest::{CONFIDENCE, Contest, Ground, Progress, WARM_MS};
-use crate::crash::Watched;
+use crate::contest::{CONFIDENCE, ComparedSide, Contest, Progress, WARM_MS};
+use crate::crash::CrashWatch;
 use crate::design::{self, CYCLE};
 use crate::doubts;
 use crate::error::Error;
 use crate::event::Event;
-use crate::figure::{self, Confidence, Figure};
-use crate::instances::{self, Cost};
+use crate::figure::{self, ComparedFigure, Confidence};
+use crate::instances::{self, RestartCost};
 use crate::measure::PairMeasurement;
-use crate::meter::{Meter, SessionLife};
+use crate::meter::{ResourceMeter, SessionLife};
 use crate::observation::{self, Octet, Segment};
-use crate::pilot::Shape;
+use crate::pilot::BlockShape;
 use crate::profile::{self, Profiler};
 use crate::schedule;
 use crate::tails::TailSamplers;
-use crate::tidy::{self, Tidied};
-use crate::waits::{self, Watch};
+use crate::tidy::{self, MaintenanceResult};
+use crate::waits::{self, WaitSampler};
 
 impl Contest<'_> {
     /// Loads both sides in turn, in blocks of this shape, until the rule or the time ends it. What was measured
@@ -32,17 +32,25 @@ impl Contest<'_> {
     /// began.
     pub fn measure(
         &mut self,
-        watched: &Watched,
-        shape: Shape,
+        watched: &CrashWatch,
+        shape: BlockShape,
         began: Instant,
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<PairMeasurement, Error> {
         let cpu = CpuTime::now();
-        let mut course = Course::new(self, shape, began);
+        let mut course = ContestRun::new(self, shape, began);
         let mut stop = course.segments(observe)?;
         course.conditions.steal_share = CpuTime::now().steal_share_since(cpu);
-        let Course {
-            waits, mut conditions, units, octets, cut, backlog, figures, segments, ..
+        let ContestRun {
+            waits,
+            mut conditions,
+            units,
+            octets,
+            cut,
+            backlog,
+            figures,
+            segments,
+            ..
         } = course;
         let PairMeasurement { mut shown, lost, .. } = course.found;
         let missed = self.missed_rates(&figures, backlog);
@@ -54,7 +62,7 @@ impl Contest<'_> {
         let [a, b] = &failures;
         conditions.failed_difference =
             stats::failed_share::difference(a, b, Conditions::FAILED_CONFIDENCE);
-        let names = self.arena.sides().map(Ground::name);
+        let names = self.arena.sides().map(ComparedSide::name);
         shown.doubts.extend(doubts::doubts(&octets, names, &conditions));
         shown.doubts.extend(doubts::of_tidying(names, shown.instances.tidy_s));
         shown.doubts.extend(doubts::of_cut_tidying(names, cut, tidy::limit(self.max_time)));
@@ -106,14 +114,18 @@ impl Contest<'_> {
     }
 
     /// The sides that did not do what was due.
-    fn missed_rates(&self, figures: &[Figure], backlog: [Backlog; 2]) -> Vec<String> {
+    fn missed_rates(
+        &self,
+        figures: &[ComparedFigure],
+        backlog: [UnstartedTransactions; 2],
+    ) -> Vec<String> {
         let throughput = figures.iter().find(|figure| figure.metric == Metric::Throughput);
         let missed = throughput.into_iter().flat_map(|figure| {
             let sides = self.arena.sides().into_iter().zip(&self.workloads);
             sides.zip(figure.sides).zip(backlog).filter_map(|(((side, workloads), tps), backlog)| {
                 let rates = workloads.iter().map(|workload| workload.pace.rate());
                 let rate = rates.sum::<Option<f64>>()?;
-                let Backlog { transactions, loads } = backlog;
+                let UnstartedTransactions { transactions, loads } = backlog;
                 if !stats::is_rate_missed(rate, tps, transactions, loads) {
                     return None;
                 }
@@ -132,15 +144,15 @@ impl Contest<'_> {
 
 /// Transactions of a side that were due at the ends of its loads and never started.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Backlog {
+pub(crate) struct UnstartedTransactions {
     pub(crate) transactions: u64,
     pub(crate) loads: usize,
 }
 
 /// A contest under way.
-pub(crate) struct Course<'c, 'a> {
+pub(crate) struct ContestRun<'c, 'a> {
     pub(crate) contest: &'c mut Contest<'a>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: BlockShape,
     began: Instant,
     confidence: Confidence,
     conditions: Conditions,
@@ -150,26 +162,26 @@ pub(crate) struct Course<'c, 'a> {
     units: Vec<Octet>,
     /// The segment under way.
     pub(crate) under_way: Segment,
-    cost: Cost,
+    cost: RestartCost,
     /// What passed before the segment under way, warming up included, in seconds.
     between_s: f64,
     /// How often vacuum and checkpoint of A and of B were ended by their limit.
     cut: [usize; 2],
     /// Those of A and of B.
-    pub(crate) backlog: [Backlog; 2],
+    pub(crate) backlog: [UnstartedTransactions; 2],
     /// The segments, each measured from one restart to the next, warm-up left out.
     segments: Vec<Segment>,
     /// The figures of all segments together.
-    figures: Vec<Figure>,
+    figures: Vec<ComparedFigure>,
     found: PairMeasurement,
 }
 
-impl<'c, 'a> Course<'c, 'a> {
-    fn new(contest: &'c mut Contest<'a>, shape: Shape, began: Instant) -> Self {
+impl<'c, 'a> ContestRun<'c, 'a> {
+    fn new(contest: &'c mut Contest<'a>, shape: BlockShape, began: Instant) -> Self {
         let is_here = contest.arena.sides().iter().all(|ground| !ground.pids().is_empty());
         let cores = lab::machine::Machine::here().cores;
         let shown = contest.begun(shape);
-        Course {
+        ContestRun {
             shape,
             began,
             confidence: Confidence {
@@ -182,7 +194,7 @@ impl<'c, 'a> Course<'c, 'a> {
             octets: Vec::new(),
             units: Vec::new(),
             under_way: Segment::default(),
-            cost: Cost::default(),
+            cost: RestartCost::default(),
             between_s: WARM_MS as f64 / 1e3,
             cut: [0; 2],
             backlog: Default::default(),
@@ -284,7 +296,7 @@ impl<'c, 'a> Course<'c, 'a> {
         self.contest.arena.renew(is_exchanged)?;
         self.cost.restart_s += began.elapsed().as_secs_f64() + WARM_MS as f64 / 1e3;
         self.cost.times += 1;
-        for (side, Tidied { seconds, is_cut }) in tidied.into_iter().enumerate() {
+        for (side, MaintenanceResult { seconds, is_cut }) in tidied.into_iter().enumerate() {
             self.cost.tidy_s[side] += seconds;
             self.cut[side] += usize::from(is_cut);
         }
@@ -335,8 +347,8 @@ impl<'c, 'a> Course<'c, 'a> {
         let profiler = self.profiler(number)?;
         // Sessions of their own, for the servers are new.
         let sides = self.contest.arena.sides();
-        let mut meter = Meter::new(sides, SessionLife::Whole);
-        let watch = Watch::new(sides, plan.seed);
+        let mut meter = ResourceMeter::new(sides, SessionLife::Whole);
+        let watch = WaitSampler::new(sides, plan.seed);
         let origin = Instant::now();
         let workloads = &self.contest.workloads;
         let sampled = self.contest.tail;
@@ -450,7 +462,7 @@ impl<'c, 'a> Course<'c, 'a> {
         if !self.contest.has_profile || segment > 0 {
             return Ok(None);
         }
-        let pids = self.contest.arena.sides().map(Ground::pids);
+        let pids = self.contest.arena.sides().map(ComparedSide::pids);
         Profiler::begin(pids).map(Some)
     }
 
@@ -462,7 +474,7 @@ impl<'c, 'a> Course<'c, 'a> {
         let mut order = design::order(octets + 1 + warm_blocks.div_ceil(CYCLE), seed);
         order.truncate(order.len() + 1 - CYCLE);
         let order = order.split_off(order.len() - 1 - octets * CYCLE - warm_blocks);
-        let Shape { length_ms, rest_ms, .. } = self.shape;
+        let BlockShape { length_ms, rest_ms, .. } = self.shape;
         let window_ms = order.len() as u64 * length_ms;
         let workloads = &self.contest.workloads;
         let sides = [0, 1].map(|side| vec![side; workloads[side].len()]).concat();
@@ -523,7 +535,7 @@ fn pairs(segments: &[Segment]) -> usize {
 }
 
 /// Does for both sides, at the same time, what would otherwise happen inside a block.
-fn tidy(grounds: [&dyn Ground; 2], limit: Duration) -> Result<[Tidied; 2], Error> {
+fn tidy(grounds: [&dyn ComparedSide; 2], limit: Duration) -> Result<[MaintenanceResult; 2], Error> {
     std::thread::scope(|scope| {
         // Both have begun before either is waited for.
         let tidied = grounds.map(|ground| scope.spawn(move || ground.tidy(limit)));

@@ -3,25 +3,25 @@
 
 use probe::CrashKind;
 
-use crate::contest::Ground;
+use crate::contest::ComparedSide;
 
 /// The crashes that the logs of both sides tell of so far, and the start of a server of the user's.
-pub struct Watched {
+pub struct CrashWatch {
     lines: [usize; 2],
     starts: [Option<String>; 2],
 }
 
-impl Watched {
+impl CrashWatch {
     /// Begins to watch.
-    pub fn begin(sides: [&dyn Ground; 2]) -> Watched {
-        Watched {
+    pub fn begin(sides: [&dyn ComparedSide; 2]) -> CrashWatch {
+        CrashWatch {
             lines: sides.map(|ground| crashes(&ground.logs()).len()),
             starts: sides.map(start),
         }
     }
 
     /// The crashes since then, in sentences; none as a rule.
-    pub fn end(&self, sides: [&dyn Ground; 2]) -> Vec<String> {
+    pub fn end(&self, sides: [&dyn ComparedSide; 2]) -> Vec<String> {
         let mut all = Vec::new();
         for (index, ground) in sides.into_iter().enumerate() {
             let lines = crashes(&ground.logs());
@@ -53,7 +53,7 @@ fn crashes(logs: &str) -> Vec<String> {
 }
 
 /// Time at which the processes began of a server that is not the rig's, which restarts its own.
-fn start(ground: &dyn Ground) -> Option<String> {
+fn start(ground: &dyn ComparedSide) -> Option<String> {
     if !ground.pids().is_empty() {
         return None;
     }

@@ -152,11 +152,12 @@ mod tests {
     use record::comparison::Background;
 
     use super::*;
-    use crate::observation::Half;
+    use crate::observation::SideObservation;
 
     fn octets(transactions: impl Fn(u64) -> [u64; 2]) -> Vec<Octet> {
         let octet = |index| Octet {
-            sides: transactions(index).map(|transactions| Half { transactions, ..Half::default() }),
+            sides: transactions(index)
+                .map(|transactions| SideObservation { transactions, ..SideObservation::default() }),
         };
         (0..30).map(octet).collect()
     }

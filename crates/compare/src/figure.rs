@@ -6,7 +6,7 @@ use stats::sequence::{self, Place, Term, totals};
 use stats::{Interval, NoInterval};
 
 use crate::answer;
-use crate::observation::{Half, Octet};
+use crate::observation::{Octet, SideObservation};
 
 /// The confidence of a figure's intervals.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub(crate) struct Confidence {
 
 /// One figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figure {
+pub struct ComparedFigure {
     /// The metric.
     pub metric: Metric,
     /// Of side A and of side B, in the metric's unit.
@@ -32,7 +32,7 @@ pub struct Figure {
     pub is_background: bool,
 }
 
-impl Figure {
+impl ComparedFigure {
     /// Widens an interval whose servers were never restarted by what instances differ by: the
     /// difference that they happen to have is the same at every look.
     pub(crate) fn allow_for(&mut self, instances: &Instances) {
@@ -89,7 +89,7 @@ pub(crate) fn recorded(ratio: Interval) -> Ratio {
 }
 
 /// All figures that these segments give.
-pub(crate) fn figures(segments: &[Octet], confidence: &Confidence) -> Vec<Figure> {
+pub(crate) fn figures(segments: &[Octet], confidence: &Confidence) -> Vec<ComparedFigure> {
     let figure = |metric: Metric| {
         let level = match confidence.metrics.contains(&metric) {
             true => confidence.deciding,
@@ -104,8 +104,8 @@ pub(crate) fn figures(segments: &[Octet], confidence: &Confidence) -> Vec<Figure
 }
 
 /// A quotient of sums over segments.
-fn rate(segments: &[Octet], metric: Metric, confidence: f64) -> Option<Figure> {
-    let column = |of: &dyn Fn(&Half) -> Option<f64>| -> Option<[Vec<f64>; 2]> {
+fn rate(segments: &[Octet], metric: Metric, confidence: f64) -> Option<ComparedFigure> {
+    let column = |of: &dyn Fn(&SideObservation) -> Option<f64>| -> Option<[Vec<f64>; 2]> {
         let side = |index: usize| -> Option<Vec<f64>> {
             segments.iter().map(|segment| of(&segment.sides[index])).collect()
         };
@@ -150,7 +150,7 @@ fn rate(segments: &[Octet], metric: Metric, confidence: f64) -> Option<Figure> {
     let ratio = ratio.ok();
     // Where the quotient for a transaction is 1 as well, nothing is in doubt.
     let is_background = is_background && ratio.is_some_and(|ratio| !ratio.contains(1.0));
-    Some(Figure { metric, sides, ratio, is_background })
+    Some(ComparedFigure { metric, sides, ratio, is_background })
 }
 
 /// Transactions of each side that an interval of a metric takes at least.
@@ -159,12 +159,17 @@ pub(crate) fn transactions_min(metric: Metric) -> u64 {
 }
 
 /// A quantile of latency.
-fn latency(segments: &[Octet], metric: Metric, quantile: f64, confidence: f64) -> Option<Figure> {
+fn latency(
+    segments: &[Octet],
+    metric: Metric,
+    quantile: f64,
+    confidence: f64,
+) -> Option<ComparedFigure> {
     let series = quantiles(segments, metric, quantile)?;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let sides = [mean(&series.below), mean(&series.above)];
     let ratio = ratio(&series, confidence).ok();
-    Some(Figure { metric, sides, ratio, is_background: false })
+    Some(ComparedFigure { metric, sides, ratio, is_background: false })
 }
 
 /// Throughput of the first and last blocks of A ÷ that of the blocks between: one server against
@@ -235,8 +240,9 @@ fn counted(segments: &[Octet]) -> Series {
         (a - b).abs() < 1e-6
     };
     let is_same = segments.iter().all(is_same);
-    let weight = |half: &Half| if is_same && half.seconds > 0.0 { half.seconds } else { 1.0 };
-    let value = |half: &Half| half.rate() * weight(half);
+    let weight =
+        |half: &SideObservation| if is_same && half.seconds > 0.0 { half.seconds } else { 1.0 };
+    let value = |half: &SideObservation| half.rate() * weight(half);
     let side = |index: usize| -> Vec<f64> {
         segments.iter().map(|segment| value(&segment.sides[index])).collect()
     };
@@ -246,7 +252,7 @@ fn counted(segments: &[Octet]) -> Series {
 /// What each transaction used, segment by segment; none where it was not read in each.
 fn used(segments: &[Octet], metric: Metric) -> Option<Series> {
     let side = |index: usize| -> Option<Vec<f64>> {
-        let of = |half: &Half| {
+        let of = |half: &SideObservation| {
             let transactions = (half.transactions + half.lead) as f64;
             let each = half.used.get(&metric)? / transactions;
             each.is_finite().then_some(each)
@@ -274,7 +280,7 @@ mod tests {
             for i in 0..transactions {
                 latency.record_ns(if i % 50 == 0 { slow_ns } else { 1_000_000 });
             }
-            Half {
+            SideObservation {
                 transactions,
                 latency,
                 seconds: 0.5,
@@ -285,7 +291,7 @@ mod tests {
                     (Metric::TempBytes, 0.0),
                 ]
                 .into(),
-                ..Half::default()
+                ..SideObservation::default()
             }
         };
         let octet = |i: u64| Octet {

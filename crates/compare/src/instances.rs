@@ -7,14 +7,14 @@ use record::comparison::{Floor, Instances, Metric, Ratio, Renewal};
 use stats::{Interval, student};
 
 use crate::contest::CONFIDENCE;
-use crate::observation::{Half, Octet, Segment};
+use crate::observation::{Octet, Segment, SideObservation};
 
 /// Segments from which on their spread is told.
 const SEGMENTS_MIN: usize = 5;
 
 /// The cost of restarts and of the work before them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cost {
+pub(crate) struct RestartCost {
     /// Seconds of all restarts, warming up included.
     pub(crate) restart_s: f64,
     /// Seconds of VACUUM and CHECKPOINT of A and of B.
@@ -27,7 +27,7 @@ pub(crate) fn instances(
     segments: &[Segment],
     renewal: Renewal,
     floor: &Floor,
-    cost: Cost,
+    cost: RestartCost,
 ) -> Instances {
     let spreads = Metric::ALL.into_iter().filter_map(|one| Some((one, spread(segments, one)?)));
     let mean = |seconds: f64| seconds / cost.times.max(1) as f64;
@@ -67,7 +67,7 @@ fn spread(segments: &[Segment], metric: Metric) -> Option<f64> {
 
 /// ln(B ÷ A) of a part; none where it has none.
 fn log_ratio(part: &Octet, metric: Metric) -> Option<f64> {
-    let value = |half: &Half| match (metric, metric.quantile()) {
+    let value = |half: &SideObservation| match (metric, metric.quantile()) {
         (Metric::Throughput, _) => Some(half.rate()),
         (_, Some(quantile)) => half.quantile_ns(quantile).map(|ns| ns as f64),
         (used, None) => Some(half.used.get(&used)? / (half.transactions + half.lead) as f64),
@@ -112,8 +112,10 @@ mod tests {
             let lasting = 0.015 * normal(&mut prng) + copy;
             for _ in 0..8 {
                 let log = lasting + 0.02 * normal(&mut prng);
-                let half =
-                    |log: f64| Half { transactions: (1e6 * log.exp()) as u64, ..Half::default() };
+                let half = |log: f64| SideObservation {
+                    transactions: (1e6 * log.exp()) as u64,
+                    ..SideObservation::default()
+                };
                 segment.add(&Octet { sides: [half(0.0), half(log)] }, 4);
             }
             segment
@@ -124,7 +126,7 @@ mod tests {
     #[test]
     fn what_lasts_is_told_from_what_octets_do() {
         let segments = segments(400);
-        let cost = Cost { restart_s: 800.0, tidy_s: [40.0, 80.0], times: 400 };
+        let cost = RestartCost { restart_s: 800.0, tidy_s: [40.0, 80.0], times: 400 };
         let found = instances(&segments, Renewal::Exchanged, &Floor::default(), cost);
         let copied = found.copied.as_ref().expect("both orders");
         assert!((copied.value / 1.03 - 1.0).abs() < 0.003, "{copied:?}");

@@ -47,17 +47,17 @@ pub fn fuzz_plan(json: &str) {
     let _ = plans::read(json);
 }
 
-pub use answer::{Claimed, Rule, Until};
-pub use common::Common;
-pub use contest::{Arena, CONFIDENCE, Contest, Ground, Progress};
-pub use crash::Watched;
+pub use answer::{RatioClaim, StopCondition, StoppingRule};
+pub use common::ComparisonOptions;
+pub use contest::{CONFIDENCE, ComparedPair, ComparedSide, Contest, Progress};
+pub use crash::CrashWatch;
 pub use design::SIDES;
 pub use error::Error;
 pub use event::Event;
-pub use figure::Figure;
+pub use figure::ComparedFigure;
 pub use measure::{PairMeasurement, measure, rate};
-pub use observation::{Half, Octet, Segment};
-pub use pilot::Shape;
+pub use observation::{Octet, Segment, SideObservation};
+pub use pilot::BlockShape;
 pub use same::check as check_same;
 pub use schedule::interval_s;
-pub use tidy::{Tidied, tidy};
+pub use tidy::{MaintenanceResult, tidy};

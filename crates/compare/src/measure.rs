@@ -6,13 +6,13 @@ use load::{Control, Workload};
 use record::Series;
 use record::comparison::{Metric, ServerDifference, Shown, Stop};
 
-use crate::answer::Rule;
-use crate::common::Common;
-use crate::contest::{Arena, CONFIDENCE, Contest};
-use crate::crash::Watched;
+use crate::answer::StoppingRule;
+use crate::common::ComparisonOptions;
+use crate::contest::{CONFIDENCE, ComparedPair, Contest};
+use crate::crash::CrashWatch;
 use crate::error::Error;
 use crate::event::Event;
-use crate::pilot::Shape;
+use crate::pilot::BlockShape;
 use crate::{plans, presets, reach};
 
 /// What two sides have shown that were loaded in turn.
@@ -37,16 +37,16 @@ pub struct PairMeasurement {
 /// Loads two sides in turn by `lanes` threads until the answer is as precise as was asked for. What
 /// was measured before an interruption, or before a client failed, is an answer.
 pub fn measure(
-    arena: &mut dyn Arena,
+    arena: &mut dyn ComparedPair,
     workloads: [Vec<Workload>; 2],
     lanes: u32,
-    common: &Common,
+    common: &ComparisonOptions,
     control: &Control,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<PairMeasurement, Error> {
     // The clients of both sides keep their connections.
     let _ = lab::machine::raise_nofile();
-    let Common { precision, threshold, by_threshold, .. } = *common;
+    let ComparisonOptions { precision, threshold, by_threshold, .. } = *common;
     let deciding = match common.decides.is_empty() {
         true => Metric::deciding(rate(&workloads[0])).to_vec(),
         false => common.decides.clone(),
@@ -57,7 +57,7 @@ pub fn measure(
         floor: common.floor.clone(),
         lanes,
         seed: common.seed,
-        rule: Rule {
+        rule: StoppingRule {
             deciding,
             precision,
             threshold,
@@ -71,7 +71,7 @@ pub fn measure(
         max_time: common.max_time,
         control,
     };
-    let watched = Watched::begin(contest.arena.sides());
+    let watched = CrashWatch::begin(contest.arena.sides());
     let began = Instant::now();
     observe(Event::Pilot { precision, max_time: common.max_time });
     let shape = contest.find_shape(None)?;
@@ -107,7 +107,7 @@ pub fn rate(workloads: &[Workload]) -> Option<f64> {
 impl Contest<'_> {
     /// What is known when the shape of blocks is.
     #[must_use]
-    pub fn begun(&self, shape: Shape) -> Shown {
+    pub fn begun(&self, shape: BlockShape) -> Shown {
         Shown {
             clients: self.workloads[0].iter().map(|workload| workload.clients).sum(),
             seed: self.seed,

@@ -9,11 +9,11 @@ use probe::ServerUse;
 use record::comparison::Metric;
 use server::Client;
 
-use crate::contest::Ground;
-use crate::observation::Half;
+use crate::contest::ComparedSide;
+use crate::observation::SideObservation;
 
 /// Reads both servers' counters.
-pub(crate) struct Meter {
+pub(crate) struct ResourceMeter {
     sides: [Counter; 2],
 }
 
@@ -46,9 +46,9 @@ struct Reading {
     autovacuum_workers: u64,
 }
 
-impl Meter {
-    pub(crate) fn new(sides: [&dyn Ground; 2], sessions: SessionLife) -> Meter {
-        let counter = |side: &dyn Ground| {
+impl ResourceMeter {
+    pub(crate) fn new(sides: [&dyn ComparedSide; 2], sessions: SessionLife) -> ResourceMeter {
+        let counter = |side: &dyn ComparedSide| {
             // Without a connection these figures are missing, and everything else goes on.
             let mut client = side.connect().ok();
             let version = client.as_mut().and_then(|client| client.query_one(VERSION, &[]).ok());
@@ -61,7 +61,7 @@ impl Meter {
                 before: Reading::default(),
             }
         };
-        Meter { sides: sides.map(counter) }
+        ResourceMeter { sides: sides.map(counter) }
     }
 
     /// Begins anew: what came before belongs to no octet.
@@ -86,7 +86,7 @@ impl Meter {
     }
 
     /// Gives each half what its server used since the last reading.
-    pub(crate) fn read(&mut self, halves: &mut [Half; 2]) {
+    pub(crate) fn read(&mut self, halves: &mut [SideObservation; 2]) {
         let now = self.read_both();
         for ((counter, now), half) in self.sides.iter_mut().zip(now).zip(halves) {
             let before = std::mem::replace(&mut counter.before, now);
@@ -105,7 +105,7 @@ impl Meter {
 
     /// Gives the half of a side what its processes used since the last reading, in which the other
     /// side had its turn.
-    pub(crate) fn read_idle(&mut self, side: usize, half: &mut Half) {
+    pub(crate) fn read_idle(&mut self, side: usize, half: &mut SideObservation) {
         let counter = &mut self.sides[side];
         let before = counter.before.at.zip(counter.before.used.get(&Metric::Cpu).copied());
         let used = counter.processes().and_then(|now| now.get(&Metric::Cpu).copied());

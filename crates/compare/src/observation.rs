@@ -7,15 +7,15 @@ use record::{Counts, Cycles};
 use stats::Latency;
 use stats::failed_share::Cluster;
 
-use crate::pilot::Shape;
+use crate::pilot::BlockShape;
 
 /// Observations of one side in one octet: four blocks of its own.
 #[derive(Clone, Debug, Default)]
-pub struct Half {
+pub struct SideObservation {
     /// Transactions that ended well.
     pub transactions: u64,
     /// What each of its workloads did, which run together.
-    pub by_workload: Vec<Part>,
+    pub by_workload: Vec<WorkloadObservation>,
     /// Transactions of the block that leads in, if it was this side's: of them only `used` knows.
     pub lead: u64,
     /// Transactions that failed, retries left aside.
@@ -39,7 +39,7 @@ pub struct Half {
 
 /// What one workload of a side did.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Part {
+pub struct WorkloadObservation {
     /// Transactions that ended well.
     pub transactions: u64,
     /// Its clients; 0 where its cycles are not known.
@@ -48,7 +48,7 @@ pub struct Part {
     pub cycles: Cycles,
 }
 
-impl Part {
+impl WorkloadObservation {
     /// Transactions a second of its clients while they are busy: their number divided by the mean time from
     /// one end of a transaction to the next of the same client. None where no client had two transactions in
     /// a block.
@@ -60,14 +60,14 @@ impl Part {
         (ended > 0 && ns > 0).then(|| f64::from(self.clients) * ended as f64 / (ns as f64 / 1e9))
     }
 
-    fn add(&mut self, other: &Part) {
+    fn add(&mut self, other: &WorkloadObservation) {
         self.transactions += other.transactions;
         self.clients = self.clients.max(other.clients);
         self.cycles.add(&other.cycles);
     }
 }
 
-impl Half {
+impl SideObservation {
     /// Observed transactions, those that failed included.
     pub(crate) fn all(&self) -> u64 {
         self.latency.count() + self.failures
@@ -89,7 +89,7 @@ impl Half {
     /// Transactions, and the seconds that it took for them: of the cycles of its clients, where they have
     /// any, and else of its turns.
     pub(crate) fn done(&self) -> (f64, f64) {
-        let speeds = self.by_workload.iter().map(Part::speed);
+        let speeds = self.by_workload.iter().map(WorkloadObservation::speed);
         let ended: u64 = self.by_workload.iter().map(|part| part.cycles.ended).sum();
         match speeds.sum::<Option<f64>>() {
             Some(speed) if speed > 0.0 => (ended as f64, ended as f64 / speed),
@@ -109,9 +109,9 @@ impl Half {
         self.failures += counts.failed();
         self.latency.merge(latency);
         let len = self.by_workload.len().max(position + 1);
-        self.by_workload.resize(len, Part::default());
+        self.by_workload.resize(len, WorkloadObservation::default());
         let transactions = counts.transactions;
-        self.by_workload[position].add(&Part { transactions, clients, cycles });
+        self.by_workload[position].add(&WorkloadObservation { transactions, clients, cycles });
     }
 
     /// Transactions a second of its own turns, by the workload at this position.
@@ -130,7 +130,7 @@ impl Half {
         self.blocks += 1;
     }
 
-    fn absorb(&mut self, other: &Half) {
+    fn absorb(&mut self, other: &SideObservation) {
         self.seconds += other.seconds;
         self.blocks += other.blocks;
         for (part, more) in self.split.iter_mut().zip(other.split) {
@@ -138,7 +138,7 @@ impl Half {
         }
         self.transactions += other.transactions;
         let len = self.by_workload.len().max(other.by_workload.len());
-        self.by_workload.resize(len, Part::default());
+        self.by_workload.resize(len, WorkloadObservation::default());
         for (sum, more) in self.by_workload.iter_mut().zip(&other.by_workload) {
             sum.add(more);
         }
@@ -159,7 +159,7 @@ impl Half {
 #[derive(Clone, Debug, Default)]
 pub struct Octet {
     /// A, then B.
-    pub sides: [Half; 2],
+    pub sides: [SideObservation; 2],
 }
 
 /// Observations from one restart to the next: the unit of observation.
@@ -194,7 +194,7 @@ impl Segment {
         &mut self,
         (side, position): (usize, usize),
         ages: &Latency,
-        shape: Shape,
+        shape: BlockShape,
     ) {
         let Some(last) = self.octets.checked_sub(1) else { return };
         let workloads = &mut self.parts[last % 2].sides[side].by_workload;

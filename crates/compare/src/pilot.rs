@@ -38,7 +38,7 @@ const CONNECT_S: f64 = 0.1;
 
 /// The length and the rest of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shape {
+pub struct BlockShape {
     /// From the beginning of a block to that of the next, in milliseconds; of turns, what one takes on
     /// average.
     pub length_ms: u64,
@@ -51,7 +51,7 @@ pub struct Shape {
     pub tps: f64,
 }
 
-impl Shape {
+impl BlockShape {
     /// Length of an octet of blocks, in seconds, the block that leads in included.
     pub(crate) fn octet_s(self) -> f64 {
         let blocks = if self.turn.is_some() { QUAD } else { CYCLE };
@@ -75,12 +75,12 @@ impl Shape {
 
     /// Blocks of so many transactions that a turn of the slower side takes about a second, for sides
     /// with these mean latencies.
-    pub(crate) fn of_turns(means_s: [f64; 2], clients: u32) -> Shape {
+    pub(crate) fn of_turns(means_s: [f64; 2], clients: u32) -> BlockShape {
         let [a, b] = means_s;
         let turn = (TURN_S / a.max(b)).round().max(1.0);
         let length_ms = ((turn * (a + b) / 2.0 + CONNECT_S) * 1e3).ceil() as u64;
         let tps = f64::from(clients) / a.max(b);
-        Shape { length_ms, rest_ms: 0, turn: Some(turn as u64), tps }
+        BlockShape { length_ms, rest_ms: 0, turn: Some(turn as u64), tps }
     }
 }
 
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn turns_hold_whole_transactions() {
         let check = |means: [f64; 2], turn: u64, quad_s: f64| {
-            let shape = Shape::of_turns(means, 1);
+            let shape = BlockShape::of_turns(means, 1);
             assert_eq!(shape.turn, Some(turn), "{means:?}");
             assert!((shape.octet_s() - quad_s).abs() < 0.01, "{means:?}: {}", shape.octet_s());
         };

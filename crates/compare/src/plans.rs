@@ -7,7 +7,7 @@ use script::{CommandKind, Names, Prng, Script, Target, Template, Variables};
 use serde_json::Value;
 use server::Client;
 
-use crate::contest::Ground;
+use crate::contest::ComparedSide;
 
 /// Statements that a record shows, those with the highest cost.
 const SHOWN_MAX: usize = 10;
@@ -18,11 +18,11 @@ const STEPS_MAX: usize = 10_000;
 /// Explains on both sides what each script would run once, with the same keys. A statement that
 /// cannot be explained is left out. Plans that differ come first, then the most expensive.
 pub(crate) fn compare(
-    sides: [&dyn Ground; 2],
+    sides: [&dyn ComparedSide; 2],
     workloads: &[Vec<Workload>; 2],
     seed: u64,
 ) -> Vec<PlanPair> {
-    let clients = sides.map(Ground::connect);
+    let clients = sides.map(ComparedSide::connect);
     let [Ok(mut a), Ok(mut b)] = clients else { return Vec::new() };
     for (workloads, client) in workloads.iter().zip([&mut a, &mut b]) {
         for (name, value) in workloads.iter().flat_map(|workload| &workload.session) {

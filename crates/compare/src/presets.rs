@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use record::comparison::ServerDifference;
 use server::Client;
 
-use crate::contest::Ground;
+use crate::contest::ComparedSide;
 
 /// By name, as the server shows them.
 type Presets = BTreeMap<String, String>;
@@ -46,12 +46,12 @@ pub(crate) struct Unasked {
 }
 
 /// What differs without being asked for. Nothing where a side cannot be asked.
-pub(crate) fn unasked(grounds: [&dyn Ground; 2]) -> Unasked {
-    let initdb = grounds.map(Ground::initdb).concat();
+pub(crate) fn unasked(grounds: [&dyn ComparedSide; 2]) -> Unasked {
+    let initdb = grounds.map(ComparedSide::initdb).concat();
     match grounds.map(read) {
         [Some(a), Some(b)] => {
             let differences = differences(&a, &b, &initdb);
-            Unasked { doubts: told(grounds.map(Ground::name), &a, &b, &initdb), differences }
+            Unasked { doubts: told(grounds.map(ComparedSide::name), &a, &b, &initdb), differences }
         }
         _ => Unasked::default(),
     }
@@ -65,7 +65,7 @@ const READ: &str = "
     UNION ALL SELECT 'JIT is available', CASE WHEN pg_jit_available() THEN 'yes' ELSE 'no' END
     UNION ALL SELECT 'compiler', substring(version() FROM 'compiled by (.*), [^,]*$')";
 
-fn read(ground: &dyn Ground) -> Option<Presets> {
+fn read(ground: &dyn ComparedSide) -> Option<Presets> {
     let mut client: Client = ground.connect().ok()?;
     let names: &[&str] = &NAMES;
     let rows = client.query(READ, &[&CATEGORIES, &names]).ok()?;

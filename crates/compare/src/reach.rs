@@ -2,13 +2,17 @@
 
 use record::comparison::Metric;
 
-use crate::common::Common;
+use crate::common::ComparisonOptions;
 use crate::contest::Contest;
-use crate::pilot::Shape;
+use crate::pilot::BlockShape;
 
 /// Says which deciding figures are out of reach, and which time would do. Where the user has not named the
 /// figures, one that is out of reach gives its place to the next one below that is not.
-pub(crate) fn settle(contest: &mut Contest<'_>, shape: Shape, common: &Common) -> Vec<String> {
+pub(crate) fn settle(
+    contest: &mut Contest<'_>,
+    shape: BlockShape,
+    common: &ComparisonOptions,
+) -> Vec<String> {
     let max_s = common.max_time.as_secs_f64();
     let mut notes = Vec::new();
     let mut deciding = Vec::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lab::TARGET_SCHEMA;
 use server::quote::literal;
 
-use crate::contest::Ground;
+use crate::contest::ComparedSide;
 use crate::error::Error;
 
 /// Of a larger table, rows are counted and their contents are not compared.
@@ -19,7 +19,7 @@ type Tables = BTreeMap<String, String>;
 ///
 /// # Errors
 /// [`Error::DifferentData`] with the first difference; what a server says.
-pub fn check(sides: [&dyn Ground; 2], schemas: Option<[&str; 2]>) -> Result<(), Error> {
+pub fn check(sides: [&dyn ComparedSide; 2], schemas: Option<[&str; 2]>) -> Result<(), Error> {
     // Tables of one schema have the same names in another one.
     let is_renamed = schemas.is_some_and(|[a, b]| a != b);
     // Both at the same time: this reads everything.
@@ -49,7 +49,11 @@ fn difference(a: &Tables, b: &Tables) -> Option<String> {
     })
 }
 
-fn tables(side: &dyn Ground, schema: Option<&str>, is_renamed: bool) -> Result<Tables, Error> {
+fn tables(
+    side: &dyn ComparedSide,
+    schema: Option<&str>,
+    is_renamed: bool,
+) -> Result<Tables, Error> {
     let mut client = side.connect()?;
     let schemas = match schema {
         Some(schema) => format!("= {}", literal(schema)),

@@ -8,7 +8,7 @@ use record::Moment;
 use record::comparison::Tails;
 use tail::Tail;
 
-use crate::contest::Ground;
+use crate::contest::ComparedSide;
 use crate::observation;
 
 /// The samplers of both sides' servers; none for a side that shall not be sampled.
@@ -17,7 +17,7 @@ pub(crate) struct TailSamplers([Option<TailSampler>; 2]);
 impl TailSamplers {
     /// Begins to sample, on the clock of the load.
     pub(crate) fn begin(
-        sides: [&dyn Ground; 2],
+        sides: [&dyn ComparedSide; 2],
         sampled: [bool; 2],
         workloads: &[Vec<Workload>; 2],
         origin: Instant,

@@ -19,7 +19,7 @@ pub(crate) fn limit(max_time: Duration) -> Duration {
 
 /// The end of a side's vacuum and checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tidied {
+pub struct MaintenanceResult {
     /// Seconds that they took.
     pub seconds: f64,
     /// True if they were not done within the limit and were ended.
@@ -44,7 +44,7 @@ pub fn tidy(
     client: &mut Client,
     schema: Option<&str>,
     limit: Duration,
-) -> Result<Tidied, (&'static str, Error)> {
+) -> Result<MaintenanceResult, (&'static str, Error)> {
     let began = Instant::now();
     let due: String = client
         .query_one(DUE, &[&schema.unwrap_or_default()])
@@ -64,5 +64,5 @@ pub fn tidy(
             Err(error) => return Err((name, error)),
         }
     }
-    Ok(Tidied { seconds: began.elapsed().as_secs_f64(), is_cut })
+    Ok(MaintenanceResult { seconds: began.elapsed().as_secs_f64(), is_cut })
 }

@@ -5,17 +5,17 @@ use load::{Limit, Plan};
 use record::Cycles;
 use record::comparison::Stop;
 
-use crate::course::Course;
+use crate::course::ContestRun;
 use crate::design::QUAD;
 use crate::error::Error;
-use crate::meter::{Meter, SessionLife};
+use crate::meter::{ResourceMeter, SessionLife};
 use crate::observation::Octet;
-use crate::waits::{self, Watch};
+use crate::waits::{self, WaitSampler};
 
 /// Turns that are shorter are led in by one of each side that does not count.
 const WARM_BELOW_S: f64 = 5.0;
 
-impl Course<'_, '_> {
+impl ContestRun<'_, '_> {
     /// So many quads of turns with so many transactions of each client.
     pub(crate) fn turns(
         &mut self,
@@ -33,8 +33,8 @@ impl Course<'_, '_> {
             let drawn = stats::mix(self.contest.seed.wrapping_add(draws));
             let first = (drawn % 2) as usize;
             let sides = self.contest.arena.sides();
-            let mut meter = Meter::new(sides, SessionLife::Shorter);
-            let watch = Watch::new(sides, drawn);
+            let mut meter = ResourceMeter::new(sides, SessionLife::Shorter);
+            let watch = WaitSampler::new(sides, drawn);
             meter.reset();
             watch.count(true);
             let mut octet = Octet::default();

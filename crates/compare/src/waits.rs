@@ -10,10 +10,10 @@ use record::comparison::Wait;
 use stats::Prng;
 use tail::event_key;
 
-use crate::contest::Ground;
+use crate::contest::ComparedSide;
 
 /// Looks at both servers while it lives.
-pub(crate) struct Watch {
+pub(crate) struct WaitSampler {
     is_on: Arc<AtomicBool>,
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Counts>>,
@@ -28,16 +28,16 @@ const EACH_MS: [f64; 2] = [60.0, 140.0];
 /// Waits beyond these are left out of a record.
 const WAITS_MAX: usize = 12;
 
-impl Watch {
+impl WaitSampler {
     /// Begins to look. A side that cannot be looked at has no samples.
-    pub(crate) fn new(sides: [&dyn Ground; 2], seed: u64) -> Watch {
+    pub(crate) fn new(sides: [&dyn ComparedSide; 2], seed: u64) -> WaitSampler {
         let (is_on, is_over) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let threads = sides.into_iter().zip(0..).map(|(side, index)| {
             let (is_on, is_over) = (Arc::clone(&is_on), Arc::clone(&is_over));
             let client = side.connect().ok();
             std::thread::spawn(move || look(client, &is_on, &is_over, seed.wrapping_add(index)))
         });
-        Watch { threads: threads.collect(), is_on, is_over }
+        WaitSampler { threads: threads.collect(), is_on, is_over }
     }
 
     /// Decides whether what is seen from now on counts.
@@ -52,7 +52,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for WaitSampler {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
     }

@@ -5,12 +5,15 @@ use std::io::{self, Read, Write};
 use twox_hash::XxHash3_64;
 
 use crate::encode::{FLUSH, FLUSH_BEGINS, FLUSH_ENDS, HEADER, HEADER_1, KNOWN, NEW, WRITE, ZEROS};
-use crate::log::{BLOCK_BYTES, Content, Entry, Log, Piece, SECTOR_BYTES, SECTORS, What, split};
+use crate::log::{
+    BLOCK_BYTES, BlockPiece, Entry, Log, RequestOperation, SECTOR_BYTES, SECTORS, WrittenContent,
+    split,
+};
 
 /// The reason why a log cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
-pub enum Damaged {
+pub enum LogDamage {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error("it is no log of a disk, or one of another version of pgrig")]
@@ -26,7 +29,7 @@ pub enum Damaged {
 impl Log {
     /// Reads a log to its end; the content of each piece goes to `contents`, once. A last request that
     /// is cut off, as the death of the disk's process leaves it, is dropped.
-    pub fn read(source: &mut dyn Read, contents: &mut dyn Write) -> Result<Log, Damaged> {
+    pub fn read(source: &mut dyn Read, contents: &mut dyn Write) -> Result<Log, LogDamage> {
         Log::read_within(source, contents, usize::MAX)
     }
 
@@ -37,12 +40,12 @@ impl Log {
         source: &mut dyn Read,
         contents: &mut dyn Write,
         items_max: usize,
-    ) -> Result<Log, Damaged> {
+    ) -> Result<Log, LogDamage> {
         let mut header = vec![0; HEADER.len()];
         match source.read_exact(&mut header) {
             Ok(()) if header == HEADER || header == HEADER_1 => {}
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error.into()),
-            _ => return Err(Damaged::NoLog),
+            _ => return Err(LogDamage::NoLog),
         }
         let log = Log { disks: 1, ..Log::default() };
         let mut reader = Reader { source, contents, log, items_left: items_max };
@@ -51,7 +54,7 @@ impl Log {
             match reader.entry() {
                 Ok(Some(entry)) => reader.log.entries.push(entry),
                 Ok(None) => break,
-                Err(Damaged::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+                Err(LogDamage::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => break,
                 Err(error) => return Err(error),
             }
         }
@@ -66,7 +69,7 @@ impl Log {
         source: &mut dyn Read,
         contents: &mut dyn Write,
         items_max: usize,
-    ) -> Result<(), Damaged> {
+    ) -> Result<(), LogDamage> {
         self.merge(Log::read_within(source, contents, items_max)?);
         Ok(())
     }
@@ -80,7 +83,7 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    fn entry(&mut self) -> Result<Option<Entry>, Damaged> {
+    fn entry(&mut self) -> Result<Option<Entry>, LogDamage> {
         let mut tag = [0];
         if self.source.read(&mut tag)? == 0 {
             return Ok(None);
@@ -88,9 +91,9 @@ impl Reader<'_> {
         self.count()?;
         let at_ns = u64::from_le_bytes(self.bytes()?);
         let what = match tag[0] {
-            FLUSH => What::Flush,
-            FLUSH_BEGINS => What::FlushBegins,
-            FLUSH_ENDS => What::FlushEnds,
+            FLUSH => RequestOperation::Flush,
+            FLUSH_BEGINS => RequestOperation::FlushBegins,
+            FLUSH_ENDS => RequestOperation::FlushEnds,
             WRITE => {
                 let offset = u64::from_le_bytes(self.bytes()?);
                 let length = u32::from_le_bytes(self.bytes()?) as usize;
@@ -106,16 +109,16 @@ impl Reader<'_> {
                     self.count()?;
                     let content = self.content(range.len())?;
                     let sectors = (range.len() as u64 / SECTOR_BYTES) as u8;
-                    pieces.push(Piece { block, first, sectors, content });
+                    pieces.push(BlockPiece { block, first, sectors, content });
                 }
-                What::Write(pieces)
+                RequestOperation::Write(pieces)
             }
             _ => return Err(self.wrong("neither a write nor a flush")),
         };
         Ok(Some(Entry { at_ns, disk: 0, what }))
     }
 
-    fn content(&mut self, length: usize) -> Result<u32, Damaged> {
+    fn content(&mut self, length: usize) -> Result<u32, LogDamage> {
         match u8::from_le_bytes(self.bytes()?) {
             ZEROS => Ok(0),
             KNOWN => {
@@ -143,7 +146,7 @@ impl Reader<'_> {
         }
     }
 
-    fn keep(&mut self, data: &[u8]) -> Result<u32, Damaged> {
+    fn keep(&mut self, data: &[u8]) -> Result<u32, LogDamage> {
         let (mut head, mut sums) = ([0; 16], [0; SECTORS]);
         head.copy_from_slice(&data[..16]);
         for (sum, sector) in sums.iter_mut().zip(data.chunks(SECTOR_BYTES as usize)) {
@@ -152,12 +155,12 @@ impl Reader<'_> {
         self.count()?;
         self.contents.write_all(data)?;
         let number = self.log.contents.len() as u32;
-        self.log.contents.push(Content { position: self.log.contents_bytes, head, sums });
+        self.log.contents.push(WrittenContent { position: self.log.contents_bytes, head, sums });
         self.log.contents_bytes += data.len() as u64;
         Ok(number)
     }
 
-    fn count(&mut self) -> Result<(), Damaged> {
+    fn count(&mut self) -> Result<(), LogDamage> {
         self.items_left = self
             .items_left
             .checked_sub(1)
@@ -165,14 +168,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Damaged> {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], LogDamage> {
         let mut bytes = [0; N];
         self.source.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    fn wrong(&self, why: &'static str) -> Damaged {
-        Damaged::Entry { request: self.log.entries.len(), why }
+    fn wrong(&self, why: &'static str) -> LogDamage {
+        LogDamage::Entry { request: self.log.entries.len(), why }
     }
 }
 
@@ -251,7 +254,7 @@ mod tests {
         out.extend(2_u64.to_le_bytes());
         let log = Log::read(&mut out.as_slice(), &mut io::sink()).unwrap();
         assert_eq!((log.writes(), log.flushes(), log.entries.len()), (1, 1, 2));
-        assert_eq!(log.entries[1].what, What::Flush);
+        assert_eq!(log.entries[1].what, RequestOperation::Flush);
     }
 
     #[test]

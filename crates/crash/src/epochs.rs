@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use stats::Prng;
 
-use crate::log::{DISKS_MAX, Log, SECTOR_BYTES, SECTORS, What};
-use crate::plan::Way;
+use crate::log::{DISKS_MAX, Log, RequestOperation, SECTOR_BYTES, SECTORS};
+use crate::plan::LossPattern;
 use crate::state::Flushes;
 
 /// What is known of each request.
@@ -47,18 +47,18 @@ impl Epochs {
             writes_after[number] = writes_after[number + 1] + usize::from(!entry.is_flush());
             match entry.what {
                 _ if flushes == Flushes::Lying => {}
-                What::Flush => {
+                RequestOperation::Flush => {
                     next[disk] = Request { end: number, began: Some(number), ..none };
                 }
-                What::FlushEnds => passed[disk] = Some(number),
-                What::FlushBegins => {
+                RequestOperation::FlushEnds => passed[disk] = Some(number),
+                RequestOperation::FlushBegins => {
                     // One that never ended keeps nothing.
                     if let Some(end) = passed[disk].take() {
                         let is_met = writes_after[number] > writes_after[end];
                         next[disk] = Request { end, began: Some(number), is_met, ..none };
                     }
                 }
-                What::Write(_) => {}
+                RequestOperation::Write(_) => {}
             }
             requests[number] = next[disk];
         }
@@ -76,28 +76,32 @@ impl Epochs {
     }
 
     /// True if a state of that way can be about the write.
-    pub(crate) fn allows(&self, way: Way, write: usize) -> bool {
+    pub(crate) fn allows(&self, way: LossPattern, write: usize) -> bool {
         let request = &self.requests[write];
         // A write that was durable before the first cut can come is in every state.
         let can_be_lost = !self.cuts(way, write).is_empty();
         can_be_lost
             && match way {
-                Way::Flushed => request.began.is_some(),
-                Way::Earlier => request.again.is_some(),
-                Way::Torn => request.is_divided,
-                Way::DuringFlush => request.is_met,
-                Way::OneDisk => self.disks > 1,
-                Way::All | Way::None | Way::Random | Way::AllButOne | Way::One => true,
+                LossPattern::Flushed => request.began.is_some(),
+                LossPattern::Earlier => request.again.is_some(),
+                LossPattern::Torn => request.is_divided,
+                LossPattern::DuringFlush => request.is_met,
+                LossPattern::OneDisk => self.disks > 1,
+                LossPattern::All
+                | LossPattern::None
+                | LossPattern::Random
+                | LossPattern::AllButOne
+                | LossPattern::One => true,
             }
     }
 
     /// The cuts at which a state of that way is about the write.
-    pub(crate) fn cuts(&self, way: Way, write: usize) -> Range<usize> {
+    pub(crate) fn cuts(&self, way: LossPattern, write: usize) -> Range<usize> {
         let Request { end, began, again, .. } = self.requests[write];
         let cuts = match way {
-            Way::Flushed => end + 1..end + 2,
-            Way::Earlier => again.unwrap_or(write) + 1..end + 1,
-            Way::DuringFlush => began.unwrap_or(write) + 2..end + 1,
+            LossPattern::Flushed => end + 1..end + 2,
+            LossPattern::Earlier => again.unwrap_or(write) + 1..end + 1,
+            LossPattern::DuringFlush => began.unwrap_or(write) + 2..end + 1,
             _ => write + 1..end + 1,
         };
         cuts.start.max(self.first_cut)..cuts.end

@@ -25,7 +25,7 @@ pub struct Log {
     /// The requests.
     pub entries: Vec<Entry>,
     /// Each different content of a piece, once.
-    pub contents: Vec<Content>,
+    pub contents: Vec<WrittenContent>,
     /// The first request before which a cut can come: the log of every disk had begun.
     pub first_cut: usize,
     /// The number of disks.
@@ -42,14 +42,14 @@ pub struct Entry {
     /// The number of the disk. Its blocks are counted from [`DISK_BLOCKS`] times that.
     pub disk: u8,
     /// The operation.
-    pub what: What,
+    pub what: RequestOperation,
 }
 
 /// The operation that a request asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum What {
+pub enum RequestOperation {
     /// A write, by pieces of one block each.
-    Write(Vec<Piece>),
+    Write(Vec<BlockPiece>),
     /// A flush of all that was written before, of a log that does not tell its two ends apart.
     Flush,
     /// A flush begins: what the disk has taken before is durable when it ends.
@@ -60,7 +60,7 @@ pub enum What {
 
 /// The part of a write that lies in one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct BlockPiece {
     /// The number of the block.
     pub block: u64,
     /// Its first sector in the block.
@@ -73,7 +73,7 @@ pub struct Piece {
 
 /// Written content, kept once however often it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Content {
+pub struct WrittenContent {
     /// Position of its beginning in the file of contents.
     pub position: u64,
     /// Its first bytes, by which pages are recognised.
@@ -84,21 +84,23 @@ pub struct Content {
 
 impl Entry {
     /// The pieces of a write; none of a flush.
-    pub fn pieces(&self) -> &[Piece] {
+    pub fn pieces(&self) -> &[BlockPiece] {
         match &self.what {
-            What::Write(pieces) => pieces,
-            What::Flush | What::FlushBegins | What::FlushEnds => &[],
+            RequestOperation::Write(pieces) => pieces,
+            RequestOperation::Flush
+            | RequestOperation::FlushBegins
+            | RequestOperation::FlushEnds => &[],
         }
     }
 
     /// True if the disk has made something durable with it.
     pub fn is_flush_end(&self) -> bool {
-        matches!(self.what, What::Flush | What::FlushEnds)
+        matches!(self.what, RequestOperation::Flush | RequestOperation::FlushEnds)
     }
 
     /// True if it is a flush, or one end of it.
     pub fn is_flush(&self) -> bool {
-        !matches!(self.what, What::Write(_))
+        !matches!(self.what, RequestOperation::Write(_))
     }
 
     /// The sectors that it writes.
@@ -112,13 +114,13 @@ impl Log {
     pub(crate) fn merge(&mut self, other: Log) {
         let (disk, contents) = (self.disks as u8, self.contents.len() as u32);
         let moved = other.contents.into_iter();
-        self.contents.extend(moved.map(|content| Content {
+        self.contents.extend(moved.map(|content| WrittenContent {
             position: content.position + self.contents_bytes,
             ..content
         }));
         self.contents_bytes += other.contents_bytes;
         self.entries.extend(other.entries.into_iter().map(|mut entry| {
-            if let What::Write(pieces) = &mut entry.what {
+            if let RequestOperation::Write(pieces) = &mut entry.what {
                 for piece in pieces {
                     piece.block += u64::from(disk) * DISK_BLOCKS;
                     piece.content += contents;
@@ -142,15 +144,19 @@ impl Log {
         for disk in 0..self.disks {
             let of_it = |number: &usize| usize::from(self.entries[*number].disk) == disk;
             let before = (0..cut).rev().filter(of_it).map(|number| &self.entries[number].what);
-            let since: Vec<&What> =
-                before.take_while(|what| !matches!(what, What::FlushEnds | What::Flush)).collect();
-            let began = since.iter().position(|what| matches!(what, What::FlushBegins));
+            let since: Vec<&RequestOperation> = before
+                .take_while(|what| {
+                    !matches!(what, RequestOperation::FlushEnds | RequestOperation::Flush)
+                })
+                .collect();
+            let began = since.iter().position(|what| matches!(what, RequestOperation::FlushBegins));
             // No write was taken since, or no flush is under way.
             if began.is_none_or(|writes| writes == 0) {
                 continue;
             }
             let mut after = (cut..self.entries.len()).filter(of_it);
-            let ends = after.find(|number| self.entries[*number].what == What::FlushEnds);
+            let ends =
+                after.find(|number| self.entries[*number].what == RequestOperation::FlushEnds);
             let next = ends.and_then(|_| after.next()).and_then(at);
             taken_by = taken_by.zip(next).map(|(one, other)| one.max(other));
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::log::{BLOCK_BYTES, Log, Piece, SECTOR_BYTES};
+use crate::log::{BLOCK_BYTES, BlockPiece, Log, SECTOR_BYTES};
 
 /// The places of files on a disk.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -11,7 +11,7 @@ pub struct Map {
     /// The files.
     pub files: Vec<MappedFile>,
     /// Their extents, before and after the load; of two that overlap, the later in this list is right.
-    pub extents: Vec<Extent>,
+    pub extents: Vec<FileExtent>,
     /// Blocks of the file system's journal.
     pub journal: Vec<std::ops::RangeInclusive<u64>>,
     /// Blocks of files that were there before the load.
@@ -31,7 +31,7 @@ pub struct MappedFile {
 
 /// A run of blocks of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extent {
+pub struct FileExtent {
     /// Its first byte on the disk.
     pub physical: u64,
     /// Its first byte in the file.
@@ -81,7 +81,7 @@ pub enum FileKind {
 
 /// A kind of write that an exploration is to cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum WriteKind {
     /// A page of the WAL.
     Wal,
     /// A page of the WAL that begins with the rest of a record.
@@ -134,64 +134,64 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl WriteKind {
     /// Every kind.
-    pub const ALL: [Kind; 25] = [
-        Kind::Wal,
-        Kind::WalAcrossPages,
-        Kind::WalSegment,
-        Kind::WalRecycled,
-        Kind::Control,
-        Kind::CommitLog,
-        Kind::CommitLogExtension,
-        Kind::Heap,
-        Kind::HeapExtension,
-        Kind::Index,
-        Kind::IndexExtension,
-        Kind::Toast,
-        Kind::ToastIndex,
-        Kind::Sequence,
-        Kind::TwoPhase,
-        Kind::RelationMap,
-        Kind::MultiXact,
-        Kind::CommitTimes,
-        Kind::Slot,
-        Kind::FreeSpaceMap,
-        Kind::VisibilityMap,
-        Kind::Journal,
-        Kind::JournalCommit,
-        Kind::FileSystem,
-        Kind::Other,
+    pub const ALL: [WriteKind; 25] = [
+        WriteKind::Wal,
+        WriteKind::WalAcrossPages,
+        WriteKind::WalSegment,
+        WriteKind::WalRecycled,
+        WriteKind::Control,
+        WriteKind::CommitLog,
+        WriteKind::CommitLogExtension,
+        WriteKind::Heap,
+        WriteKind::HeapExtension,
+        WriteKind::Index,
+        WriteKind::IndexExtension,
+        WriteKind::Toast,
+        WriteKind::ToastIndex,
+        WriteKind::Sequence,
+        WriteKind::TwoPhase,
+        WriteKind::RelationMap,
+        WriteKind::MultiXact,
+        WriteKind::CommitTimes,
+        WriteKind::Slot,
+        WriteKind::FreeSpaceMap,
+        WriteKind::VisibilityMap,
+        WriteKind::Journal,
+        WriteKind::JournalCommit,
+        WriteKind::FileSystem,
+        WriteKind::Other,
     ];
 
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            Kind::Wal => "WAL page",
-            Kind::WalAcrossPages => "WAL record across pages",
-            Kind::WalSegment => "WAL segment switch",
-            Kind::WalRecycled => "renamed WAL segment",
-            Kind::Control => "pg_control",
-            Kind::CommitLog => "commit log page",
-            Kind::CommitLogExtension => "commit log extension",
-            Kind::Heap => "heap page",
-            Kind::HeapExtension => "heap extension",
-            Kind::Index => "index page",
-            Kind::IndexExtension => "index page split",
-            Kind::Toast => "TOAST page",
-            Kind::ToastIndex => "TOAST index page",
-            Kind::Sequence => "sequence",
-            Kind::TwoPhase => "prepared transaction",
-            Kind::RelationMap => "relation map",
-            Kind::MultiXact => "multixact page",
-            Kind::CommitTimes => "commit timestamps",
-            Kind::Slot => "replication slot",
-            Kind::FreeSpaceMap => "free space map",
-            Kind::VisibilityMap => "visibility map",
-            Kind::Journal => "file system journal",
-            Kind::JournalCommit => "file system journal commit",
-            Kind::FileSystem => "file system metadata",
-            Kind::Other => "other file",
+            WriteKind::Wal => "WAL page",
+            WriteKind::WalAcrossPages => "WAL record across pages",
+            WriteKind::WalSegment => "WAL segment switch",
+            WriteKind::WalRecycled => "renamed WAL segment",
+            WriteKind::Control => "pg_control",
+            WriteKind::CommitLog => "commit log page",
+            WriteKind::CommitLogExtension => "commit log extension",
+            WriteKind::Heap => "heap page",
+            WriteKind::HeapExtension => "heap extension",
+            WriteKind::Index => "index page",
+            WriteKind::IndexExtension => "index page split",
+            WriteKind::Toast => "TOAST page",
+            WriteKind::ToastIndex => "TOAST index page",
+            WriteKind::Sequence => "sequence",
+            WriteKind::TwoPhase => "prepared transaction",
+            WriteKind::RelationMap => "relation map",
+            WriteKind::MultiXact => "multixact page",
+            WriteKind::CommitTimes => "commit timestamps",
+            WriteKind::Slot => "replication slot",
+            WriteKind::FreeSpaceMap => "free space map",
+            WriteKind::VisibilityMap => "visibility map",
+            WriteKind::Journal => "file system journal",
+            WriteKind::JournalCommit => "file system journal commit",
+            WriteKind::FileSystem => "file system metadata",
+            WriteKind::Other => "other file",
         }
     }
 }
@@ -225,7 +225,7 @@ struct FileOffset<'m> {
 
 impl Map {
     /// The kinds of each request of a log; a flush has none.
-    pub fn kinds(&self, log: &Log) -> Vec<Vec<Kind>> {
+    pub fn kinds(&self, log: &Log) -> Vec<Vec<WriteKind>> {
         let index = self.index();
         // The segment that each page of the WAL was in when it was written last.
         let mut segments: BTreeMap<u64, u64> = BTreeMap::new();
@@ -242,54 +242,56 @@ impl Map {
     fn add_kinds(
         &self,
         log: &Log,
-        piece: &Piece,
-        index: &BTreeMap<u64, Extent>,
+        piece: &BlockPiece,
+        index: &BTreeMap<u64, FileExtent>,
         segments: &mut BTreeMap<u64, u64>,
-        kinds: &mut BTreeSet<Kind>,
+        kinds: &mut BTreeSet<WriteKind>,
     ) {
         let head = log.contents[piece.content as usize].head;
         let is_new = !self.old_blocks.contains(&piece.block);
         let Some(FileOffset { file, logical }) = self.place(index, piece.block) else {
             kinds.insert(match self.journal.iter().any(|range| range.contains(&piece.block)) {
-                true if head[..8] == JOURNAL_COMMIT => Kind::JournalCommit,
-                true => Kind::Journal,
-                false if WalPage::of(head).is_some() => Kind::Wal,
-                false => Kind::FileSystem,
+                true if head[..8] == JOURNAL_COMMIT => WriteKind::JournalCommit,
+                true => WriteKind::Journal,
+                false if WalPage::of(head).is_some() => WriteKind::Wal,
+                false => WriteKind::FileSystem,
             });
             return;
         };
-        let also = |is: bool, kind: Kind| is.then_some(kind);
+        let also = |is: bool, kind: WriteKind| is.then_some(kind);
         let (kind, special) = match file.kind {
-            FileKind::Control => (Kind::Control, None),
-            FileKind::CommitLog => (Kind::CommitLog, also(is_new, Kind::CommitLogExtension)),
-            FileKind::Heap => (Kind::Heap, also(is_new, Kind::HeapExtension)),
-            FileKind::Index => (Kind::Index, also(is_new, Kind::IndexExtension)),
-            FileKind::Toast => (Kind::Toast, None),
-            FileKind::ToastIndex => (Kind::ToastIndex, None),
-            FileKind::Sequence => (Kind::Sequence, None),
-            FileKind::TwoPhase => (Kind::TwoPhase, None),
-            FileKind::RelationMap => (Kind::RelationMap, None),
-            FileKind::MultiXact => (Kind::MultiXact, None),
-            FileKind::CommitTimes => (Kind::CommitTimes, None),
-            FileKind::Slot => (Kind::Slot, None),
-            FileKind::FreeSpaceMap => (Kind::FreeSpaceMap, None),
-            FileKind::VisibilityMap => (Kind::VisibilityMap, None),
-            FileKind::Other => (Kind::Other, None),
+            FileKind::Control => (WriteKind::Control, None),
+            FileKind::CommitLog => {
+                (WriteKind::CommitLog, also(is_new, WriteKind::CommitLogExtension))
+            }
+            FileKind::Heap => (WriteKind::Heap, also(is_new, WriteKind::HeapExtension)),
+            FileKind::Index => (WriteKind::Index, also(is_new, WriteKind::IndexExtension)),
+            FileKind::Toast => (WriteKind::Toast, None),
+            FileKind::ToastIndex => (WriteKind::ToastIndex, None),
+            FileKind::Sequence => (WriteKind::Sequence, None),
+            FileKind::TwoPhase => (WriteKind::TwoPhase, None),
+            FileKind::RelationMap => (WriteKind::RelationMap, None),
+            FileKind::MultiXact => (WriteKind::MultiXact, None),
+            FileKind::CommitTimes => (WriteKind::CommitTimes, None),
+            FileKind::Slot => (WriteKind::Slot, None),
+            FileKind::FreeSpaceMap => (WriteKind::FreeSpaceMap, None),
+            FileKind::VisibilityMap => (WriteKind::VisibilityMap, None),
+            FileKind::Other => (WriteKind::Other, None),
             FileKind::Wal => {
                 if let (0, Some(page)) = (piece.first, WalPage::of(head)) {
                     if page.continues {
-                        kinds.insert(Kind::WalAcrossPages);
+                        kinds.insert(WriteKind::WalAcrossPages);
                     }
                     if logical == 0 {
-                        kinds.insert(Kind::WalSegment);
+                        kinds.insert(WriteKind::WalSegment);
                     }
                     let segment = page.address.wrapping_sub(logical);
                     let before = segments.insert(piece.block, segment);
                     if before.is_some_and(|before| before != segment) {
-                        kinds.insert(Kind::WalRecycled);
+                        kinds.insert(WriteKind::WalRecycled);
                     }
                 }
-                (Kind::Wal, None)
+                (WriteKind::Wal, None)
             }
         };
         kinds.extend([kind].into_iter().chain(special));
@@ -330,8 +332,8 @@ impl Map {
     /// Of a part of a write, in words; none where the part before it says enough.
     fn piece_words(
         &self,
-        index: &BTreeMap<u64, Extent>,
-        piece: &Piece,
+        index: &BTreeMap<u64, FileExtent>,
+        piece: &BlockPiece,
         head: [u8; 16],
         is_first: bool,
     ) -> Option<String> {
@@ -376,7 +378,7 @@ impl Map {
     }
 
     /// The extent of each block; those of later extents in the place of earlier ones.
-    fn index(&self) -> BTreeMap<u64, Extent> {
+    fn index(&self) -> BTreeMap<u64, FileExtent> {
         let mut index = BTreeMap::new();
         for extent in &self.extents {
             for block in 0..extent.length.div_ceil(BLOCK_BYTES) {
@@ -386,7 +388,7 @@ impl Map {
         index
     }
 
-    fn place(&self, index: &BTreeMap<u64, Extent>, block: u64) -> Option<FileOffset<'_>> {
+    fn place(&self, index: &BTreeMap<u64, FileExtent>, block: u64) -> Option<FileOffset<'_>> {
         let extent = index.get(&block)?;
         let logical = extent.logical + block * BLOCK_BYTES - extent.physical;
         Some(FileOffset { file: self.files.get(extent.file)?, logical })
@@ -443,7 +445,7 @@ mod tests {
             kind,
             relation: relation.map(str::to_owned),
         };
-        let extent = |block: u64, blocks: u64, file| Extent {
+        let extent = |block: u64, blocks: u64, file| FileExtent {
             physical: block * 4096,
             logical: 0,
             length: blocks * 4096,
@@ -461,36 +463,51 @@ mod tests {
         };
         let mut commit = vec![9; 4096];
         commit[..8].copy_from_slice(&JOURNAL_COMMIT);
-        let cases: Vec<(u64, Vec<u8>, &[Kind], &str)> = vec![
+        let cases: Vec<(u64, Vec<u8>, &[WriteKind], &str)> = vec![
             (
                 0,
                 wal(0x3A_0000, false),
-                &[Kind::Wal, Kind::WalSegment],
+                &[WriteKind::Wal, WriteKind::WalSegment],
                 "WAL page 0/3A0000 of file pg_wal/000000010000000000000003",
             ),
             (
                 8192,
                 wal(0x3A_2000, true),
-                &[Kind::Wal, Kind::WalAcrossPages],
+                &[WriteKind::Wal, WriteKind::WalAcrossPages],
                 "WAL page 0/3A2000 of file pg_wal/000000010000000000000003",
             ),
             (
                 0,
                 wal(0x1_003A_0000, false),
-                &[Kind::Wal, Kind::WalSegment, Kind::WalRecycled],
+                &[WriteKind::Wal, WriteKind::WalSegment, WriteKind::WalRecycled],
                 "WAL page 1/3A0000 of file pg_wal/000000010000000000000003",
             ),
-            (8 * 4096, vec![1; 8192], &[Kind::Heap, Kind::HeapExtension], "heap page 0 of orders"),
-            (10 * 4096, vec![1; 8192], &[Kind::Heap], "heap page 1 of orders"),
-            (16 * 4096, vec![1; 512], &[Kind::Control], "pg_control"),
-            (20 * 4096, commit, &[Kind::JournalCommit], "a commit of the file system's journal"),
-            (21 * 4096, vec![1; 4096], &[Kind::Journal], "a block of the file system's journal"),
-            (40 * 4096, vec![1; 4096], &[Kind::FileSystem], "the file system's own block 40"),
+            (
+                8 * 4096,
+                vec![1; 8192],
+                &[WriteKind::Heap, WriteKind::HeapExtension],
+                "heap page 0 of orders",
+            ),
+            (10 * 4096, vec![1; 8192], &[WriteKind::Heap], "heap page 1 of orders"),
+            (16 * 4096, vec![1; 512], &[WriteKind::Control], "pg_control"),
+            (
+                20 * 4096,
+                commit,
+                &[WriteKind::JournalCommit],
+                "a commit of the file system's journal",
+            ),
+            (
+                21 * 4096,
+                vec![1; 4096],
+                &[WriteKind::Journal],
+                "a block of the file system's journal",
+            ),
+            (40 * 4096, vec![1; 4096], &[WriteKind::FileSystem], "the file system's own block 40"),
             // Of a file system that tells no places.
             (
                 48 * 4096,
                 wal(0x3A_4000, false),
-                &[Kind::Wal, Kind::FileSystem],
+                &[WriteKind::Wal, WriteKind::FileSystem],
                 "WAL page 0/3A4000; the file system's own block 49",
             ),
         ];

@@ -7,8 +7,8 @@ use stats::Prng;
 
 use crate::epochs::Epochs;
 use crate::log::Log;
-use crate::map::Kind;
-use crate::state::{Cursor, Flushes, Lost, State};
+use crate::map::WriteKind;
+use crate::state::{Cursor, DiskState, Flushes, LostSectors};
 
 /// A request for a plan.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct Request {
 
 /// A way to choose what a cut takes of the writes that are not durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
+pub enum LossPattern {
     /// The cut comes right after a flush.
     Flushed,
     /// All of them survive: the disk has written in order, up to some write.
@@ -48,72 +48,76 @@ pub enum Way {
     OneDisk,
 }
 
-impl Way {
+impl LossPattern {
     /// Every way.
-    pub const ALL: [Way; 10] = [
-        Way::Flushed,
-        Way::All,
-        Way::None,
-        Way::Random,
-        Way::AllButOne,
-        Way::One,
-        Way::Earlier,
-        Way::Torn,
-        Way::DuringFlush,
-        Way::OneDisk,
+    pub const ALL: [LossPattern; 10] = [
+        LossPattern::Flushed,
+        LossPattern::All,
+        LossPattern::None,
+        LossPattern::Random,
+        LossPattern::AllButOne,
+        LossPattern::One,
+        LossPattern::Earlier,
+        LossPattern::Torn,
+        LossPattern::DuringFlush,
+        LossPattern::OneDisk,
     ];
 
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            Way::Flushed => "right after a flush",
-            Way::All => "all unflushed writes kept",
-            Way::None => "all unflushed writes lost",
-            Way::Random => "a random subset kept",
-            Way::AllButOne => "one write lost",
-            Way::One => "one write kept",
-            Way::Earlier => "an earlier version kept",
-            Way::Torn => "one write torn",
-            Way::DuringFlush => "a flush under way, later writes kept",
-            Way::OneDisk => "one disk's unflushed writes lost",
+            LossPattern::Flushed => "right after a flush",
+            LossPattern::All => "all unflushed writes kept",
+            LossPattern::None => "all unflushed writes lost",
+            LossPattern::Random => "a random subset kept",
+            LossPattern::AllButOne => "one write lost",
+            LossPattern::One => "one write kept",
+            LossPattern::Earlier => "an earlier version kept",
+            LossPattern::Torn => "one write torn",
+            LossPattern::DuringFlush => "a flush under way, later writes kept",
+            LossPattern::OneDisk => "one disk's unflushed writes lost",
         }
     }
 
     /// The reason why a log may have no state of this way.
     pub fn needs(self) -> &'static str {
         match self {
-            Way::Flushed => "a flush that is done",
-            Way::Earlier => "two writes to one place between two flushes",
-            Way::Torn => "a write of several of the disk's sectors",
-            Way::DuringFlush => "a write that was taken during a flush",
-            Way::OneDisk => "two disks",
-            Way::All | Way::None | Way::Random | Way::AllButOne | Way::One => "a write",
+            LossPattern::Flushed => "a flush that is done",
+            LossPattern::Earlier => "two writes to one place between two flushes",
+            LossPattern::Torn => "a write of several of the disk's sectors",
+            LossPattern::DuringFlush => "a write that was taken during a flush",
+            LossPattern::OneDisk => "two disks",
+            LossPattern::All
+            | LossPattern::None
+            | LossPattern::Random
+            | LossPattern::AllButOne
+            | LossPattern::One => "a write",
         }
     }
 }
 
 /// A state that was chosen, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedState {
     /// The state.
-    pub state: State,
+    pub state: DiskState,
     /// The kind of the write that it is about.
-    pub kind: Kind,
+    pub kind: WriteKind,
     /// The way in which it was chosen.
-    pub way: Way,
+    pub way: LossPattern,
     /// The write that it is about; none for a state about no write.
     pub write: Option<usize>,
 }
 
 /// States in the order of their cuts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct StatePlan {
     /// The states.
-    pub states: Vec<Planned>,
+    pub states: Vec<PlannedState>,
     /// States that were drawn and had the content of another one.
     pub duplicates: usize,
     /// The kinds of write that the log has, with the ways in which a state can be about one.
-    pub possible: BTreeSet<(Kind, Way)>,
+    pub possible: BTreeSet<(WriteKind, LossPattern)>,
 }
 
 /// Chooses states. `kinds` are those of each request. There may be fewer than were asked for where the
@@ -121,9 +125,9 @@ pub struct Plan {
 ///
 /// Kinds of write and ways take turns, the rarest kind first. The states of one kind and way are about
 /// writes between different flushes as long as there are such, and then about different writes.
-pub fn plan(log: &Log, kinds: &[Vec<Kind>], request: &Request) -> Plan {
+pub fn plan(log: &Log, kinds: &[Vec<WriteKind>], request: &Request) -> StatePlan {
     let (mut prng, mut seen) = (Prng::new(request.seed), BTreeSet::new());
-    let mut plan = Plan::default();
+    let mut plan = StatePlan::default();
     let epochs = Epochs::of(log, request.flushes, request.sector_bytes);
     let mut turns = turns(&epochs, kinds, &mut prng);
     plan.possible = turns.iter().map(|turn| (turn.kind, turn.way)).collect();
@@ -133,7 +137,7 @@ pub fn plan(log: &Log, kinds: &[Vec<Kind>], request: &Request) -> Plan {
         if missing == 0 || turns.is_empty() {
             break;
         }
-        let mut drawn: Vec<(usize, Planned)> = Vec::with_capacity(missing);
+        let mut drawn: Vec<(usize, PlannedState)> = Vec::with_capacity(missing);
         for _ in 0..missing {
             let number = next % turns.len();
             next += 1;
@@ -141,7 +145,7 @@ pub fn plan(log: &Log, kinds: &[Vec<Kind>], request: &Request) -> Plan {
             let write = writes[*taken % writes.len()];
             *taken += 1;
             let state = draw(log, &epochs, *way, write, request, &mut prng);
-            let planned = Planned { state, kind: *kind, way: *way, write: Some(write) };
+            let planned = PlannedState { state, kind: *kind, way: *way, write: Some(write) };
             drawn.push((number, planned));
         }
         drawn.sort_by_key(|(_, planned)| planned.state.cut);
@@ -166,8 +170,8 @@ pub fn plan(log: &Log, kinds: &[Vec<Kind>], request: &Request) -> Plan {
 
 /// The states about one kind of write, of one way.
 struct Turn {
-    kind: Kind,
-    way: Way,
+    kind: WriteKind,
+    way: LossPattern,
     /// The writes that they can be about; neighbours lie between different flushes.
     writes: Vec<usize>,
     /// Number of states that were drawn.
@@ -177,18 +181,18 @@ struct Turn {
 }
 
 /// All that are possible. Neighbours differ in their kind, and a few already have every way.
-fn turns(epochs: &Epochs, kinds: &[Vec<Kind>], prng: &mut Prng) -> Vec<Turn> {
-    let mut writes: BTreeMap<Kind, Vec<usize>> = BTreeMap::new();
+fn turns(epochs: &Epochs, kinds: &[Vec<WriteKind>], prng: &mut Prng) -> Vec<Turn> {
+    let mut writes: BTreeMap<WriteKind, Vec<usize>> = BTreeMap::new();
     for (number, kinds) in kinds.iter().enumerate() {
         kinds.iter().for_each(|kind| writes.entry(*kind).or_default().push(number));
     }
-    let mut writes: Vec<(Kind, Vec<usize>)> = writes.into_iter().collect();
+    let mut writes: Vec<(WriteKind, Vec<usize>)> = writes.into_iter().collect();
     writes.sort_by_key(|(_, writes)| writes.len());
     let count = writes.len();
     let mut turns = Vec::new();
-    for turn in 0..count * Way::ALL.len() {
+    for turn in 0..count * LossPattern::ALL.len() {
         let (kind, writes) = &writes[turn % count];
-        let way = Way::ALL[(turn / count + turn % count) % Way::ALL.len()];
+        let way = LossPattern::ALL[(turn / count + turn % count) % LossPattern::ALL.len()];
         let possible = writes.iter().copied().filter(|write| epochs.allows(way, *write));
         let writes = epochs.spread(possible, prng);
         if !writes.is_empty() {
@@ -202,25 +206,25 @@ fn turns(epochs: &Epochs, kinds: &[Vec<Kind>], prng: &mut Prng) -> Vec<Turn> {
 fn draw(
     log: &Log,
     epochs: &Epochs,
-    way: Way,
+    way: LossPattern,
     target: usize,
     request: &Request,
     prng: &mut Prng,
-) -> State {
+) -> DiskState {
     let moments = epochs.cuts(way, target);
     let cut = moments.start + prng.below(moments.len());
     let pending = request.flushes.pending(log, cut);
-    let whole = |write: usize| Lost { write, sectors: 0..log.entries[write].sectors() };
-    let others = |lost: &mut dyn FnMut(usize) -> bool| -> Vec<Lost> {
+    let whole = |write: usize| LostSectors { write, sectors: 0..log.entries[write].sectors() };
+    let others = |lost: &mut dyn FnMut(usize) -> bool| -> Vec<LostSectors> {
         pending.iter().copied().filter(|write| lost(*write)).map(whole).collect()
     };
     let lost = match way {
-        Way::Flushed | Way::All => Vec::new(),
-        Way::None => others(&mut |_| true),
-        Way::Random => others(&mut |_| prng.below(2) == 0),
-        Way::AllButOne => vec![whole(target)],
-        Way::One => others(&mut |write| write != target),
-        Way::Earlier => {
+        LossPattern::Flushed | LossPattern::All => Vec::new(),
+        LossPattern::None => others(&mut |_| true),
+        LossPattern::Random => others(&mut |_| prng.below(2) == 0),
+        LossPattern::AllButOne => vec![whole(target)],
+        LossPattern::One => others(&mut |write| write != target),
+        LossPattern::Earlier => {
             let blocks: BTreeSet<u64> =
                 log.entries[target].pieces().iter().map(|piece| piece.block).collect();
             let hits = |write: usize| {
@@ -228,24 +232,26 @@ fn draw(
             };
             others(&mut |write| write > target && hits(write))
         }
-        Way::OneDisk => others(&mut |write| log.entries[write].disk == log.entries[target].disk),
-        Way::DuringFlush => {
+        LossPattern::OneDisk => {
+            others(&mut |write| log.entries[write].disk == log.entries[target].disk)
+        }
+        LossPattern::DuringFlush => {
             let (began, is_one) = (epochs.flush_began(target), prng.below(2) == 0);
             let disk = log.entries[target].disk;
             let covers = |write: usize| write < began && log.entries[write].disk == disk;
             others(&mut |write| covers(write) && (!is_one || write == target))
         }
-        Way::Torn => {
+        LossPattern::Torn => {
             let mut lost = match prng.below(2) {
                 0 => Vec::new(),
                 _ => others(&mut |write| write != target && prng.below(2) == 0),
             };
             let torn = tear(&epochs.units(log, target), prng);
-            lost.extend(torn.into_iter().map(|sectors| Lost { write: target, sectors }));
+            lost.extend(torn.into_iter().map(|sectors| LostSectors { write: target, sectors }));
             lost
         }
     };
-    State { cut, lost }
+    DiskState { cut, lost }
 }
 
 /// What is lost of a write of several units of the disk: its beginning, its end, something in its middle, or
@@ -293,9 +299,9 @@ mod tests {
             sector_bytes in prop::sample::select(vec![512_u64, 1024, 4096, 8192]),
         ) {
             let (log, _) = log(&steps);
-            let kinds: Vec<Vec<Kind>> = log.entries.iter().map(|entry| match entry.is_flush() {
+            let kinds: Vec<Vec<WriteKind>> = log.entries.iter().map(|entry| match entry.is_flush() {
                 true => Vec::new(),
-                false => vec![Kind::ALL[entry.pieces().len() % 3]],
+                false => vec![WriteKind::ALL[entry.pieces().len() % 3]],
             }).collect();
             let flushes = if lies { Flushes::Lying } else { Flushes::Honest };
             let request = Request { states, seed, flushes, sector_bytes };
@@ -304,7 +310,7 @@ mod tests {
             let (mut prints, mut last) = (BTreeSet::new(), 0);
             let mut cursor = Cursor::new(&log, flushes);
             for one in &planned.states {
-                let State { cut, lost } = &one.state;
+                let DiskState { cut, lost } = &one.state;
                 prop_assert!(*cut >= last && *cut <= log.entries.len());
                 last = *cut;
                 prop_assert!(prints.insert(cursor.overlay(&one.state).fingerprint()));
@@ -314,7 +320,7 @@ mod tests {
                     let sectors = log.entries[lost.write].sectors();
                     prop_assert!(lost.sectors.start < lost.sectors.end);
                     prop_assert!(lost.sectors.end <= sectors);
-                    if one.way == Way::Torn {
+                    if one.way == LossPattern::Torn {
                         // The disk's units begin at multiples of their size on the disk.
                         let piece = log.entries[lost.write].pieces()[0];
                         let first = piece.block * 8 + u64::from(piece.first);
@@ -342,32 +348,33 @@ mod tests {
             }
         }
         let (log, _) = log(&steps);
-        let kinds: Vec<Vec<Kind>> = log
+        let kinds: Vec<Vec<WriteKind>> = log
             .entries
             .iter()
             .enumerate()
             .map(|(number, entry)| match (entry.is_flush(), number % 100) {
                 (true, _) => Vec::new(),
-                (false, 0) => vec![Kind::Control],
-                _ => vec![Kind::Heap],
+                (false, 0) => vec![WriteKind::Control],
+                _ => vec![WriteKind::Heap],
             })
             .collect();
         let request = Request { states: 300, seed: 1, flushes: Flushes::Honest, sector_bytes: 512 };
         let plan = plan(&log, &kinds, &request);
         assert!(plan.states.len() >= 280, "{}", plan.states.len());
-        let count = |kind: Kind| plan.states.iter().filter(|one| one.kind == kind).count();
-        assert!(count(Kind::Control) >= 60, "{}", count(Kind::Control));
+        let count = |kind: WriteKind| plan.states.iter().filter(|one| one.kind == kind).count();
+        assert!(count(WriteKind::Control) >= 60, "{}", count(WriteKind::Control));
         // A few states have many ways, and the rarest kind is met first.
         let few = super::plan(&log, &kinds, &Request { states: 16, ..request });
-        let ways: BTreeSet<Way> = few.states.iter().map(|planned| planned.way).collect();
+        let ways: BTreeSet<LossPattern> = few.states.iter().map(|planned| planned.way).collect();
         assert!(ways.len() >= 6, "{ways:?}");
         assert_eq!(
             super::plan(&log, &kinds, &Request { states: 1, ..request.clone() }).states[0].kind,
-            Kind::Control
+            WriteKind::Control
         );
         // No interval is met twice in one way while another one is not met at all.
-        for way in [Way::AllButOne, Way::Torn] {
-            let cuts = plan.states.iter().filter(|one| (one.kind, one.way) == (Kind::Heap, way));
+        for way in [LossPattern::AllButOne, LossPattern::Torn] {
+            let cuts =
+                plan.states.iter().filter(|one| (one.kind, one.way) == (WriteKind::Heap, way));
             let flushes = cuts.map(|one| {
                 log.entries[..one.state.cut].iter().filter(|entry| entry.is_flush_end()).count()
             });
@@ -382,8 +389,8 @@ mod tests {
         let (log, _) = log(&[Some((3, 24, 1)), None, None]);
         let request =
             Request { states: 400, seed: 3, flushes: Flushes::Honest, sector_bytes: 4096 };
-        let plan = plan(&log, &[vec![Kind::Heap], Vec::new(), Vec::new()], &request);
-        let torn = plan.states.iter().filter(|one| one.way == Way::Torn);
+        let plan = plan(&log, &[vec![WriteKind::Heap], Vec::new(), Vec::new()], &request);
+        let torn = plan.states.iter().filter(|one| one.way == LossPattern::Torn);
         let torn: BTreeSet<Vec<(u32, u32)>> = torn
             .map(|one| {
                 one.state.lost.iter().map(|lost| (lost.sectors.start, lost.sectors.end)).collect()

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::epochs::Epochs;
 use crate::log::Log;
-use crate::map::Kind;
-use crate::plan::{Plan, Planned, Way};
+use crate::map::WriteKind;
+use crate::plan::{LossPattern, PlannedState, StatePlan};
 use crate::state::Flushes;
 
 /// What a log has, and what of it the states that were looked at are about.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Reach {
+pub struct LogCoverage {
     /// Writes of the log.
     pub writes: usize,
     /// Of them, writes that some state is about.
@@ -20,22 +20,22 @@ pub struct Reach {
     /// Of them, intervals in which some state cuts the power.
     pub intervals_met: usize,
     /// Of each kind of write the number of states in each way that is possible.
-    pub states: BTreeMap<Kind, BTreeMap<Way, usize>>,
+    pub states: BTreeMap<WriteKind, BTreeMap<LossPattern, usize>>,
     /// The logarithm, to the base of 10, of the number of states that the log has where each write that is
     /// not durable is lost or kept as a whole.
     pub states_log10: f64,
 }
 
-impl Reach {
+impl LogCoverage {
     /// That of some states of a plan.
     pub fn of<'p>(
         log: &Log,
         flushes: Flushes,
-        plan: &Plan,
-        looked_at: impl Iterator<Item = &'p Planned>,
-    ) -> Reach {
+        plan: &StatePlan,
+        looked_at: impl Iterator<Item = &'p PlannedState>,
+    ) -> LogCoverage {
         let epochs = Epochs::of(log, flushes, crate::log::SECTOR_BYTES);
-        let mut states: BTreeMap<Kind, BTreeMap<Way, usize>> = BTreeMap::new();
+        let mut states: BTreeMap<WriteKind, BTreeMap<LossPattern, usize>> = BTreeMap::new();
         for (kind, way) in &plan.possible {
             states.entry(*kind).or_default().insert(*way, 0);
         }
@@ -49,7 +49,7 @@ impl Reach {
         let writes = (0..log.entries.len()).filter(|number| !log.entries[*number].is_flush());
         let intervals: BTreeSet<_> = writes.map(interval).collect();
         let intervals_met: BTreeSet<_> = met.iter().copied().map(interval).collect();
-        Reach {
+        LogCoverage {
             writes: log.writes(),
             writes_met: met.len(),
             intervals: intervals.len(),
@@ -66,8 +66,8 @@ impl Reach {
     }
 
     /// The ways that no state has, each with the kinds of which it would have been possible.
-    pub fn ways_not_met(&self) -> BTreeMap<Way, Vec<Kind>> {
-        let mut missing: BTreeMap<Way, Vec<Kind>> = BTreeMap::new();
+    pub fn ways_not_met(&self) -> BTreeMap<LossPattern, Vec<WriteKind>> {
+        let mut missing: BTreeMap<LossPattern, Vec<WriteKind>> = BTreeMap::new();
         for (kind, ways) in &self.states {
             for (way, _) in ways.iter().filter(|(_, count)| **count == 0) {
                 missing.entry(*way).or_default().push(*kind);
@@ -77,9 +77,10 @@ impl Reach {
     }
 
     /// The ways that the log does not have.
-    pub fn ways_impossible(&self) -> Vec<Way> {
-        let is_possible = |way: &Way| self.states.values().any(|ways| ways.contains_key(way));
-        Way::ALL.into_iter().filter(|way| !is_possible(way)).collect()
+    pub fn ways_impossible(&self) -> Vec<LossPattern> {
+        let is_possible =
+            |way: &LossPattern| self.states.values().any(|ways| ways.contains_key(way));
+        LossPattern::ALL.into_iter().filter(|way| !is_possible(way)).collect()
     }
 }
 
@@ -123,21 +124,25 @@ mod tests {
         let (log, _) = log(&steps);
         let kinds = |number: usize| match log.entries[number].is_flush() {
             true => Vec::new(),
-            false => vec![Kind::Heap],
+            false => vec![WriteKind::Heap],
         };
-        let kinds: Vec<Vec<Kind>> = (0..log.entries.len()).map(kinds).collect();
+        let kinds: Vec<Vec<WriteKind>> = (0..log.entries.len()).map(kinds).collect();
         let (flushes, sector_bytes) = (Flushes::Honest, 4096);
         let request = Request { states: 100, seed: 1, flushes, sector_bytes };
         let plan = plan(&log, &kinds, &request);
-        let all = Reach::of(&log, flushes, &plan, plan.states.iter());
+        let all = LogCoverage::of(&log, flushes, &plan, plan.states.iter());
         assert_eq!((all.writes, all.intervals), (4, 2));
         // Every state whose content differs: 1 + 1 + 2 + 4, and 1 more.
         assert!((all.states_log10 - 9_f64.log10()).abs() < 1e-9, "{all:?}");
-        let one = [Planned { way: Way::None, write: Some(5), ..plan.states[0].clone() }];
-        let one = Reach::of(&log, flushes, &plan, one.iter());
+        let one =
+            [PlannedState { way: LossPattern::None, write: Some(5), ..plan.states[0].clone() }];
+        let one = LogCoverage::of(&log, flushes, &plan, one.iter());
         assert_eq!((one.writes_met, one.intervals_met), (1, 1));
         assert_eq!(one.kinds_and_ways(), (7, 1));
         assert_eq!(one.ways_not_met().len(), 6);
-        assert_eq!(one.ways_impossible(), [Way::Torn, Way::DuringFlush, Way::OneDisk]);
+        assert_eq!(
+            one.ways_impossible(),
+            [LossPattern::Torn, LossPattern::DuringFlush, LossPattern::OneDisk]
+        );
     }
 }

@@ -7,20 +7,20 @@ use std::str::FromStr;
 
 use stats::mix;
 
-use crate::log::{DISKS_MAX, Log, SECTOR_BYTES, SECTORS, What};
+use crate::log::{DISKS_MAX, Log, RequestOperation, SECTOR_BYTES, SECTORS};
 
 /// One thing that a power cut could have left.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct State {
+pub struct DiskState {
     /// The requests that the disk had taken: those before this number.
     pub cut: usize,
     /// The losses among the writes that no flush had made durable; the rest of them is kept.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<LostSectors>,
 }
 
 /// Sectors of a write that are lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostSectors {
     /// The number of the request.
     pub write: usize,
     /// The sectors, from the write's first one.
@@ -61,8 +61,9 @@ impl Flushes {
             }
             let disk = usize::from(entry.disk);
             let next = match (&entry.what, found[disk]) {
-                (What::Flush, Found::Nothing) | (What::FlushBegins, Found::End) => Found::Flush,
-                (What::FlushEnds, Found::Nothing) => Found::End,
+                (RequestOperation::Flush, Found::Nothing)
+                | (RequestOperation::FlushBegins, Found::End) => Found::Flush,
+                (RequestOperation::FlushEnds, Found::Nothing) => Found::End,
                 _ => continue,
             };
             found[disk] = next;
@@ -156,7 +157,7 @@ impl<'l> Cursor<'l> {
     }
 
     /// The content of a state.
-    pub fn overlay(&mut self, state: &State) -> Overlay {
+    pub fn overlay(&mut self, state: &DiskState) -> Overlay {
         let durable = self.flushes.durable(self.log, state.cut);
         if durable.iter().zip(self.next).any(|(durable, next)| *durable < next) {
             (self.durable, self.next) = (Overlay::default(), [0; DISKS_MAX]);
@@ -185,7 +186,7 @@ impl<'l> Cursor<'l> {
 }
 
 /// `CUT WRITE:FROM-TO …`
-impl fmt::Display for State {
+impl fmt::Display for DiskState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.cut)?;
         self.lost.iter().try_for_each(|lost| {
@@ -197,20 +198,23 @@ impl fmt::Display for State {
 /// A text that is no state's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a state of a disk")]
-pub struct Malformed;
+pub struct MalformedState;
 
-impl FromStr for State {
-    type Err = Malformed;
+impl FromStr for DiskState {
+    type Err = MalformedState;
 
-    fn from_str(text: &str) -> Result<State, Malformed> {
+    fn from_str(text: &str) -> Result<DiskState, MalformedState> {
         let mut words = text.split_whitespace();
-        let cut = words.next().and_then(|word| word.parse().ok()).ok_or(Malformed)?;
+        let cut = words.next().and_then(|word| word.parse().ok()).ok_or(MalformedState)?;
         let lost = words.map(|word| {
             let (write, sectors) = word.split_once(':')?;
             let (from, to) = sectors.split_once('-')?;
-            Some(Lost { write: write.parse().ok()?, sectors: from.parse().ok()?..to.parse().ok()? })
+            Some(LostSectors {
+                write: write.parse().ok()?,
+                sectors: from.parse().ok()?..to.parse().ok()?,
+            })
         });
-        Ok(State { cut, lost: lost.collect::<Option<_>>().ok_or(Malformed)? })
+        Ok(DiskState { cut, lost: lost.collect::<Option<_>>().ok_or(MalformedState)? })
     }
 }
 
@@ -254,7 +258,7 @@ pub(crate) mod tests {
     }
 
     /// The sectors of a state, by a plain model: a byte for each.
-    fn model(steps: &[Option<(u64, usize, u8)>], flushes: Flushes, state: &State) -> Vec<u8> {
+    fn model(steps: &[Option<(u64, usize, u8)>], flushes: Flushes, state: &DiskState) -> Vec<u8> {
         let (mut durable, mut cache) = (vec![0; 64], vec![0; 64]);
         // What a flush under way covers, and the first write after its beginning.
         let (mut covered, mut first) = (None, 0);
@@ -275,8 +279,9 @@ pub(crate) mod tests {
         for (number, step) in steps.iter().enumerate().take(state.cut).skip(first) {
             let Some((sector, sectors, byte)) = step else { continue };
             for index in 0..*sectors {
-                let is_lost =
-                    |lost: &Lost| lost.write == number && lost.sectors.contains(&(index as u32));
+                let is_lost = |lost: &LostSectors| {
+                    lost.write == number && lost.sectors.contains(&(index as u32))
+                };
                 if !state.lost.iter().any(is_lost) {
                     durable[*sector as usize + index] = *byte;
                 }
@@ -311,11 +316,11 @@ pub(crate) mod tests {
             let mut prints: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
             for cut in cuts {
                 let cut = cut.index(steps.len() + 1);
-                let lost = losses.iter().map(|(write, from, sectors)| Lost {
+                let lost = losses.iter().map(|(write, from, sectors)| LostSectors {
                     write: write.index(steps.len()),
                     sectors: *from..from + sectors,
                 });
-                let state = State { cut, lost: lost.collect() };
+                let state = DiskState { cut, lost: lost.collect() };
                 let overlay = cursor.overlay(&state);
                 let is = content(&overlay, &contents);
                 prop_assert_eq!(&is, &model(&steps, flushes, &state));
@@ -377,7 +382,7 @@ pub(crate) mod tests {
     #[test]
     fn what_is_no_state_is_refused() {
         for text in ["", "x", "1 2", "1 2:3", "1 2:3-x", "-1"] {
-            assert_eq!(text.parse::<State>(), Err(Malformed), "{text}");
+            assert_eq!(text.parse::<DiskState>(), Err(MalformedState), "{text}");
         }
     }
 }

@@ -46,16 +46,16 @@ use os::user::User;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-pub use cutting::Cutting;
+pub use cutting::PowerCutInProgress;
 pub use error::Error;
 use error::step;
-pub use medium::{Patch, copy_image, write_image};
+pub use medium::{ImagePatch, copy_image, write_image};
 use orders::Order;
-pub use orders::{DiskError, Failing, Status, What};
+pub use orders::{DiskError, DiskStatus, RequestFailure};
 pub use parts::{check, check_file_system};
 pub use reader::ImageReader;
 pub use recorder::now_ns;
-pub use recording::{DiskFile, Recorded};
+pub use recording::{DiskFile, RequestLog};
 use serde::{Deserialize, Serialize};
 pub use serve::serve;
 use terms::FileSystem;
@@ -88,7 +88,7 @@ pub enum Method {
         program: Program,
     },
     /// The device holds a state that a cut could have left of another one: an image that is only
-    /// read, under a [`Patch`]. What is written to it is gone with its power.
+    /// read, under a [`ImagePatch`]. What is written to it is gone with its power.
     State {
         /// The image.
         base: PathBuf,
@@ -115,7 +115,7 @@ pub struct Program {
 
 /// The cost of a cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cut {
+pub struct PowerCutReport {
     /// Bytes that were written and not flushed: in the kernel's memory or in the disk's cache.
     pub unflushed_bytes: u64,
     /// Of those, bytes that are lost.
@@ -126,10 +126,10 @@ pub struct Cut {
     pub torn_blocks: u64,
 }
 
-impl Cut {
+impl PowerCutReport {
     /// The cost of this one and of another one in the same moment.
-    pub fn and(self, other: Cut) -> Cut {
-        Cut {
+    pub fn and(self, other: PowerCutReport) -> PowerCutReport {
+        PowerCutReport {
             unflushed_bytes: self.unflushed_bytes + other.unflushed_bytes,
             dropped_bytes: self.dropped_bytes + other.dropped_bytes,
             kept_bytes: self.kept_bytes + other.kept_bytes,
@@ -325,7 +325,7 @@ impl Disk {
     }
 
     /// The activity of a block disk since the power came on.
-    pub fn status(&self) -> Result<Status, Error> {
+    pub fn status(&self) -> Result<DiskStatus, Error> {
         self.expect_block("asking")?;
         self.tell(Order::Status)
     }
@@ -400,7 +400,7 @@ impl Disk {
         }
     }
 
-    fn tell(&self, order: Order) -> Result<Status, Error> {
+    fn tell(&self, order: Order) -> Result<DiskStatus, Error> {
         let malformed = || io::Error::from(Errno::PROTO);
         let ask = || {
             let mut line = String::new();

@@ -3,7 +3,7 @@
 //! [`serve`] is what the processes do that a link is made of, each started by the rig as a hidden
 //! subcommand so that what they cost is not counted as anybody else's: a *relay* that passes bytes
 //! on, an *echo* that sends back what it gets, and a *ping* that measures the round trip to it.
-//! [`Control`] is the rig's side of a relay. A relay has an echo of its own, so that its own cost
+//! [`RelayControl`] is the rig's side of a relay. A relay has an echo of its own, so that its own cost
 //! and the effect of what it is told can be measured at any time ([`Sockets`]).
 //!
 //! Limits: a relay passes bytes, not packets. It accepts a connection before it knows whether the
@@ -21,9 +21,9 @@ use std::io::Write;
 use std::time::Duration;
 
 pub use address::Address;
-pub use control::{Control, Counters, Sockets};
+pub use control::{LinkCounters, RelayControl, Sockets};
 pub use echo::RoundTrips;
-pub use flow::{HELD_BYTES_MAX, Shape};
+pub use flow::{HELD_BYTES_MAX, TrafficShape};
 pub use terms::Direction;
 
 /// Does what the arguments after the subcommand say: `relay LISTEN TO SOCKETS UID:GID`, `echo LISTEN`, or

@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use fault::disk::{self, Cut, Disk, DiskConfig, DiskError, Error, Failing, Method, Program, What};
+use fault::disk::{
+    self, Disk, DiskConfig, DiskError, Error, Method, PowerCutReport, Program, RequestFailure,
+};
 use os::init::{Init, Isolation};
 use os::user::User;
 use terms::{DiskFault, DiskRequest, FailingRequests, FileSystem, RequestKind};
@@ -175,17 +177,17 @@ fn requests_fail_from_a_chosen_one_on() {
     if !skip::is_root() {
         return skip::no_root();
     }
-    for what in [What::Write, What::Flush] {
+    for what in [RequestKind::Write, RequestKind::Flush] {
         for error in [DiskError::Broken, DiskError::Full] {
             with_disk(&block(512, false), |rig| {
                 let status = rig.disk.status().unwrap();
                 let done = match what {
-                    What::Write => status.writes,
-                    What::Flush => status.flushes,
-                    What::Read => unreachable!("it is not counted"),
+                    RequestKind::Write => status.writes,
+                    RequestKind::Flush => status.flushes,
+                    RequestKind::Read => unreachable!("it is not counted"),
                 };
                 // The first fsync is two flushes and more than two writes.
-                rig.disk.fail(Failing { what, from: done + 2, error }).unwrap();
+                rig.disk.fail(RequestFailure { what, from: done + 2, error }).unwrap();
                 rig.try_step(Write("old", b'b')).unwrap();
                 let failed = (0..3).find_map(|_| {
                     rig.try_step(Write("old", b'b')).and_then(|()| rig.try_step(Fsync("old"))).err()
@@ -331,7 +333,7 @@ struct Rig<'a> {
 impl Rig<'_> {
     /// Takes the steps on a disk that holds a settled file `old` of `a`s, cuts the power, and looks
     /// at a file when it is back.
-    fn cut_after(&mut self, steps: &[Step], name: &str, seed: u64) -> (Found, Cut) {
+    fn cut_after(&mut self, steps: &[Step], name: &str, seed: u64) -> (Found, PowerCutReport) {
         for left in ["old", "new"] {
             let _ = fs::remove_file(self.place.join(left));
         }

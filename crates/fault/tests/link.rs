@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fault::link::{Address, Control, Direction, RoundTrips, Shape, Sockets};
+use fault::link::{Address, Direction, RelayControl, RoundTrips, Sockets, TrafficShape};
 use os::user::User;
 use testing::harness::say;
 
@@ -57,7 +57,7 @@ impl Drop for Process {
 
 /// A relay to `to`, ready.
 struct Relay {
-    control: Control,
+    control: RelayControl,
     sockets: Sockets,
     address: Address,
     _process: Process,
@@ -76,7 +76,7 @@ fn relay_of(user: User, directory: &Path, listen: Address, to: &Address) -> Rela
         sockets.0.to_str().unwrap(),
         &user.to_string(),
     ]);
-    let control = patiently(|| Control::connect(&sockets).ok());
+    let control = patiently(|| RelayControl::connect(&sockets).ok());
     Relay { control, sockets, address: listen, _process: process }
 }
 
@@ -114,9 +114,9 @@ fn a_relay_delays_by_what_it_is_told() {
     let mut asked = 0;
     for delay in [Duration::from_micros(200), MS, 5 * MS] {
         patiently(|| {
-            relay.control.shape(Shape::default()).unwrap();
+            relay.control.shape(TrafficShape::default()).unwrap();
             let (direct, through) = (least(&echo_at), least(&relay.address));
-            relay.control.shape(Shape { delay, bytes_per_s: None }).unwrap();
+            relay.control.shape(TrafficShape { delay, bytes_per_s: None }).unwrap();
             let measured = least(&relay.address).saturating_sub(through) / 2;
             asked += 2 * 2 * u64::from(TRIPS);
             say(&format!(
@@ -150,7 +150,10 @@ fn a_relay_passes_no_more_than_its_bandwidth() {
     let (path, server_at) = unix(directory.path(), "server");
     let server = UnixListener::bind(path).unwrap();
     let mut relay = relay(directory.path(), unix(directory.path(), "relay").1, &server_at);
-    relay.control.shape(Shape { delay: Duration::ZERO, bytes_per_s: Some(2_000_000) }).unwrap();
+    relay
+        .control
+        .shape(TrafficShape { delay: Duration::ZERO, bytes_per_s: Some(2_000_000) })
+        .unwrap();
     let (mut client, _) = path_of(&relay.address);
     let (mut accepted, _) = server.accept().unwrap();
     let sender = thread::spawn(move || client.write_all(&vec![7; 1_000_000]).unwrap());

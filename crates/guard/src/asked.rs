@@ -12,35 +12,39 @@ use crate::error::Error;
 
 /// The setting that the operator asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedSetting {
     /// As it was written.
     pub(crate) text: String,
     pub(crate) setting: Setting,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingOrigin,
 }
 
 /// Place of the operator's setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum SettingOrigin {
     /// In `postgresql.auto.conf`: the guard's value replaces it, and is replaced by it.
     AutoConf,
     /// In a file below, or nowhere: the guard's value covers it, and is taken away.
     Below,
 }
 
-impl Origin {
+impl SettingOrigin {
     /// True for the file that ALTER SYSTEM writes.
     pub(crate) fn is_auto_conf(file: &str) -> bool {
         file.ends_with("/postgresql.auto.conf")
     }
 }
 
-impl Asked {
+impl RequestedSetting {
     /// The setting that is asked for while `text` is in force and stands in a place of this origin. A
     /// mark beside something that is not weaker is a leftover, or another session's decision.
-    pub(crate) fn of(text: &str, origin: Origin, mark: &str) -> Result<Asked, Error> {
-        let now = Asked::now(text, origin)?;
-        match Asked::from_mark(mark) {
+    pub(crate) fn of(
+        text: &str,
+        origin: SettingOrigin,
+        mark: &str,
+    ) -> Result<RequestedSetting, Error> {
+        let now = RequestedSetting::now(text, origin)?;
+        match RequestedSetting::from_mark(mark) {
             Some(marked) if marked.is_lowered_to(&now.setting) => Ok(marked),
             _ => Ok(now),
         }
@@ -50,8 +54,8 @@ impl Asked {
     ///
     /// # Errors
     /// A text that the guard does not understand.
-    pub(crate) fn now(text: &str, origin: Origin) -> Result<Asked, Error> {
-        Ok(Asked { text: text.to_owned(), setting: read(text)?, origin })
+    pub(crate) fn now(text: &str, origin: SettingOrigin) -> Result<RequestedSetting, Error> {
+        Ok(RequestedSetting { text: text.to_owned(), setting: read(text)?, origin })
     }
 
     /// True if this is weaker than what is asked for, and one of the guard's.
@@ -59,20 +63,20 @@ impl Asked {
         self.setting.levels()[1..].contains(setting)
     }
 
-    pub(crate) fn from_mark(mark: &str) -> Option<Asked> {
+    pub(crate) fn from_mark(mark: &str) -> Option<RequestedSetting> {
         let (origin, text) = mark.split_once(' ')?;
         let origin = match origin {
-            "auto" => Origin::AutoConf,
-            "below" => Origin::Below,
+            "auto" => SettingOrigin::AutoConf,
+            "below" => SettingOrigin::Below,
             _ => return None,
         };
-        Some(Asked { text: text.to_owned(), setting: read(text).ok()?, origin })
+        Some(RequestedSetting { text: text.to_owned(), setting: read(text).ok()?, origin })
     }
 
     pub(crate) fn mark(&self) -> String {
         let origin = match self.origin {
-            Origin::AutoConf => "auto",
-            Origin::Below => "below",
+            SettingOrigin::AutoConf => "auto",
+            SettingOrigin::Below => "below",
         };
         format!("{origin} {}", self.text)
     }
@@ -95,21 +99,21 @@ mod tests {
 
     #[test]
     fn a_mark_says_what_to_restore_and_how() {
-        let check = |text: &str, origin: Origin, mark: &str| {
-            let asked = Asked::now(text, origin).unwrap();
+        let check = |text: &str, origin: SettingOrigin, mark: &str| {
+            let asked = RequestedSetting::now(text, origin).unwrap();
             assert_eq!(asked.mark(), mark);
-            assert_eq!(Asked::from_mark(mark), Some(asked));
+            assert_eq!(RequestedSetting::from_mark(mark), Some(asked));
         };
-        check("s1, s2", Origin::AutoConf, "auto s1, s2");
-        check("ANY 1 (\"a b\")", Origin::Below, "below ANY 1 (\"a b\")");
-        assert_eq!(Asked::from_mark("s1"), None);
-        assert_eq!(Asked::from_mark("auto s1,,"), None);
-        assert_eq!(Asked::from_mark(""), None);
+        check("s1, s2", SettingOrigin::AutoConf, "auto s1, s2");
+        check("ANY 1 (\"a b\")", SettingOrigin::Below, "below ANY 1 (\"a b\")");
+        assert_eq!(RequestedSetting::from_mark("s1"), None);
+        assert_eq!(RequestedSetting::from_mark("auto s1,,"), None);
+        assert_eq!(RequestedSetting::from_mark(""), None);
     }
     #[test]
     fn a_mark_counts_beside_a_weaker_setting_only() {
         let check = |text: &str, mark: &str, expected: &str| {
-            let asked = Asked::of(text, Origin::AutoConf, mark).unwrap();
+            let asked = RequestedSetting::of(text, SettingOrigin::AutoConf, mark).unwrap();
             assert_eq!(asked.text, expected);
         };
         check("", "below s1", "s1");

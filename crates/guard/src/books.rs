@@ -19,7 +19,7 @@ pub struct Entry {
     /// The window's number, from 1.
     pub window: u64,
     /// Event of the window.
-    pub event: Step,
+    pub event: WindowEvent,
     /// Time of the event, RFC 3339.
     pub at: String,
     /// The setting that the operator asks for.
@@ -43,7 +43,7 @@ pub struct Entry {
 /// Event of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum WindowEvent {
     /// It is about to begin.
     Opened,
     /// The setting is about to change again inside it.
@@ -54,7 +54,7 @@ pub enum Step {
 
 /// From when to when commits were exposed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Window {
+pub struct ExposureWindow {
     /// Its beginning.
     pub opened: Entry,
     /// Changes inside it.
@@ -63,7 +63,7 @@ pub struct Window {
     pub closed: Option<Entry>,
 }
 
-impl Window {
+impl ExposureWindow {
     /// The fewest standbys that confirmed a commit in it.
     pub fn confirmations(&self) -> usize {
         self.begun().map(|entry| entry.confirmations).min().unwrap_or(0)
@@ -84,8 +84,8 @@ impl Window {
 /// # Errors
 /// The line that is none of ours. A last line without an end was being written when the machine or
 /// the guard died: nothing that it tells of has happened.
-pub fn windows(text: &str) -> Result<Vec<Window>, String> {
-    let mut windows: Vec<Window> = Vec::new();
+pub fn windows(text: &str) -> Result<Vec<ExposureWindow>, String> {
+    let mut windows: Vec<ExposureWindow> = Vec::new();
     let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
     for (line, number) in whole.lines().zip(1..) {
         if line.trim().is_empty() {
@@ -99,11 +99,11 @@ pub fn windows(text: &str) -> Result<Vec<Window>, String> {
         };
         let last = windows.last_mut().filter(|last| last.opened.window == entry.window);
         match (entry.event, last) {
-            (Step::Opened, _) => {
-                windows.push(Window { opened: entry, changes: Vec::new(), closed: None });
+            (WindowEvent::Opened, _) => {
+                windows.push(ExposureWindow { opened: entry, changes: Vec::new(), closed: None });
             }
-            (Step::Changed, Some(window)) => window.changes.push(entry),
-            (Step::Closed, Some(window)) => window.closed = Some(entry),
+            (WindowEvent::Changed, Some(window)) => window.changes.push(entry),
+            (WindowEvent::Closed, Some(window)) => window.closed = Some(entry),
             (_, None) => {
                 return Err(format!("line {number}: window {} was not opened", entry.window));
             }
@@ -116,25 +116,25 @@ pub fn windows(text: &str) -> Result<Vec<Window>, String> {
 ///
 /// # Errors
 /// The file system's; a file that is not one of these.
-pub fn read(directory: &Path) -> Result<Vec<Window>, Error> {
+pub fn read(directory: &Path) -> Result<Vec<ExposureWindow>, Error> {
     Directory::there(directory)?.map_or(Ok(Vec::new()), |directory| of(&directory))
 }
 
-fn of(directory: &Directory) -> Result<Vec<Window>, Error> {
+fn of(directory: &Directory) -> Result<Vec<ExposureWindow>, Error> {
     let text = directory.read(EXPOSURE)?.unwrap_or_default();
     windows(&text).map_err(|why| Error::Content { path: directory.path.join(EXPOSURE), why })
 }
 
 /// The file, open to be appended to.
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct ExposureLog {
     path: PathBuf,
     file: File,
-    windows: Vec<Window>,
+    windows: Vec<ExposureWindow>,
 }
 
-impl Books {
-    pub(crate) fn open(directory: &Directory) -> Result<Books, Error> {
+impl ExposureLog {
+    pub(crate) fn open(directory: &Directory) -> Result<ExposureLog, Error> {
         let windows = of(directory)?;
         let path = directory.path.join(EXPOSURE);
         let open = || {
@@ -144,14 +144,14 @@ impl Books {
             Ok(file)
         };
         let file = open().map_err(file("opening", &path))?;
-        Ok(Books { path, file, windows })
+        Ok(ExposureLog { path, file, windows })
     }
 
-    pub(crate) fn windows(&self) -> &[Window] {
+    pub(crate) fn windows(&self) -> &[ExposureWindow] {
         &self.windows
     }
 
-    pub(crate) fn open_window(&self) -> Option<&Window> {
+    pub(crate) fn open_window(&self) -> Option<&ExposureWindow> {
         self.windows.last().filter(|window| window.closed.is_none())
     }
 
@@ -180,9 +180,13 @@ impl Books {
         };
         write().map_err(file("writing", &self.path))?;
         match (entry.event, self.windows.last_mut()) {
-            (Step::Changed, Some(window)) => window.changes.push(entry),
-            (Step::Closed, Some(window)) => window.closed = Some(entry),
-            _ => self.windows.push(Window { opened: entry, changes: Vec::new(), closed: None }),
+            (WindowEvent::Changed, Some(window)) => window.changes.push(entry),
+            (WindowEvent::Closed, Some(window)) => window.closed = Some(entry),
+            _ => self.windows.push(ExposureWindow {
+                opened: entry,
+                changes: Vec::new(),
+                closed: None,
+            }),
         }
         Ok(())
     }
@@ -204,7 +208,7 @@ fn cut_torn_line(file: &mut File) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    fn entry(window: u64, event: Step, confirmations: usize) -> Entry {
+    fn entry(window: u64, event: WindowEvent, confirmations: usize) -> Entry {
         Entry {
             window,
             event,
@@ -223,18 +227,18 @@ mod tests {
     fn what_is_appended_is_read_again() {
         let place = tempfile::tempdir().unwrap();
         let directory = Directory::look(place.path()).unwrap();
-        let mut books = Books::open(&directory).unwrap();
+        let mut books = ExposureLog::open(&directory).unwrap();
         assert_eq!((books.number(), books.open_window()), (1, None));
-        books.append(entry(1, Step::Opened, 1)).unwrap();
-        books.append(entry(1, Step::Changed, 0)).unwrap();
-        let books = Books::open(&directory).unwrap();
+        books.append(entry(1, WindowEvent::Opened, 1)).unwrap();
+        books.append(entry(1, WindowEvent::Changed, 0)).unwrap();
+        let books = ExposureLog::open(&directory).unwrap();
         assert_eq!(books.number(), 1);
         let window = books.open_window().unwrap();
         assert_eq!((window.confirmations(), window.alone_since()), (0, window.changes.first()));
         let mut books = books;
-        books.append(entry(1, Step::Closed, 2)).unwrap();
+        books.append(entry(1, WindowEvent::Closed, 2)).unwrap();
         assert_eq!((books.number(), books.open_window()), (2, None));
-        books.append(entry(2, Step::Opened, 0)).unwrap();
+        books.append(entry(2, WindowEvent::Opened, 0)).unwrap();
         assert_eq!(read(place.path()).unwrap().len(), 2);
     }
 
@@ -244,7 +248,7 @@ mod tests {
     fn a_torn_line_has_not_happened() {
         let named = |event| Entry { asked: "é".to_owned(), ..entry(1, event, 0) };
         let line = |event| serde_json::to_string(&named(event)).unwrap();
-        let closed = line(Step::Closed);
+        let closed = line(WindowEvent::Closed);
         let inside_a_character = closed.find('é').unwrap() + 1;
         for length in [1, 60, inside_a_character, closed.len()] {
             let place = tempfile::tempdir().unwrap();
@@ -253,22 +257,22 @@ mod tests {
                 let mut file = directory.append(EXPOSURE).unwrap();
                 file.write_all(&closed.as_bytes()[..length]).unwrap();
             };
-            std::fs::write(place.path().join(EXPOSURE), line(Step::Opened) + "\n").unwrap();
+            std::fs::write(place.path().join(EXPOSURE), line(WindowEvent::Opened) + "\n").unwrap();
             tear();
-            let mut books = Books::open(&directory).unwrap();
+            let mut books = ExposureLog::open(&directory).unwrap();
             let is_open = || read(place.path()).unwrap()[0].closed.is_none();
             assert!(books.open_window().is_some() && is_open(), "{length}");
             tear();
-            books.append(named(Step::Changed)).unwrap();
+            books.append(named(WindowEvent::Changed)).unwrap();
             assert!(is_open(), "{length}");
-            books.append(named(Step::Closed)).unwrap();
+            books.append(named(WindowEvent::Closed)).unwrap();
             assert_eq!(read(place.path()).unwrap(), books.windows(), "{length}");
         }
     }
 
     #[test]
     fn a_line_that_an_older_guard_has_ended_does_not_count() {
-        let opened = serde_json::to_string(&entry(1, Step::Opened, 0)).unwrap();
+        let opened = serde_json::to_string(&entry(1, WindowEvent::Opened, 0)).unwrap();
         let found = windows(&format!("{}\n{opened}\n", &opened[..60])).unwrap();
         assert_eq!(found.len(), 1);
     }
@@ -276,7 +280,7 @@ mod tests {
     #[test]
     fn what_is_no_record_is_not_taken_for_one() {
         assert!(windows("{\"a\": 1}\n").unwrap_err().starts_with("line 1: "));
-        let closed = serde_json::to_string(&entry(3, Step::Closed, 0)).unwrap();
+        let closed = serde_json::to_string(&entry(3, WindowEvent::Closed, 0)).unwrap();
         assert_eq!(windows(&format!("{closed}\n")).unwrap_err(), "line 1: window 3 was not opened");
     }
 }

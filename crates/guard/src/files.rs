@@ -6,8 +6,8 @@
 use serde::Deserialize;
 use server::Setting;
 
-use crate::asked::{self, Asked, Origin};
-use crate::manager::Traces;
+use crate::asked::{self, RequestedSetting, SettingOrigin};
+use crate::manager::ManagerTraces;
 use crate::rights::MARK;
 
 /// Values of the setting in the files, as `pg_show_all_file_settings()` shows them.
@@ -48,7 +48,7 @@ pub(crate) enum Edit {
         text: String,
         /// The file and the line; none where the setting has been removed.
         place: Option<String>,
-        origin: Origin,
+        origin: SettingOrigin,
         /// A value of the guard's hides it.
         is_hidden: bool,
     },
@@ -61,7 +61,7 @@ struct Answer {
     /// False if an error makes a reload skip all files.
     is_applied: bool,
     rows: Vec<Row>,
-    traces: Traces,
+    traces: ManagerTraces,
 }
 
 #[derive(Deserialize)]
@@ -89,13 +89,13 @@ impl Row {
     }
 
     fn is_auto(&self) -> bool {
-        self.file.as_deref().is_some_and(Origin::is_auto_conf)
+        self.file.as_deref().is_some_and(SettingOrigin::is_auto_conf)
     }
 }
 
 impl Files {
     /// Reads the server's answer.
-    pub(crate) fn read(text: &str) -> Result<(Files, Traces), String> {
+    pub(crate) fn read(text: &str) -> Result<(Files, ManagerTraces), String> {
         let answer: Answer = serde_json::from_str(text).map_err(|why| why.to_string())?;
         let is_setting = |row: &&Row| row.name.as_deref() == Some(SETTING);
         let value = |is_auto: bool| {
@@ -127,8 +127,8 @@ impl Files {
         self.auto.as_ref().or(self.below.as_ref())
     }
 
-    pub(crate) fn origin(&self) -> Origin {
-        if self.auto.is_some() { Origin::AutoConf } else { Origin::Below }
+    pub(crate) fn origin(&self) -> SettingOrigin {
+        if self.auto.is_some() { SettingOrigin::AutoConf } else { SettingOrigin::Below }
     }
 
     /// What has happened to the files that `self` was before. A guard that only looks (`is_in_charge` is
@@ -154,18 +154,18 @@ impl Files {
         }
         match (text(&self.below) != text(&now.below), now.hides()) {
             (false, _) => Edit::Nothing,
-            (true, Some(asked)) if asked.origin == Origin::Below => {
-                person(now.below.as_ref(), Origin::Below, true)
+            (true, Some(asked)) if asked.origin == SettingOrigin::Below => {
+                person(now.below.as_ref(), SettingOrigin::Below, true)
             }
             // ALTER SYSTEM's covers it, as it would without a guard.
             (true, _) if now.auto.is_some() => Edit::Nothing,
-            (true, _) => person(now.below.as_ref(), Origin::Below, false),
+            (true, _) => person(now.below.as_ref(), SettingOrigin::Below, false),
         }
     }
 
     /// An edit below a value that an earlier guard has left: the mark tells what stood there.
     pub(crate) fn edit_since_mark(&self) -> Edit {
-        let Some(asked) = self.hides().filter(|asked| asked.origin == Origin::Below) else {
+        let Some(asked) = self.hides().filter(|asked| asked.origin == SettingOrigin::Below) else {
             return Edit::Nothing;
         };
         let below = Some(FileValue { text: asked.text, place: String::new() });
@@ -174,9 +174,9 @@ impl Files {
     }
 
     /// The operator's setting, where the value in `postgresql.auto.conf` is a lowered one.
-    fn hides(&self) -> Option<Asked> {
+    fn hides(&self) -> Option<RequestedSetting> {
         let in_force: Setting = self.auto.as_ref()?.text.parse().ok()?;
-        Asked::from_mark(&self.mark).filter(|asked| asked.is_lowered_to(&in_force))
+        RequestedSetting::from_mark(&self.mark).filter(|asked| asked.is_lowered_to(&in_force))
     }
 }
 
@@ -202,8 +202,8 @@ mod tests {
 
     #[test]
     fn an_edit_is_told_from_what_a_guard_has_written() {
-        let (below, auto) = (Origin::Below, Origin::AutoConf);
-        let check = |known: &Files, now: &Files, expected: Option<(&str, Origin, bool)>| {
+        let (below, auto) = (SettingOrigin::Below, SettingOrigin::AutoConf);
+        let check = |known: &Files, now: &Files, expected: Option<(&str, SettingOrigin, bool)>| {
             let found = match known.edit(now, true) {
                 Edit::Person { text, origin, is_hidden, .. } => Some((text, origin, is_hidden)),
                 Edit::Nothing => None,

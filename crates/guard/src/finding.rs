@@ -4,15 +4,15 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::books::Window;
+use crate::books::ExposureWindow;
 use crate::event::called;
 use crate::kinds::kinds;
-use crate::status::{CONFIRM_MAX, Seen};
+use crate::status::{CONFIRM_MAX, ServerStatus};
 
 /// The short answer of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum StatusVerdict {
     /// Commits wait for as many standbys as asked for, these confirm, no window is open, and a guard runs.
     Covered,
     /// A commit may be acknowledged without the standbys that are asked for, or none is asked for.
@@ -31,7 +31,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs)] // Each field is what its name says.
-pub enum Finding {
+pub enum StatusFinding {
     /// The server does not answer.
     Unreachable,
     /// An exposure window is open.
@@ -52,12 +52,12 @@ pub enum Finding {
     Covered { in_force: String },
 }
 
-impl Finding {
-    pub(crate) fn of(server: Option<&Seen>, windows: &[Window]) -> Finding {
-        let Some(seen) = server else { return Finding::Unreachable };
+impl StatusFinding {
+    pub(crate) fn of(server: Option<&ServerStatus>, windows: &[ExposureWindow]) -> StatusFinding {
+        let Some(seen) = server else { return StatusFinding::Unreachable };
         let in_force = seen.in_force.clone();
         if let Some(open) = windows.last().filter(|window| window.closed.is_none()) {
-            return Finding::WindowOpen {
+            return StatusFinding::WindowOpen {
                 window: open.opened.window,
                 since: open.opened.at.clone(),
             };
@@ -65,35 +65,39 @@ impl Finding {
         match seen.synchronous_commit.as_str() {
             // A standby built from a base backup of a window has the lowered setting and the mark, and
             // no commit waits for it.
-            _ if seen.is_in_recovery => Finding::Standby,
-            _ if seen.asked != in_force => Finding::Weaker { in_force, asked: seen.asked.clone() },
-            _ if in_force.is_empty() => Finding::NothingAsked,
-            "off" | "local" => {
-                Finding::CommitsDoNotWait { synchronous_commit: seen.synchronous_commit.clone() }
+            _ if seen.is_in_recovery => StatusFinding::Standby,
+            _ if seen.asked != in_force => {
+                StatusFinding::Weaker { in_force, asked: seen.asked.clone() }
             }
-            _ if !seen.is_confirmed => Finding::NotConfirmed { in_force, waiting: seen.waiting },
-            _ if seen.guard.is_none() => Finding::NoGuard { in_force },
-            _ => Finding::Covered { in_force },
+            _ if in_force.is_empty() => StatusFinding::NothingAsked,
+            "off" | "local" => StatusFinding::CommitsDoNotWait {
+                synchronous_commit: seen.synchronous_commit.clone(),
+            },
+            _ if !seen.is_confirmed => {
+                StatusFinding::NotConfirmed { in_force, waiting: seen.waiting }
+            }
+            _ if seen.guard.is_none() => StatusFinding::NoGuard { in_force },
+            _ => StatusFinding::Covered { in_force },
         }
     }
 
     /// The short answer.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> StatusVerdict {
         match self {
-            Finding::Unreachable => Verdict::Unreachable,
-            Finding::WindowOpen { .. }
-            | Finding::Weaker { .. }
-            | Finding::NothingAsked
-            | Finding::CommitsDoNotWait { .. } => Verdict::Exposed,
-            Finding::Standby => Verdict::Standby,
-            Finding::NotConfirmed { .. } => Verdict::Stalled,
-            Finding::NoGuard { .. } => Verdict::Unguarded,
-            Finding::Covered { .. } => Verdict::Covered,
+            StatusFinding::Unreachable => StatusVerdict::Unreachable,
+            StatusFinding::WindowOpen { .. }
+            | StatusFinding::Weaker { .. }
+            | StatusFinding::NothingAsked
+            | StatusFinding::CommitsDoNotWait { .. } => StatusVerdict::Exposed,
+            StatusFinding::Standby => StatusVerdict::Standby,
+            StatusFinding::NotConfirmed { .. } => StatusVerdict::Stalled,
+            StatusFinding::NoGuard { .. } => StatusVerdict::Unguarded,
+            StatusFinding::Covered { .. } => StatusVerdict::Covered,
         }
     }
 }
 
-kinds! { Finding:
+kinds! { StatusFinding:
     Unreachable => "unreachable",
     WindowOpen => "window_open",
     Standby => "standby",
@@ -105,36 +109,36 @@ kinds! { Finding:
     Covered => "covered",
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for StatusFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Finding::Unreachable => f.write_str("unreachable: the server does not answer"),
-            Finding::WindowOpen { window, since } => {
+            StatusFinding::Unreachable => f.write_str("unreachable: the server does not answer"),
+            StatusFinding::WindowOpen { window, since } => {
                 write!(f, "exposed: window {window} is open since {since}")
             }
-            Finding::Standby => f.write_str("standby: the server has no commits of its own"),
-            Finding::Weaker { in_force, asked } => {
+            StatusFinding::Standby => f.write_str("standby: the server has no commits of its own"),
+            StatusFinding::Weaker { in_force, asked } => {
                 write!(f, "exposed: {} is in force, and {asked} is asked for", called(in_force))
             }
-            Finding::NothingAsked => {
+            StatusFinding::NothingAsked => {
                 f.write_str("exposed: synchronous_standby_names is empty, so no commit waits")
             }
-            Finding::CommitsDoNotWait { synchronous_commit } => write!(
+            StatusFinding::CommitsDoNotWait { synchronous_commit } => write!(
                 f,
                 "exposed: synchronous_commit is {synchronous_commit} by default, so commits wait for \
                  no standby"
             ),
-            Finding::NotConfirmed { in_force, waiting } => write!(
+            StatusFinding::NotConfirmed { in_force, waiting } => write!(
                 f,
                 "stalled: the standbys of {in_force} have not confirmed the WAL of the moment within \
                  {} s; commits that wait: {waiting}",
                 CONFIRM_MAX.as_secs()
             ),
-            Finding::NoGuard { in_force } => write!(
+            StatusFinding::NoGuard { in_force } => write!(
                 f,
                 "unguarded: commits wait for {in_force}, which confirm, and no guard runs"
             ),
-            Finding::Covered { in_force } => {
+            StatusFinding::Covered { in_force } => {
                 write!(f, "covered: commits wait for {in_force}, which confirm, and a guard runs")
             }
         }
@@ -147,7 +151,7 @@ mod tests {
 
     #[test]
     fn only_commits_that_wait_for_a_standby_that_confirms_are_covered() {
-        let covered = Seen {
+        let covered = ServerStatus {
             place: String::new(),
             is_in_recovery: false,
             guard: Some("process 1".to_owned()),
@@ -159,33 +163,34 @@ mod tests {
             missing: Vec::new(),
             waiting: 0,
         };
-        let check = |change: &dyn Fn(&mut Seen), expected: Verdict, kind: &str| {
+        let check = |change: &dyn Fn(&mut ServerStatus), expected: StatusVerdict, kind: &str| {
             let mut seen = covered.clone();
             change(&mut seen);
-            let finding = Finding::of(Some(&seen), &[]);
+            let finding = StatusFinding::of(Some(&seen), &[]);
             assert_eq!((finding.verdict(), finding.kind()), (expected, kind));
             let word = serde_json::to_string(&expected).unwrap();
             assert!(finding.to_string().starts_with(word.trim_matches('"')), "{finding}");
         };
-        let off = |seen: &mut Seen| (seen.asked, seen.in_force) = (String::new(), String::new());
-        check(&|_| (), Verdict::Covered, "covered");
-        check(&|seen| seen.in_force.clear(), Verdict::Exposed, "weaker");
-        check(&off, Verdict::Exposed, "nothing_asked");
+        let off =
+            |seen: &mut ServerStatus| (seen.asked, seen.in_force) = (String::new(), String::new());
+        check(&|_| (), StatusVerdict::Covered, "covered");
+        check(&|seen| seen.in_force.clear(), StatusVerdict::Exposed, "weaker");
+        check(&off, StatusVerdict::Exposed, "nothing_asked");
         for value in ["off", "local"] {
-            let change = |seen: &mut Seen| seen.synchronous_commit = value.to_owned();
-            check(&change, Verdict::Exposed, "commits_do_not_wait");
+            let change = |seen: &mut ServerStatus| seen.synchronous_commit = value.to_owned();
+            check(&change, StatusVerdict::Exposed, "commits_do_not_wait");
         }
         check(
             &|seen| seen.synchronous_commit = "remote_write".to_owned(),
-            Verdict::Covered,
+            StatusVerdict::Covered,
             "covered",
         );
-        check(&|seen| seen.is_confirmed = false, Verdict::Stalled, "not_confirmed");
-        check(&|seen| seen.guard = None, Verdict::Unguarded, "no_guard");
-        let standby = |seen: &mut Seen| {
+        check(&|seen| seen.is_confirmed = false, StatusVerdict::Stalled, "not_confirmed");
+        check(&|seen| seen.guard = None, StatusVerdict::Unguarded, "no_guard");
+        let standby = |seen: &mut ServerStatus| {
             (seen.is_in_recovery, seen.is_confirmed, seen.in_force) = (true, false, String::new());
         };
-        check(&standby, Verdict::Standby, "standby");
-        assert_eq!(Finding::of(None, &[]).verdict(), Verdict::Unreachable);
+        check(&standby, StatusVerdict::Standby, "standby");
+        assert_eq!(StatusFinding::of(None, &[]).verdict(), StatusVerdict::Unreachable);
     }
 }

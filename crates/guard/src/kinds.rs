@@ -22,7 +22,7 @@ pub(crate) use kinds;
 
 #[cfg(test)]
 mod tests {
-    use crate::{Error, Event, Finding};
+    use crate::{Error, Event, StatusFinding};
 
     /// The page has a row for each kind of message, in the order of the code, and no other.
     #[test]
@@ -39,6 +39,6 @@ mod tests {
         };
         check("Events", Event::KINDS);
         check("Errors", Error::KINDS);
-        check("Findings of the status", Finding::KINDS);
+        check("Findings of the status", StatusFinding::KINDS);
     }
 }

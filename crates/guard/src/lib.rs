@@ -4,8 +4,8 @@
 //! standbys that must confirm, then takes sync mode off; it restores what was asked for when
 //! standbys have come back and caught up, and records from when to when commits were exposed.
 //!
-//! Reading order: [`Setting`] is what is asked for, [`Look`] what one look at the server shows,
-//! [`Watch`] decides, without clock or server; `session` is the connection, `books` the record,
+//! Reading order: [`Setting`] is what is asked for, [`PrimaryState`] what one look at the server shows,
+//! [`GuardKnowledge`] decides, without clock or server; `session` is the connection, `books` the record,
 //! [`run()`] puts them together.
 //!
 //! Limits: one primary a guard. It never promotes, cancels or terminates anything. What it gives up
@@ -35,14 +35,14 @@ mod state;
 mod status;
 mod watch;
 
-pub use books::{EXPOSURE, Entry, Step, Window, read as read_windows, windows};
+pub use books::{EXPOSURE, Entry, ExposureWindow, WindowEvent, read as read_windows, windows};
 pub use error::Error;
 pub use event::Event;
-pub use finding::{Finding, Verdict};
-pub use look::{Look, Lsn, Standby, SyncState};
+pub use finding::{StatusFinding, StatusVerdict};
+pub use look::{Lsn, PrimaryState, Standby, SyncState};
 pub use policy::Policy;
-pub use pulse::{Observer, PrimaryPulse, Pulse};
+pub use pulse::{GuardObserver, GuardPulse, PrimaryPulse};
 pub use run::{Options, run};
 pub use state::{GuardState, load as load_state};
-pub use status::{Seen, SeenStandby, Status, status};
-pub use watch::{Change, Decision, Watch, Why};
+pub use status::{GuardStatus, SeenStandby, ServerStatus, status};
+pub use watch::{ChangeReason, GuardDecision, GuardKnowledge, SettingChange};

@@ -3,14 +3,14 @@
 use serde::Deserialize;
 use tokio_postgres::types::PgLsn;
 
-use server::{Demand, Method, Setting};
+use server::{Method, Setting, StandbyDemand};
 
 /// A position in the WAL.
 pub type Lsn = PgLsn;
 
 /// The state of a primary, as one look shows it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Look {
+pub struct PrimaryState {
     /// `synchronous_standby_names`, as it is in force.
     pub setting: Setting,
     /// Time at which the server has read its configuration last, in its words.
@@ -58,7 +58,7 @@ pub enum SyncState {
     Quorum,
 }
 
-impl Look {
+impl PrimaryState {
     /// True if commits go on under the setting in force if only the standbys that `fit` confirm any.
     /// The server's own choice counts: among standbys of one priority it goes by their WAL senders'
     /// places in shared memory, which nobody else sees.
@@ -96,7 +96,7 @@ impl Look {
 /// that `fit` confirmed any. Which of the standbys of one priority the server would choose is not
 /// known: all of them must fit where it would have to choose.
 pub(crate) fn would_serve(
-    demand: &Demand,
+    demand: &StandbyDemand,
     standbys: &[Standby],
     fit: impl Fn(&Standby) -> bool,
 ) -> bool {
@@ -111,7 +111,7 @@ pub(crate) fn would_serve(
 }
 
 /// Up to where as many standbys as a setting that is not in force asks for have certainly flushed.
-pub(crate) fn would_confirm(demand: &Demand, standbys: &[Standby]) -> Option<Lsn> {
+pub(crate) fn would_confirm(demand: &StandbyDemand, standbys: &[Standby]) -> Option<Lsn> {
     let candidates = candidates(demand, standbys);
     if candidates.len() < demand.count {
         return None;
@@ -131,7 +131,7 @@ fn nth_greatest(mut flushed: Vec<Lsn>, number: usize) -> Option<Lsn> {
 
 /// The standbys of a `FIRST` list that the server may choose: those in front, and all that have the
 /// priority of the last of them.
-fn possible<'a>(demand: &Demand, standbys: &'a [Standby]) -> Vec<&'a Standby> {
+fn possible<'a>(demand: &StandbyDemand, standbys: &'a [Standby]) -> Vec<&'a Standby> {
     let candidates = candidates(demand, standbys);
     let priority = |one: &Standby| demand.priority(&one.name);
     let last = candidates.get(demand.count.saturating_sub(1)).map(|one| priority(one));
@@ -139,7 +139,7 @@ fn possible<'a>(demand: &Demand, standbys: &'a [Standby]) -> Vec<&'a Standby> {
 }
 
 /// The standbys that the server would choose from, by their priority.
-fn candidates<'a>(demand: &Demand, standbys: &'a [Standby]) -> Vec<&'a Standby> {
+fn candidates<'a>(demand: &StandbyDemand, standbys: &'a [Standby]) -> Vec<&'a Standby> {
     let listed = standbys.iter().filter(|one| one.streams && one.flush.is_some());
     let mut listed: Vec<(usize, &Standby)> =
         listed.filter_map(|one| Some((demand.priority(&one.name)?, one))).collect();
@@ -204,7 +204,7 @@ mod tests {
                 sync_state: *sync_state,
                 ..standby("x", *flush)
             });
-            let look = Look {
+            let look = PrimaryState {
                 setting: setting.parse().unwrap(),
                 loaded_at: String::new(),
                 wal: Lsn::from(9),

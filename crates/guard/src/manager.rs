@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 /// Traces of other managers in a server.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Traces {
+pub(crate) struct ManagerTraces {
     /// The files that its settings come from.
     pub(crate) files: Vec<String>,
     pub(crate) libraries: String,
@@ -30,7 +30,7 @@ pub(crate) fn state_files() -> impl Iterator<Item = &'static str> {
 }
 
 /// The manager in charge, and the evidence of it.
-pub(crate) fn in_charge(traces: &Traces) -> Option<(&'static str, String)> {
+pub(crate) fn in_charge(traces: &ManagerTraces) -> Option<(&'static str, String)> {
     MANAGERS.iter().find_map(|manager| Some((manager.name, manager.evidence(traces)?)))
 }
 
@@ -94,7 +94,7 @@ const MANAGERS: [Manager; 5] = [
 ];
 
 impl Manager {
-    fn evidence(&self, traces: &Traces) -> Option<String> {
+    fn evidence(&self, traces: &ManagerTraces) -> Option<String> {
         let is_its = |path: &&String| self.file.is_some() && path.rsplit('/').next() == self.file;
         if let Some(file) = traces.files.iter().find(is_its) {
             return Some(format!("settings come from {file}"));
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn managers_are_seen_by_their_traces() {
-        let plain = Traces {
+        let plain = ManagerTraces {
             files: vec!["/etc/postgresql/15/main/postgresql.conf".into()],
             libraries: "pg_stat_statements, auto_explain".into(),
             extensions: vec!["plpgsql".into()],
@@ -140,7 +140,7 @@ mod tests {
             state_files: Vec::new(),
             comments: vec!["# PostgreSQL configuration file".into()],
         };
-        let check = |change: &dyn Fn(&mut Traces), expected: Option<(&str, &str)>| {
+        let check = |change: &dyn Fn(&mut ManagerTraces), expected: Option<(&str, &str)>| {
             let mut traces = plain.clone();
             change(&mut traces);
             let found = in_charge(&traces);

@@ -46,7 +46,7 @@ impl fmt::Display for GuardName {
 
 /// The session that holds a guard's lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Holder {
+pub(crate) struct LockHolder {
     /// Its backend.
     pub(crate) backend: i32,
     pub(crate) application: String,
@@ -55,13 +55,13 @@ pub(crate) struct Holder {
     pub(crate) since: String,
 }
 
-impl Holder {
+impl LockHolder {
     pub(crate) fn name(&self) -> Option<GuardName> {
         GuardName::read(&self.application)
     }
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for LockHolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => write!(f, "process {} on {}", name.pid, name.host)?,

@@ -50,7 +50,7 @@ struct Paces {
 
 /// The position by which a standby must keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum KeepUpPosition {
     /// Flushing, which `on` and `remote_write` wait for.
     #[default]
     Flush,
@@ -58,12 +58,12 @@ pub(crate) enum By {
     Replay,
 }
 
-impl By {
+impl KeepUpPosition {
     /// The position of a standby.
     pub(crate) fn position(self, one: &Standby) -> Option<Lsn> {
         match self {
-            By::Flush => one.flush,
-            By::Replay => one.flush.min(one.replay),
+            KeepUpPosition::Flush => one.flush,
+            KeepUpPosition::Replay => one.flush.min(one.replay),
         }
     }
 }
@@ -81,11 +81,11 @@ impl Standbys {
     }
 
     /// Since when it has kept up; none if it does not.
-    pub(crate) fn kept_since(&self, one: &Standby, by: By) -> Option<Clock> {
+    pub(crate) fn kept_since(&self, one: &Standby, by: KeepUpPosition) -> Option<Clock> {
         let paces = self.0.get(&one.pid)?;
         match by {
-            By::Flush => paces.flush.kept_since,
-            By::Replay => Some(paces.flush.kept_since?.max(paces.replay.kept_since?)),
+            KeepUpPosition::Flush => paces.flush.kept_since,
+            KeepUpPosition::Replay => Some(paces.flush.kept_since?.max(paces.replay.kept_since?)),
         }
     }
 }

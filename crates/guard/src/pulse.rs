@@ -2,30 +2,30 @@
 
 use std::time::Duration;
 
-use crate::books::Window;
+use crate::books::ExposureWindow;
 use crate::event::Event;
-use crate::look::{Look, Lsn};
+use crate::look::{Lsn, PrimaryState};
 use server::Setting;
 
 /// An observer of a running guard.
-pub trait Observer {
+pub trait GuardObserver {
     /// Something has happened.
     fn tell(&mut self, event: &Event);
 
     /// The guard has looked at the server, or has tried to. It comes at least every 25 s, however long
     /// the server takes to answer.
-    fn pulse(&mut self, pulse: &Pulse<'_>);
+    fn pulse(&mut self, pulse: &GuardPulse<'_>);
 }
 
 /// State of a guard after a look.
 #[derive(Clone, Copy, Debug)]
-pub struct Pulse<'a> {
+pub struct GuardPulse<'a> {
     /// True if the server has answered.
     pub is_connected: bool,
     /// The primary; none without a connection and on a standby.
     pub primary: Option<PrimaryPulse<'a>>,
     /// Every exposure window in the record.
-    pub windows: &'a [Window],
+    pub windows: &'a [ExposureWindow],
 }
 
 /// A primary after a look.
@@ -34,7 +34,7 @@ pub struct PrimaryPulse<'a> {
     /// The setting that the operator asks for.
     pub asked: &'a Setting,
     /// The state of the server.
-    pub look: &'a Look,
+    pub look: &'a PrimaryState,
     /// Position up to which commits were confirmed as asked.
     pub confirmed: Option<Lsn>,
     /// Commits that wait for a standby.
@@ -43,9 +43,9 @@ pub struct PrimaryPulse<'a> {
     pub oldest: Option<Duration>,
 }
 
-impl<'a> Pulse<'a> {
+impl<'a> GuardPulse<'a> {
     /// The window that is open.
-    pub fn open_window(&self) -> Option<&'a Window> {
+    pub fn open_window(&self) -> Option<&'a ExposureWindow> {
         self.windows.last().filter(|window| window.closed.is_none())
     }
 }

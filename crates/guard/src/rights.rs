@@ -7,7 +7,7 @@ use server::quote::identifier;
 use crate::error::Error;
 
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Rights {
+pub(crate) struct GrantedRights {
     pub(crate) role: String,
     pub(crate) is_superuser: bool,
     /// Sees all sessions' waits and all settings.
@@ -21,9 +21,9 @@ pub(crate) struct Rights {
     pub(crate) alters: bool,
 }
 
-impl Rights {
+impl GrantedRights {
     /// Checks them; a guard that only says what it would do needs to see and no more, and a status less.
-    pub(crate) fn check(&self, major: u32, need: Need) -> Result<(), Error> {
+    pub(crate) fn check(&self, major: u32, need: RequiredRight) -> Result<(), Error> {
         if self.is_superuser {
             return Ok(());
         }
@@ -33,15 +33,15 @@ impl Rights {
             let grant = format!("GRANT pg_monitor TO {role};");
             missing.push(("see what other sessions wait for", grant));
         }
-        if need != Need::Status && !self.reads_files {
+        if need != RequiredRight::Status && !self.reads_files {
             let grant = format!("GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO {role};");
             missing.push(("see what the configuration files say", grant));
         }
-        if need == Need::Change && !self.reloads {
+        if need == RequiredRight::Change && !self.reloads {
             let grant = format!("GRANT EXECUTE ON FUNCTION pg_reload_conf() TO {role};");
             missing.push(("reload the configuration", grant));
         }
-        if need == Need::Change && !self.alters {
+        if need == RequiredRight::Change && !self.alters {
             let grant = match major {
                 15.. => format!(
                     "GRANT ALTER SYSTEM ON PARAMETER synchronous_standby_names, {MARK} TO {role};"
@@ -62,7 +62,7 @@ impl Rights {
 
 /// What rights are needed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum RequiredRight {
     /// To say what is in force.
     Status,
     /// To say what would be done.
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_with_the_grant() {
-        let rights = |monitors, reads_files, reloads, alters| Rights {
+        let rights = |monitors, reads_files, reloads, alters| GrantedRights {
             role: "g\"d".to_owned(),
             is_superuser: false,
             monitors,
@@ -89,7 +89,7 @@ mod tests {
             reloads,
             alters,
         };
-        let check = |rights: Rights, major, need, expected: &[&str]| {
+        let check = |rights: GrantedRights, major, need, expected: &[&str]| {
             let grants = match rights.check(major, need) {
                 Ok(()) => Vec::new(),
                 Err(Error::Rights { grants, .. }) => grants,
@@ -103,12 +103,12 @@ mod tests {
         let alter = "GRANT ALTER SYSTEM ON PARAMETER synchronous_standby_names, pgrig.guard_asked \
                      TO \"g\"\"d\";";
         let (all, none) = (rights(true, true, true, true), rights(false, false, false, false));
-        check(all, 15, Need::Change, &[]);
-        check(none.clone(), 15, Need::Change, &[monitor, files, reload, alter]);
-        check(none.clone(), 15, Need::Look, &[monitor, files]);
-        check(none.clone(), 15, Need::Status, &[monitor]);
+        check(all, 15, RequiredRight::Change, &[]);
+        check(none.clone(), 15, RequiredRight::Change, &[monitor, files, reload, alter]);
+        check(none.clone(), 15, RequiredRight::Look, &[monitor, files]);
+        check(none.clone(), 15, RequiredRight::Status, &[monitor]);
         let superuser = "ALTER ROLE \"g\"\"d\" SUPERUSER;";
-        check(rights(true, true, true, false), 14, Need::Change, &[superuser]);
-        check(Rights { is_superuser: true, ..none }, 10, Need::Change, &[]);
+        check(rights(true, true, true, false), 14, RequiredRight::Change, &[superuser]);
+        check(GrantedRights { is_superuser: true, ..none }, 10, RequiredRight::Change, &[]);
     }
 }

@@ -4,13 +4,13 @@ use serde::Deserialize;
 
 use crate::asked;
 use crate::error::Error;
-use crate::look::{Look, Lsn, Standby, SyncState};
-use crate::manager::Traces;
-use crate::rights::Rights;
+use crate::look::{Lsn, PrimaryState, Standby, SyncState};
+use crate::manager::ManagerTraces;
+use crate::rights::GrantedRights;
 
 /// Facts that are asked for once a connection.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Facts {
+pub(crate) struct ConnectionFacts {
     pub(crate) version_num: u32,
     pub(crate) version: String,
     pub(crate) system_identifier: String,
@@ -30,16 +30,16 @@ pub(crate) struct Facts {
     pub(crate) synchronous_commit: String,
     /// True if the server runs on another machine.
     pub(crate) is_remote: bool,
-    pub(crate) rights: Rights,
-    pub(crate) traces: Traces,
+    pub(crate) rights: GrantedRights,
+    pub(crate) traces: ManagerTraces,
 }
 
 /// One look at a server.
 #[derive(Debug)]
-pub(crate) enum Observation {
+pub(crate) enum ServerObservation {
     /// It is a standby.
     Standby,
-    Primary(Look),
+    Primary(PrimaryState),
 }
 
 #[derive(Deserialize)]
@@ -64,21 +64,21 @@ struct StandbyRow {
     sync_state: Option<SyncState>,
 }
 
-impl Facts {
+impl ConnectionFacts {
     /// Reads the server's answer.
-    pub(crate) fn read(text: &str) -> Result<Facts, String> {
+    pub(crate) fn read(text: &str) -> Result<ConnectionFacts, String> {
         serde_json::from_str(text).map_err(|why| why.to_string())
     }
 }
 
-impl Observation {
+impl ServerObservation {
     /// Reads the server's answer.
-    pub(crate) fn read(doing: &'static str, text: &str) -> Result<Observation, Error> {
+    pub(crate) fn read(doing: &'static str, text: &str) -> Result<ServerObservation, Error> {
         let row: Row = serde_json::from_str(text)
             .map_err(|why| Error::Server { doing, why: why.to_string() })?;
         let lsn = |text: Option<String>| text.and_then(|text| text.parse::<Lsn>().ok());
         let Some(wal) = lsn(row.wal).filter(|_| !row.in_recovery) else {
-            return Ok(Observation::Standby);
+            return Ok(ServerObservation::Standby);
         };
         let standbys = row.standbys.into_iter().map(|one| Standby {
             pid: one.pid,
@@ -93,7 +93,7 @@ impl Observation {
             row.checkpointer.as_deref(),
             Some("CheckpointerMain" | "CheckpointWriteDelay")
         );
-        Ok(Observation::Primary(Look {
+        Ok(ServerObservation::Primary(PrimaryState {
             setting: asked::read(&row.setting)?,
             loaded_at: row.loaded_at,
             wal,

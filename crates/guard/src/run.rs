@@ -11,24 +11,24 @@ use std::time::{Duration, Instant};
 
 use server::{Control, Setting, Urgency};
 
-use crate::asked::Asked;
-use crate::books::Books;
+use crate::asked::RequestedSetting;
+use crate::books::ExposureLog;
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::event::Event;
 use crate::files::Files;
-use crate::look::Look;
-use crate::manager::{self, Traces};
+use crate::look::PrimaryState;
+use crate::manager::{self, ManagerTraces};
 use crate::name::GuardName;
 use crate::policy::Policy;
-use crate::pulse::{Observer, PrimaryPulse, Pulse};
-use crate::rights::Need;
-use crate::row::{Facts, Observation};
-use crate::session::{Access, Session, names};
+use crate::pulse::{GuardObserver, GuardPulse, PrimaryPulse};
+use crate::rights::RequiredRight;
+use crate::row::{ConnectionFacts, ServerObservation};
+use crate::session::{ServerAccess, Session, names};
 use crate::state::{self, GuardState};
-use crate::watch::{Decision, Watch};
+use crate::watch::{GuardDecision, GuardKnowledge};
 use change::words;
-use heed::Heeded;
+use heed::AdoptedChanges;
 
 /// Options of a guard.
 #[derive(Clone)]
@@ -45,7 +45,11 @@ pub struct Options {
 
 /// Guards until `stop`. The setting is left as it is then: to restore it without standbys would make
 /// commits hang, and the next guard goes on from there.
-pub fn run(options: &Options, stop: &Control, observer: &mut dyn Observer) -> Result<(), Error> {
+pub fn run(
+    options: &Options,
+    stop: &Control,
+    observer: &mut dyn GuardObserver,
+) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| Error::File {
         doing: "starting the event loop in",
@@ -58,7 +62,7 @@ pub fn run(options: &Options, stop: &Control, observer: &mut dyn Observer) -> Re
 
 struct Guard<'a> {
     options: &'a Options,
-    observer: &'a mut dyn Observer,
+    observer: &'a mut dyn GuardObserver,
     keeps: Option<Persisted>,
     /// The name of its sessions; none in a dry run.
     name: Option<GuardName>,
@@ -71,7 +75,7 @@ struct Guard<'a> {
 /// Files that it keeps on the disk; nothing in a dry run.
 struct Persisted {
     directory: Directory,
-    books: Books,
+    books: ExposureLog,
     saved_at: Option<Instant>,
     /// True if the state could not be saved the last time.
     is_unsaved: bool,
@@ -79,28 +83,28 @@ struct Persisted {
 
 /// A primary that it is in charge of.
 struct GuardedPrimary {
-    watch: Watch,
-    asked: Asked,
+    watch: GuardKnowledge,
+    asked: RequestedSetting,
     /// The configuration files, as the guard has left or seen them last.
     files: Files,
     /// Time at which the server had read them then, in its words.
     loaded_at: String,
-    facts: Facts,
+    facts: ConnectionFacts,
     timeline: u32,
     /// Time of its last lowering, and how often such a one has been changed back in a row.
     lowered_at: Option<Instant>,
     undone: u32,
-    seen: Option<Look>,
+    seen: Option<PrimaryState>,
     provoked_at: Option<Instant>,
     last: String,
 }
 
 impl<'a> Guard<'a> {
-    fn new(options: &'a Options, observer: &'a mut dyn Observer) -> Result<Guard<'a>, Error> {
+    fn new(options: &'a Options, observer: &'a mut dyn GuardObserver) -> Result<Guard<'a>, Error> {
         let keeps = match &options.state {
             Some(path) if !options.dry_run => {
                 let directory = Directory::open(path)?;
-                let books = Books::open(&directory)?;
+                let books = ExposureLog::open(&directory)?;
                 Some(Persisted { directory, books, saved_at: None, is_unsaved: false })
             }
             _ => None,
@@ -143,7 +147,7 @@ impl<'a> Guard<'a> {
 
     /// Connects, and takes charge if the server is a primary.
     async fn connect(&mut self, is_first: bool) -> Result<Session, Error> {
-        let access = if self.options.dry_run { Access::Look } else { Access::Change };
+        let access = if self.options.dry_run { ServerAccess::Look } else { ServerAccess::Change };
         let session = Session::open(&self.options.server, access, self.name.as_ref()).await?;
         let facts = session.facts().await?;
         self.check(&facts)?;
@@ -157,7 +161,7 @@ impl<'a> Guard<'a> {
         Ok(session)
     }
 
-    fn check(&self, facts: &Facts) -> Result<(), Error> {
+    fn check(&self, facts: &ConnectionFacts) -> Result<(), Error> {
         check_for_managers(&facts.traces)?;
         if facts.source == "command line" {
             return Err(Error::CommandLine);
@@ -165,7 +169,7 @@ impl<'a> Guard<'a> {
         if facts.alter_system_is_off {
             return Err(Error::AlterSystemOff);
         }
-        let need = if self.options.dry_run { Need::Look } else { Need::Change };
+        let need = if self.options.dry_run { RequiredRight::Look } else { RequiredRight::Change };
         facts.rights.check(facts.version_num / 10_000, need)?;
         let Some(keeps) = &self.keeps else { return Ok(()) };
         let (path, ours) = (&keeps.directory.path, &facts.system_identifier);
@@ -208,8 +212,8 @@ impl<'a> Guard<'a> {
     /// One look, and what follows from it. Returns how long to pause.
     async fn turn(&mut self, session: &Session) -> Result<Duration, Error> {
         let look = match session.look().await? {
-            Observation::Primary(look) => look,
-            Observation::Standby => {
+            ServerObservation::Primary(look) => look,
+            ServerObservation::Standby => {
                 self.charge = None;
                 self.trouble(Event::Standby);
                 return Ok(STANDBY_POLL);
@@ -227,7 +231,7 @@ impl<'a> Guard<'a> {
         let turned = self.act(session, &mut charge, look).await;
         let again = (charge.facts.clone(), charge.timeline);
         self.charge = Some(charge);
-        if turned? == Heeded::Guard {
+        if turned? == AdoptedChanges::Guard {
             self.take_charge(session, again.0, again.1).await?;
         }
         self.save(false);
@@ -239,8 +243,8 @@ impl<'a> Guard<'a> {
         &mut self,
         session: &Session,
         charge: &mut GuardedPrimary,
-        look: Look,
-    ) -> Result<Heeded, Error> {
+        look: PrimaryState,
+    ) -> Result<AdoptedChanges, Error> {
         self.tell_of_standbys(charge, &look);
         charge.seen = Some(look.clone());
         let goes_on = |trouble: &mut Event| {
@@ -251,21 +255,21 @@ impl<'a> Guard<'a> {
         }
         if look.loaded_at != charge.loaded_at {
             let heeded = self.heed(session, charge, &look).await?;
-            if heeded != Heeded::Nothing {
+            if heeded != AdoptedChanges::Nothing {
                 return Ok(heeded);
             }
         }
         let decision = charge.watch.decide(self.began.elapsed(), &look);
-        if !matches!(decision, Decision::Adopt(_)) {
+        if !matches!(decision, GuardDecision::Adopt(_)) {
             self.settle(charge, &look.setting);
         }
         match decision {
-            Decision::Nothing => self.mind_waiting(session, charge, &look).await?,
-            Decision::Hold { .. } => {
+            GuardDecision::Nothing => self.mind_waiting(session, charge, &look).await?,
+            GuardDecision::Hold { .. } => {
                 self.trouble(Event::NotReplayed { setting: look.setting.to_string() });
                 self.mind_waiting(session, charge, &look).await?;
             }
-            Decision::Change(change) if self.options.dry_run => {
+            GuardDecision::Change(change) if self.options.dry_run => {
                 charge.watch.unmade();
                 let (from, to) = (look.setting.to_string(), change.to.to_string());
                 let why = words(&change.why);
@@ -275,25 +279,29 @@ impl<'a> Guard<'a> {
                     self.trouble(trouble);
                 }
             }
-            Decision::Change(change) => {
+            GuardDecision::Change(change) => {
                 // What a person has written and nobody has loaded yet would be overwritten.
                 let heeded = self.heed(session, charge, &look).await;
-                if !matches!(heeded, Ok(Heeded::Nothing)) {
+                if !matches!(heeded, Ok(AdoptedChanges::Nothing)) {
                     charge.watch.unmade();
                     return heeded;
                 }
                 self.change(session, charge, &look, change).await?;
             }
-            Decision::Adopt(setting) => {
+            GuardDecision::Adopt(setting) => {
                 let heeded = self.heed(session, charge, &look).await?;
-                if heeded != Heeded::Nothing {
+                if heeded != AdoptedChanges::Nothing {
                     return Ok(heeded);
                 }
-                self.adopt(charge, Asked::now(&setting.to_string(), charge.files.origin())?, None);
+                self.adopt(
+                    charge,
+                    RequestedSetting::now(&setting.to_string(), charge.files.origin())?,
+                    None,
+                );
             }
-            Decision::Close(confirmed) => self.close(charge, &look, confirmed),
+            GuardDecision::Close(confirmed) => self.close(charge, &look, confirmed),
         }
-        Ok(Heeded::Nothing)
+        Ok(AdoptedChanges::Nothing)
     }
 
     /// Tells when commits have waited for half the grace, and asks the standbys for a reply: if
@@ -302,7 +310,7 @@ impl<'a> Guard<'a> {
         &mut self,
         session: &Session,
         charge: &mut GuardedPrimary,
-        look: &Look,
+        look: &PrimaryState,
     ) -> Result<(), Error> {
         let (commits, oldest) = charge.watch.waiting();
         let grace = self.options.policy.grace;
@@ -319,7 +327,7 @@ impl<'a> Guard<'a> {
         session.provoke_replies().await
     }
 
-    fn tell_of_standbys(&mut self, charge: &GuardedPrimary, look: &Look) {
+    fn tell_of_standbys(&mut self, charge: &GuardedPrimary, look: &PrimaryState) {
         let now = names(&look.standbys);
         let before = match &charge.seen {
             Some(before) => names(&before.standbys),
@@ -349,7 +357,7 @@ impl<'a> Guard<'a> {
             Some(PrimaryPulse { asked, look: charge.seen.as_ref()?, confirmed, waiting, oldest })
         });
         let windows = self.keeps.as_ref().map_or(&[][..], |keeps| keeps.books.windows());
-        self.observer.pulse(&Pulse { is_connected, primary, windows });
+        self.observer.pulse(&GuardPulse { is_connected, primary, windows });
     }
 
     /// Tells of something that goes on, once.
@@ -362,7 +370,7 @@ impl<'a> Guard<'a> {
 }
 
 /// Refuses a server that another manager is in charge of.
-fn check_for_managers(traces: &Traces) -> Result<(), Error> {
+fn check_for_managers(traces: &ManagerTraces) -> Result<(), Error> {
     match manager::in_charge(traces) {
         Some((manager, evidence)) => Err(Error::Managed { manager, evidence }),
         None => Ok(()),

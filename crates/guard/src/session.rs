@@ -23,15 +23,15 @@ use server::{Conninfo, Limits};
 use crate::error::Error;
 use crate::files::Files;
 use crate::look::Standby;
-use crate::manager::{self, Traces};
-use crate::name::{APPLICATION, GuardName, Holder};
+use crate::manager::{self, ManagerTraces};
+use crate::name::{APPLICATION, GuardName, LockHolder};
 use crate::rights::MARK;
-use crate::row::{Facts, Observation};
+use crate::row::{ConnectionFacts, ServerObservation};
 
 pub(crate) struct Session {
     client: Client,
     connection: JoinHandle<()>,
-    access: Access,
+    access: ServerAccess,
     prepared: Prepared,
 }
 
@@ -45,7 +45,7 @@ struct Prepared {
 
 /// Access of a session to its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum ServerAccess {
     /// It asks only: whatever would change something is left out.
     Look,
     /// It changes the setting, too.
@@ -56,7 +56,7 @@ impl Session {
     /// Begins a session: one with a name changes the setting, too.
     pub(crate) async fn open(
         server: &Conninfo,
-        access: Access,
+        access: ServerAccess,
         name: Option<&GuardName>,
     ) -> Result<Session, Error> {
         let mut conninfo = server.clone();
@@ -93,7 +93,7 @@ impl Session {
     }
 
     /// Everything that decides whether and from where on this server is guarded.
-    pub(crate) async fn facts(&self) -> Result<Facts, Error> {
+    pub(crate) async fn facts(&self) -> Result<ConnectionFacts, Error> {
         let doing = "asking the server about itself";
         let version = self.value(doing, "SHOW server_version_num").await?;
         let version: u32 = version.parse().unwrap_or(0);
@@ -102,7 +102,7 @@ impl Session {
             return Err(Error::Version { version });
         }
         let text = self.value(doing, &facts_sql(version / 10_000)).await?;
-        let mut facts = Facts::read(&text).map_err(|why| nonsense(doing, &why))?;
+        let mut facts = ConnectionFacts::read(&text).map_err(|why| nonsense(doing, &why))?;
         if facts.rights.reads_server_files {
             self.look_into_files(&mut facts.traces).await;
         }
@@ -111,7 +111,7 @@ impl Session {
 
     /// Looks for files of managers. A server that does not let its files be read, as before PostgreSQL
     /// 11 those outside of its data directory, has told what it tells.
-    async fn look_into_files(&self, traces: &mut Traces) {
+    async fn look_into_files(&self, traces: &mut ManagerTraces) {
         let doing = "looking for managers' files";
         for name in manager::state_files() {
             let sql = format!("SELECT (pg_stat_file({}, true)).size", literal(name));
@@ -127,20 +127,20 @@ impl Session {
         }
     }
 
-    pub(crate) async fn look(&self) -> Result<Observation, Error> {
+    pub(crate) async fn look(&self) -> Result<ServerObservation, Error> {
         let doing = "looking at the standbys";
-        Observation::read(doing, &self.prepared(doing, &self.prepared.look).await?)
+        ServerObservation::read(doing, &self.prepared(doing, &self.prepared.look).await?)
     }
 
     /// The configuration files as they are now, and the traces of managers.
-    pub(crate) async fn files(&self) -> Result<(Files, Traces), Error> {
+    pub(crate) async fn files(&self) -> Result<(Files, ManagerTraces), Error> {
         let doing = "looking at the configuration files";
         let text = self.prepared(doing, &self.prepared.files).await?;
         Files::read(&text).map_err(|why| nonsense(doing, &why))
     }
 
     /// Takes the server for this guard; else who has it.
-    pub(crate) async fn take(&self) -> Result<Option<Holder>, Error> {
+    pub(crate) async fn take(&self) -> Result<Option<LockHolder>, Error> {
         let doing = "looking for another guard";
         // Advisory locks are each database's own; this function shows those of all databases.
         if let Some(holder) = self.holder().await? {
@@ -148,7 +148,7 @@ impl Session {
         }
         let lock = format!("SELECT pg_catalog.pg_try_advisory_lock({LOCK})");
         if self.value(doing, &lock).await? != "t" {
-            let gone = || Holder {
+            let gone = || LockHolder {
                 backend: 0,
                 application: String::new(),
                 from: "an unknown address".to_owned(),
@@ -166,16 +166,16 @@ impl Session {
     }
 
     /// Another session that holds the guard's lock.
-    pub(crate) async fn holder(&self) -> Result<Option<Holder>, Error> {
+    pub(crate) async fn holder(&self) -> Result<Option<LockHolder>, Error> {
         let doing = "looking for another guard";
         let Some(text) = self.first(doing, &holder_sql()).await? else { return Ok(None) };
         let row: HolderRow = serde_json::from_str(&text).map_err(|why| nonsense(doing, &why))?;
         let HolderRow { backend, application, from, since } = row;
-        Ok(Some(Holder { backend, application, from, since }))
+        Ok(Some(LockHolder { backend, application, from, since }))
     }
 
     /// Ends a session that an earlier guard of the same name has left.
-    pub(crate) async fn end_session(&self, holder: &Holder) -> Result<(), Error> {
+    pub(crate) async fn end_session(&self, holder: &LockHolder) -> Result<(), Error> {
         let sql = format!("SELECT pg_catalog.pg_terminate_backend({})", holder.backend);
         self.change("ending the session that an earlier guard has left", &sql).await
     }
@@ -221,8 +221,8 @@ impl Session {
     /// Executes a statement that changes something, unless the session only looks.
     async fn change(&self, doing: &'static str, sql: &str) -> Result<(), Error> {
         match self.access {
-            Access::Look => Ok(()),
-            Access::Change => self.first(doing, sql).await.map(drop),
+            ServerAccess::Look => Ok(()),
+            ServerAccess::Change => self.first(doing, sql).await.map(drop),
         }
     }
 
@@ -232,8 +232,8 @@ impl Session {
         statement: &Statement,
     ) -> Result<(), Error> {
         match self.access {
-            Access::Look => Ok(()),
-            Access::Change => self.prepared(doing, statement).await.map(drop),
+            ServerAccess::Look => Ok(()),
+            ServerAccess::Change => self.prepared(doing, statement).await.map(drop),
         }
     }
 

@@ -5,27 +5,27 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::asked::{Asked, Origin};
-use crate::books::{self, Window};
+use crate::asked::{RequestedSetting, SettingOrigin};
+use crate::books::{self, ExposureWindow};
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::finding::{Finding, Verdict};
-use crate::look::{Look, Standby};
-use crate::rights::Need;
-use crate::row::Observation;
-use crate::session::{Access, Session};
+use crate::finding::{StatusFinding, StatusVerdict};
+use crate::look::{PrimaryState, Standby};
+use crate::rights::RequiredRight;
+use crate::row::ServerObservation;
+use crate::session::{ServerAccess, Session};
 use crate::state::{self, GuardState};
 use server::Setting;
 
 /// Status of a guard and its server.
 #[derive(Debug, Serialize)]
-pub struct Status {
+pub struct GuardStatus {
     /// The short answer.
-    pub verdict: Verdict,
+    pub verdict: StatusVerdict,
     /// The reason for it.
-    pub finding: Finding,
+    pub finding: StatusFinding,
     /// State of the server; none if it does not answer.
-    pub server: Option<Seen>,
+    pub server: Option<ServerStatus>,
     /// The reason why the server's state is unknown.
     pub error: Option<String>,
     /// Next step if it is unknown.
@@ -33,12 +33,12 @@ pub struct Status {
     /// State that the guard left last; none without a state directory.
     pub state: Option<GuardState>,
     /// Every exposure that is recorded.
-    pub windows: Vec<Window>,
+    pub windows: Vec<ExposureWindow>,
 }
 
 /// State of the server.
 #[derive(Clone, Debug, Serialize)]
-pub struct Seen {
+pub struct ServerStatus {
     /// Its address.
     pub place: String,
     /// True if it is a standby: the rest is of a primary.
@@ -79,7 +79,7 @@ pub struct SeenStandby {
 ///
 /// # Errors
 /// A state directory that is not there, that no guard has used, or that cannot be read.
-pub fn status(server: &server::Conninfo, directory: Option<&Path>) -> Result<Status, Error> {
+pub fn status(server: &server::Conninfo, directory: Option<&Path>) -> Result<GuardStatus, Error> {
     let (state, windows) = match directory {
         None => (None, Vec::new()),
         Some(path) => {
@@ -100,28 +100,28 @@ pub fn status(server: &server::Conninfo, directory: Option<&Path>) -> Result<Sta
         Ok(seen) => (Some(seen), None, None),
         Err((error, hint)) => (None, Some(error), hint),
     };
-    let finding = Finding::of(server.as_ref(), &windows);
-    Ok(Status { verdict: finding.verdict(), finding, server, error, hint, state, windows })
+    let finding = StatusFinding::of(server.as_ref(), &windows);
+    Ok(GuardStatus { verdict: finding.verdict(), finding, server, error, hint, state, windows })
 }
 
 async fn look(
     server: &server::Conninfo,
     state: Option<&GuardState>,
     directory: Option<&Path>,
-) -> Result<Seen, Error> {
-    let session = Session::open(server, Access::Look, None).await?;
+) -> Result<ServerStatus, Error> {
+    let session = Session::open(server, ServerAccess::Look, None).await?;
     let facts = session.facts().await?;
-    facts.rights.check(facts.version_num / 10_000, Need::Status)?;
+    facts.rights.check(facts.version_num / 10_000, RequiredRight::Status)?;
     if let (Some(state), Some(path)) = (state, directory)
         && state.system_identifier != facts.system_identifier
     {
         let (theirs, ours) = (state.system_identifier.clone(), facts.system_identifier);
         return Err(Error::OtherCluster { path: path.to_owned(), theirs, ours });
     }
-    let is_auto = facts.file.as_deref().is_some_and(Origin::is_auto_conf);
-    let origin = if is_auto { Origin::AutoConf } else { Origin::Below };
-    let asked = Asked::of(&facts.setting, origin, &facts.mark)?;
-    let mut seen = Seen {
+    let is_auto = facts.file.as_deref().is_some_and(SettingOrigin::is_auto_conf);
+    let origin = if is_auto { SettingOrigin::AutoConf } else { SettingOrigin::Below };
+    let asked = RequestedSetting::of(&facts.setting, origin, &facts.mark)?;
+    let mut seen = ServerStatus {
         place: server.place(),
         is_in_recovery: facts.in_recovery,
         guard: session.holder().await?.map(|holder| holder.to_string()),
@@ -157,11 +157,11 @@ async fn look(
 
 /// Waits until the standbys that commits wait for have flushed the WAL of this moment; the last look,
 /// and whether they have. None on a standby.
-async fn confirmed(session: &Session) -> Result<Option<(Look, bool)>, Error> {
+async fn confirmed(session: &Session) -> Result<Option<(PrimaryState, bool)>, Error> {
     let deadline = Instant::now() + CONFIRM_MAX;
     let mut goal = None;
     loop {
-        let Observation::Primary(look) = session.look().await? else { return Ok(None) };
+        let ServerObservation::Primary(look) = session.look().await? else { return Ok(None) };
         let goal = *goal.get_or_insert(look.wal);
         let is_confirmed = look.confirmed() >= Some(goal);
         if is_confirmed || Instant::now() >= deadline {

@@ -9,14 +9,14 @@
 
 use std::time::Duration;
 
-use crate::look::{self, Look, Lsn, Standby};
+use crate::look::{self, Lsn, PrimaryState, Standby};
 use crate::policy::{BLINK_MAX, EFFECT, GAP_MAX, Policy, SETTLE, STABLE_AFTER};
-use crate::progress::{By, Clock, Standbys, Wait, Waiting};
+use crate::progress::{Clock, KeepUpPosition, Standbys, Wait, Waiting};
 use server::Setting;
 
 /// Knowledge of the guard between two looks.
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub struct GuardKnowledge {
     policy: Policy,
     clock: Clock,
     looked_at: Option<Duration>,
@@ -29,7 +29,7 @@ pub struct Watch {
     is_exposed: bool,
     standbys: Standbys,
     waiting: Waiting,
-    by: By,
+    by: KeepUpPosition,
     /// Since when too few standbys stream for what is in force.
     unserved_since: Option<Clock>,
     lowered_at: Option<Clock>,
@@ -44,7 +44,7 @@ pub struct Watch {
 
 /// Decision about the next action.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
+pub enum GuardDecision {
     /// Nothing.
     Nothing,
     /// Nothing: the commits that have waited too long wait for standbys that have flushed them and do
@@ -54,7 +54,7 @@ pub enum Decision {
         waited: Duration,
     },
     /// Put another setting in force. A window must be open before.
-    Change(Change),
+    Change(SettingChange),
     /// Another session has changed the setting: this is what is asked for from now on.
     Adopt(Setting),
     /// The operator's setting is in force again, and everything that was acknowledged in the window
@@ -65,22 +65,22 @@ pub enum Decision {
 
 /// Another setting, and why.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct SettingChange {
     /// The setting to put in force.
     pub to: Setting,
     /// The reason.
-    pub why: Why,
+    pub why: ChangeReason,
 }
 
 /// What is done about commits that wait too long.
 enum Lowering {
-    To(Change),
+    To(SettingChange),
     Hold { waited: Duration },
 }
 
 /// Reason why a setting is changed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Why {
+pub enum ChangeReason {
     /// Commits wait, and too few standbys stream.
     NoStandby {
         /// For how long.
@@ -103,10 +103,10 @@ pub enum Why {
     },
 }
 
-impl Watch {
+impl GuardKnowledge {
     /// Begins to watch for `asked`.
-    pub fn new(policy: Policy, asked: Setting) -> Watch {
-        Watch {
+    pub fn new(policy: Policy, asked: Setting) -> GuardKnowledge {
+        GuardKnowledge {
             policy,
             clock: Clock::ZERO,
             looked_at: None,
@@ -115,7 +115,7 @@ impl Watch {
             is_exposed: false,
             standbys: Standbys::default(),
             waiting: Waiting::default(),
-            by: By::Flush,
+            by: KeepUpPosition::Flush,
             unserved_since: None,
             lowered_at: None,
             raised_at: None,
@@ -146,7 +146,7 @@ impl Watch {
     /// Tells that another setting is asked for, which a person has put in force.
     pub fn adopt(&mut self, setting: Setting) {
         if setting != self.asked {
-            (self.confirmed, self.by) = (None, By::Flush);
+            (self.confirmed, self.by) = (None, KeepUpPosition::Flush);
         }
         (self.asked, self.ours, self.close_at) = (setting, [None, None], None);
         // The server has the time for it that it has for a change of the guard's.
@@ -164,12 +164,12 @@ impl Watch {
     }
 
     /// Decides after a look at `now`, the time since some moment.
-    pub fn decide(&mut self, now: Duration, seen: &Look) -> Decision {
+    pub fn decide(&mut self, now: Duration, seen: &PrimaryState) -> GuardDecision {
         self.pass(now);
         self.look(seen);
         if !self.is_known(&seen.setting) {
             self.adopt(seen.setting.clone());
-            return Decision::Adopt(seen.setting.clone());
+            return GuardDecision::Adopt(seen.setting.clone());
         }
         let lowering = self.lower(seen);
         let (change, held) = match lowering {
@@ -181,10 +181,10 @@ impl Watch {
             (Some(change), _) => {
                 self.ours = [Some(change.to.clone()), Some(seen.setting.clone())];
                 self.close_at = None;
-                Decision::Change(change)
+                GuardDecision::Change(change)
             }
             (None, held) => match (self.close(seen), held) {
-                (Decision::Nothing, Some(waited)) => Decision::Hold { waited },
+                (GuardDecision::Nothing, Some(waited)) => GuardDecision::Hold { waited },
                 (decision, _) => decision,
             },
         }
@@ -228,7 +228,7 @@ impl Watch {
         self.resumed_at.is_some_and(|at| self.clock - at < SETTLE)
     }
 
-    fn look(&mut self, seen: &Look) {
+    fn look(&mut self, seen: &PrimaryState) {
         let (clock, soon) = (self.clock, self.policy.soon());
         self.waiting.look(&seen.waiting, seen.wal, clock);
         self.standbys.look(&seen.standbys, seen.wal, clock, soon);
@@ -258,7 +258,7 @@ impl Watch {
     }
 
     /// Lowers the number, or takes sync mode off, when commits cannot be served.
-    fn lower(&mut self, seen: &Look) -> Option<Lowering> {
+    fn lower(&mut self, seen: &PrimaryState) -> Option<Lowering> {
         if seen.setting == Setting::Off || self.is_settling() {
             return None;
         }
@@ -266,7 +266,11 @@ impl Watch {
         if self.lowered_at.is_some_and(|lowered| self.clock - lowered < EFFECT) {
             return None;
         }
-        let by = if matches!(why, Why::NotReplayed { .. }) { By::Replay } else { By::Flush };
+        let by = if matches!(why, ChangeReason::NotReplayed { .. }) {
+            KeepUpPosition::Replay
+        } else {
+            KeepUpPosition::Flush
+        };
         // A form serves if the standbys that have what the commit waits for satisfy it.
         let fits = |one: &Standby| by.position(one) >= Some(wait.wal);
         let weaker = self.asked.levels().into_iter().skip_while(|level| *level != seen.setting);
@@ -276,26 +280,28 @@ impl Watch {
         });
         let to = match (to, &why) {
             (Some(to), _) => to,
-            (None, Why::NotReplayed { waited }) => return Some(Lowering::Hold { waited: *waited }),
+            (None, ChangeReason::NotReplayed { waited }) => {
+                return Some(Lowering::Hold { waited: *waited });
+            }
             (None, _) => Setting::Off,
         };
-        if by == By::Replay {
-            self.by = By::Replay;
+        if by == KeepUpPosition::Replay {
+            self.by = KeepUpPosition::Replay;
         }
         if self.raised_at.take().is_some() {
             self.flaps += 1;
         }
         self.lowered_at = Some(self.clock);
-        Some(Lowering::To(Change { to, why }))
+        Some(Lowering::To(SettingChange { to, why }))
     }
 
     /// The wait that has to end, and the reason why it does not.
-    fn trouble(&self, seen: &Look) -> Option<(Wait, Why)> {
+    fn trouble(&self, seen: &PrimaryState) -> Option<(Wait, ChangeReason)> {
         let oldest = self.waiting.oldest(|_| true)?;
         let grace = self.policy.grace;
         let unserved = self.unserved_since.map(|since| self.clock - since);
         if let Some(unserved) = unserved.filter(|unserved| *unserved >= grace) {
-            return Some((oldest, Why::NoStandby { unserved }));
+            return Some((oldest, ChangeReason::NoStandby { unserved }));
         }
         let waited = |wait: Wait| self.clock - wait.since;
         if waited(oldest) < grace {
@@ -304,27 +310,34 @@ impl Watch {
         let confirmed = seen.confirmed();
         let unconfirmed = self.waiting.oldest(|wait| confirmed < Some(wait.wal));
         match unconfirmed.filter(|wait| waited(*wait) >= grace) {
-            Some(wait) => Some((wait, Why::Silent { waited: waited(wait) })),
-            None => Some((oldest, Why::NotReplayed { waited: waited(oldest) })),
+            Some(wait) => Some((wait, ChangeReason::Silent { waited: waited(wait) })),
+            None => Some((oldest, ChangeReason::NotReplayed { waited: waited(oldest) })),
         }
     }
 
     /// Raises the setting as far as standbys have kept up long enough.
-    fn raise(&mut self, seen: &Look) -> Option<Change> {
+    fn raise(&mut self, seen: &PrimaryState) -> Option<SettingChange> {
         let hold = self.policy.hold(self.flaps);
         let levels = self.asked.levels();
         let stronger = || levels.iter().take_while(|level| **level != seen.setting);
         let by_all = stronger().find(|level| self.keeps(level, seen, self.by, hold));
         // Standbys that flush and do not replay are better than none.
-        let by_flush = || stronger().find(|level| self.keeps(level, seen, By::Flush, hold));
+        let by_flush =
+            || stronger().find(|level| self.keeps(level, seen, KeepUpPosition::Flush, hold));
         let to = by_all.or_else(|| if seen.setting == Setting::Off { by_flush() } else { None });
         let to = to?.clone();
         (self.raised_at, self.lowered_at) = (Some(self.clock), None);
-        Some(Change { to, why: Why::Returned { hold } })
+        Some(SettingChange { to, why: ChangeReason::Returned { hold } })
     }
 
     /// True if the standbys that have kept up since `hold` ago would serve commits.
-    fn keeps(&self, setting: &Setting, seen: &Look, by: By, hold: Duration) -> bool {
+    fn keeps(
+        &self,
+        setting: &Setting,
+        seen: &PrimaryState,
+        by: KeepUpPosition,
+        hold: Duration,
+    ) -> bool {
         let Setting::Sync(demand) = setting else { return true };
         look::would_serve(demand, &seen.standbys, |one| {
             let kept_since = self.standbys.kept_since(one, by);
@@ -337,28 +350,28 @@ impl Watch {
     /// The first look that shows the setting in force and the checkpointer reading it sets the
     /// mark: whatever was acknowledged without a standby lies before it. The window ends when as
     /// many standbys as asked for have flushed so far.
-    fn close(&mut self, seen: &Look) -> Decision {
+    fn close(&mut self, seen: &PrimaryState) -> GuardDecision {
         if !self.is_exposed || seen.setting != self.asked {
-            return Decision::Nothing;
+            return GuardDecision::Nothing;
         }
         let confirmed = match &self.asked {
             Setting::Off => None,
             Setting::Sync(_) => {
                 if !seen.settings_are_read {
-                    return Decision::Nothing;
+                    return GuardDecision::Nothing;
                 }
                 let Some(mark) = self.close_at else {
                     self.close_at = Some(seen.wal);
-                    return Decision::Nothing;
+                    return GuardDecision::Nothing;
                 };
                 let confirmed = seen.confirmed();
                 if confirmed < Some(mark) {
-                    return Decision::Nothing;
+                    return GuardDecision::Nothing;
                 }
                 confirmed
             }
         };
-        (self.is_exposed, self.close_at, self.by) = (false, None, By::Flush);
-        Decision::Close(confirmed)
+        (self.is_exposed, self.close_at, self.by) = (false, None, KeepUpPosition::Flush);
+        GuardDecision::Close(confirmed)
     }
 }

@@ -9,8 +9,8 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::ExitCode;
 
-use crash::{Cursor, Flushes, Kind, Log, Request};
-use fault::disk::{self, Disk, DiskConfig, Method, Patch, Program, now_ns};
+use crash::{Cursor, Flushes, Log, Request, WriteKind};
+use fault::disk::{self, Disk, DiskConfig, ImagePatch, Method, Program, now_ns};
 use guard::{GuardState, load_state};
 use os::init::{Init, Isolation};
 use os::user::User;
@@ -55,10 +55,10 @@ fn a_state_is_whole_after_every_cut() {
     let log =
         Log::read(&mut File::open(&recorded.log).unwrap(), &mut File::create(&contents).unwrap());
     let log = log.unwrap();
-    let kinds: Vec<Vec<Kind>> = log
+    let kinds: Vec<Vec<WriteKind>> = log
         .entries
         .iter()
-        .map(|entry| if entry.is_flush() { Vec::new() } else { vec![Kind::Other] })
+        .map(|entry| if entry.is_flush() { Vec::new() } else { vec![WriteKind::Other] })
         .collect();
     let mut replica =
         new_disk(directory.path(), "state", Method::State { base, program: program() });
@@ -69,7 +69,7 @@ fn a_state_is_whole_after_every_cut() {
         let plan = crash::plan(&log, &kinds, &request);
         assert!(plan.states.len() > states / 2, "{} states", plan.states.len());
         for planned in &plan.states {
-            let mut patch = Patch::default();
+            let mut patch = ImagePatch::default();
             patch.add(&cursor.overlay(&planned.state), &contents);
             replica.load_state(&init).unwrap();
             patch.write(&replica.patch_path()).unwrap();

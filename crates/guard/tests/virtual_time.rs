@@ -6,7 +6,7 @@ mod world;
 
 use std::time::Duration;
 
-use guard::{Look, Lsn, Policy, Watch, Why};
+use guard::{ChangeReason, GuardKnowledge, Lsn, Policy, PrimaryState};
 use proptest::prelude::*;
 use server::Setting;
 use world::{Fate, World};
@@ -31,7 +31,7 @@ fn the_only_standby_dies_and_returns() {
     world.fate("s1", Fate::Gone);
     world.run_until(seconds(20.0));
     check_changes(&world, &[""]);
-    assert!(matches!(world.changes[0].why, Why::NoStandby { .. }));
+    assert!(matches!(world.changes[0].why, ChangeReason::NoStandby { .. }));
     assert!(world.changes[0].at < seconds(10.0) + GRACE + seconds(0.5));
     world.fate("s1", Fate::Well);
     world.run_until(seconds(30.0));
@@ -49,7 +49,7 @@ fn a_paused_standby_is_told_from_one_that_is_merely_connected() {
     world.fate("s1", Fate::Paused);
     world.run_until(seconds(40.0));
     check_changes(&world, &[""]);
-    assert!(matches!(world.changes[0].why, Why::Silent { .. }));
+    assert!(matches!(world.changes[0].why, ChangeReason::Silent { .. }));
     // Still connected: it must not be taken for one that has returned.
     world.fate("s1", Fate::Well);
     world.run_until(seconds(50.0));
@@ -212,9 +212,9 @@ fn a_change_that_was_not_made_is_not_the_guards() {
 #[test]
 fn a_confirmed_position_that_the_primary_has_not_reached_is_forgotten() {
     for (wal, expected) in [(1000, Some(1000)), (999, None)] {
-        let mut watch = Watch::new(Policy { grace: GRACE }, "s1".parse().unwrap());
+        let mut watch = GuardKnowledge::new(Policy { grace: GRACE }, "s1".parse().unwrap());
         watch.resume(None, Some(Lsn::from(1000)), 0);
-        let look = Look {
+        let look = PrimaryState {
             setting: "s1".parse().unwrap(),
             loaded_at: String::new(),
             wal: Lsn::from(wal),
@@ -258,7 +258,7 @@ fn standbys_that_do_not_replay_do_not_take_sync_mode_from_sessions_that_ask_for_
         world.fate("s1", Fate::ReplayPaused);
         world.run_until(seconds(30.0));
         check_changes(&world, &[expected]);
-        assert!(matches!(world.changes[0].why, Why::NotReplayed { .. }));
+        assert!(matches!(world.changes[0].why, ChangeReason::NotReplayed { .. }));
         assert!(world.longest_replay < GRACE + seconds(1.0));
         world.fate("s2", Fate::Gone);
         world.run_until(seconds(40.0));

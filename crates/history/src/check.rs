@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 
 use crate::cycles::{Cycles, Dependencies};
-use crate::doubt::Doubt;
-use crate::evidence::{Evidence, Observed};
+use crate::doubt::LevelDoubt;
+use crate::evidence::{Evidence, ObservedWrites};
 use crate::fate::Fates;
 use crate::index::Index;
 use crate::lists::ListJudge;
-use crate::proof::{self, Known, Proved};
+use crate::proof::{self, KnownOrder, ProvedLevels};
 use crate::registers::RegisterJudge;
 use crate::staleness::{self, Staleness};
 use crate::witness::{self, Witness};
 use crate::{
-    Anomaly, Cycle, Fault, History, Kind, Level, Operation, Order, Outcome, Wrong, orders, sessions,
+    Anomaly, Cycle, Fault, FaultKind, History, Kind, Level, Operation, Order, Outcome, orders,
+    sessions,
 };
 
 /// Findings about a history.
@@ -31,20 +32,20 @@ pub struct Findings {
     /// cannot be told.
     pub staleness: Vec<Staleness>,
     /// Transactions by their outcomes.
-    pub counted: Counted,
+    pub counted: OutcomeCounts,
     /// Writes, and how many of them others read.
-    pub observed: Observed,
+    pub observed: ObservedWrites,
     /// Keys the order of whose versions nothing tells.
     unordered_keys: usize,
     /// The levels that were shown with a guess of that order.
-    proved: Proved,
+    proved: ProvedLevels,
     /// Reads of values that nobody is known to have written, which were not judged.
     unexplained: u64,
 }
 
 /// Transactions by their outcomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct OutcomeCounts {
     /// Acknowledged.
     pub committed: u64,
     /// Failed.
@@ -86,23 +87,23 @@ impl Findings {
     }
 
     /// The reasons for which a level cannot be said to hold where nothing was found.
-    pub fn doubts(&self, level: Level) -> Vec<Doubt> {
-        let has = |is: fn(&Wrong) -> bool| self.faults.iter().any(|fault| is(&fault.what));
+    pub fn doubts(&self, level: Level) -> Vec<LevelDoubt> {
+        let has = |is: fn(&FaultKind) -> bool| self.faults.iter().any(|fault| is(&fault.what));
         let is_incomplete = self.unexplained > 0
             || has(|wrong| match wrong {
-                Wrong::CutOff | Wrong::ClocksApart { .. } => false,
-                Wrong::Line(_) | Wrong::Gap { .. } | Wrong::FileMissing => true,
-                Wrong::WrittenTwice { .. } => true,
+                FaultKind::CutOff | FaultKind::ClocksApart { .. } => false,
+                FaultKind::Line(_) | FaultKind::Gap { .. } | FaultKind::FileMissing => true,
+                FaultKind::WrittenTwice { .. } => true,
             });
         let is_strict = level == Level::StrictSerializable;
-        let are_apart = is_strict && has(|wrong| matches!(wrong, Wrong::ClocksApart { .. }));
+        let are_apart = is_strict && has(|wrong| matches!(wrong, FaultKind::ClocksApart { .. }));
         let has_order = self.unordered_keys == 0 || self.proved.has(level);
         let doubts = [
-            (self.counted.committed == 0).then_some(Doubt::NothingCommitted),
+            (self.counted.committed == 0).then_some(LevelDoubt::NothingCommitted),
             self.observed.doubt(level >= Level::Serializable),
-            is_incomplete.then_some(Doubt::Incomplete),
-            are_apart.then_some(Doubt::ClocksApart),
-            (!has_order).then_some(Doubt::NoOrder { keys: self.unordered_keys }),
+            is_incomplete.then_some(LevelDoubt::Incomplete),
+            are_apart.then_some(LevelDoubt::ClocksApart),
+            (!has_order).then_some(LevelDoubt::NoOrder { keys: self.unordered_keys }),
         ];
         doubts.into_iter().flatten().collect()
     }
@@ -154,7 +155,7 @@ pub fn check(history: &History) -> Findings {
         }
         Some((ns, reader)) => {
             let (file, line) = history.place(&history.transactions()[reader as usize]);
-            let what = Wrong::ClocksApart { ns };
+            let what = FaultKind::ClocksApart { ns };
             findings.faults.push(Fault { file: file.to_owned(), line, what });
         }
     }
@@ -191,7 +192,7 @@ fn find_cycles(
     fates: &Fates,
     evidence: &mut Evidence,
     cycles: &mut Cycles,
-) -> Proved {
+) -> ProvedLevels {
     let transactions = history.transactions().len();
     let mut edges = std::mem::take(&mut evidence.edges);
     let of_data = edges.len();
@@ -214,8 +215,8 @@ fn find_cycles(
     orders::find_processes(cycles, &all);
     orders::find_inferred(cycles, &all, &edges[of_data..inferred]);
     match proof::needs_proof(evidence) {
-        false => Proved::everything(),
-        true => proof::prove(&Known {
+        false => ProvedLevels::everything(),
+        true => proof::prove(&KnownOrder {
             history,
             fates,
             data: &edges[..of_data],
@@ -226,8 +227,8 @@ fn find_cycles(
     }
 }
 
-fn counted(history: &History) -> Counted {
-    let mut counted = Counted::default();
+fn counted(history: &History) -> OutcomeCounts {
+    let mut counted = OutcomeCounts::default();
     for transaction in history.transactions() {
         match transaction.outcome {
             Outcome::Committed => counted.committed += 1,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::components::{Components, Graph};
 use crate::evidence::{Dependency, Edge};
-use crate::search::{Arc, Machine, Search, Step};
+use crate::search::{Arc, CycleSearch, CycleStep, Machine};
 use crate::{Anomaly, Cycle, Order};
 
 /// Examples kept of each kind.
@@ -29,7 +29,7 @@ pub(crate) struct Cycles {
 pub(crate) struct FoundKind {
     pub(crate) anomaly: Anomaly,
     pub(crate) count: u64,
-    pub(crate) smallest: Vec<Vec<Step>>,
+    pub(crate) smallest: Vec<Vec<CycleStep>>,
     /// The transactions of those that were counted.
     seen: HashSet<Vec<u32>>,
 }
@@ -67,7 +67,7 @@ impl Dependencies {
 
 impl Cycles {
     /// Counts a cycle, unless one of the same transactions was.
-    pub(crate) fn add(&mut self, anomaly: Anomaly, cycle: Vec<Step>) {
+    pub(crate) fn add(&mut self, anomaly: Anomaly, cycle: Vec<CycleStep>) {
         let at = self.found.iter().position(|found| found.anomaly == anomaly);
         let at = at.unwrap_or_else(|| {
             let (smallest, seen) = (Vec::new(), HashSet::new());
@@ -98,8 +98,8 @@ impl Cycles {
         }
         let writes = dependencies.components(|dependency| dependency == Dependency::Write);
         let reads = dependencies.components(|dependency| dependency <= Dependency::Read);
-        let apart = Apart::new(dependencies, &all);
-        let mut search = Search::new(dependencies.graph.nodes());
+        let apart = SplitComponents::new(dependencies, &all);
+        let mut search = CycleSearch::new(dependencies.graph.nodes());
         for cycle in Cycle::ALL {
             let first = match cycle {
                 Cycle::G0 => Dependency::Write,
@@ -138,9 +138,9 @@ impl Cycles {
     }
 
     /// Counts the cycle of an edge and a way back, under the name that its dependencies give it.
-    fn close(&mut self, from: u32, arc: Arc, way: Vec<Step>) {
+    fn close(&mut self, from: u32, arc: Arc, way: Vec<CycleStep>) {
         let Arc { key, dependency, .. } = arc;
-        let mut cycle = vec![Step { transaction: from, key, dependency }];
+        let mut cycle = vec![CycleStep { transaction: from, key, dependency }];
         cycle.extend(way);
         if is_simple(&cycle) {
             self.add(Anomaly::Cycle(kind_of(&cycle), Order::Data), cycle);
@@ -154,8 +154,8 @@ impl Cycles {
         &mut self,
         dependencies: &Dependencies,
         all: &Components,
-        apart: &Apart,
-        search: &mut Search,
+        apart: &SplitComponents,
+        search: &mut CycleSearch,
     ) {
         search.budget = u64::MAX;
         let not_adjacent = [Cycle::GSingle, Cycle::LongFork, Cycle::GNonadjacent];
@@ -177,7 +177,7 @@ impl Cycles {
                 let (graph, joined) = (&dependencies.graph, |node| all.join(node, from));
                 let way = search.shortest(graph, machine, arc.to, u64::MAX, joined, |x| x == from);
                 let Arc { key, dependency, .. } = arc;
-                let first = Step { transaction: from, key, dependency };
+                let first = CycleStep { transaction: from, key, dependency };
                 way.map(|(way, _)| std::iter::once(first).chain(way).collect())
             });
             if let Some(walk) = walks.next() {
@@ -187,13 +187,13 @@ impl Cycles {
     }
 }
 
-fn is_simple(cycle: &[Step]) -> bool {
+fn is_simple(cycle: &[CycleStep]) -> bool {
     let members: HashSet<u32> = cycle.iter().map(|step| step.transaction).collect();
     members.len() == cycle.len()
 }
 
 /// The kind of a cycle, by its dependencies.
-pub(crate) fn kind_of(cycle: &[Step]) -> Cycle {
+pub(crate) fn kind_of(cycle: &[CycleStep]) -> Cycle {
     let is = |at: usize, dependency| cycle[at % cycle.len()].dependency == dependency;
     let anti: Vec<usize> = (0..cycle.len()).filter(|at| is(*at, Dependency::Anti)).collect();
     let is_adjacent = anti.len() > 1 && anti.iter().any(|at| is(at + 1, Dependency::Anti));
@@ -211,12 +211,12 @@ pub(crate) fn kind_of(cycle: &[Step]) -> Cycle {
 
 /// Components of the walks without adjacent anti-dependencies. Each transaction is there twice: as
 /// reached by an anti-dependency, and as reached by another one.
-pub(crate) struct Apart {
+pub(crate) struct SplitComponents {
     components: Components,
 }
 
-impl Apart {
-    pub(crate) fn new(dependencies: &Dependencies, all: &Components) -> Apart {
+impl SplitComponents {
+    pub(crate) fn new(dependencies: &Dependencies, all: &Components) -> SplitComponents {
         let nodes = dependencies.graph.nodes() * 2;
         let arcs = || {
             dependencies.arcs().filter(|(from, arc)| all.join(*from, arc.to)).flat_map(
@@ -228,7 +228,7 @@ impl Apart {
                 },
             )
         };
-        Apart { components: Components::new(&Graph::new(nodes, arcs), Some) }
+        SplitComponents { components: Components::new(&Graph::new(nodes, arcs), Some) }
     }
 
     /// True if there is a closed walk without adjacent anti-dependencies.

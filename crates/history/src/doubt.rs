@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::evidence::Observed;
+use crate::evidence::ObservedWrites;
 
 /// The least share of the writes that another transaction must have read, in percent. With fewer, nearly
 /// all of what a database may have done wrong was seen by nobody.
@@ -10,7 +10,7 @@ pub const READ_PERCENT_LEAST: u64 = 10;
 
 /// A reason for which a level cannot be said to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt {
+pub enum LevelDoubt {
     /// No transaction was committed.
     NothingCommitted,
     /// Nothing that anybody wrote was read by another transaction.
@@ -40,28 +40,30 @@ pub enum Doubt {
     },
 }
 
-impl Observed {
+impl ObservedWrites {
     /// The share of the writes that another transaction read. None without writes.
     pub fn read_share(&self) -> Option<f64> {
         (self.writes > 0).then(|| self.read as f64 / self.writes as f64)
     }
 
     /// The reason why too little was observed, if it was.
-    pub(crate) fn doubt(&self, is_order_asked: bool) -> Option<Doubt> {
-        let Observed { writes, read, snapshots, snapshots_differ } = *self;
+    pub(crate) fn doubt(&self, is_order_asked: bool) -> Option<LevelDoubt> {
+        let ObservedWrites { writes, read, snapshots, snapshots_differ } = *self;
         match (writes, snapshots) {
-            (0, 1..) if !snapshots_differ => Some(Doubt::NothingMoved),
-            (0, 1..) => is_order_asked.then_some(Doubt::OnlyBalances),
-            _ if read == 0 => Some(Doubt::NothingRead { writes }),
-            _ if read * 100 < writes * READ_PERCENT_LEAST => Some(Doubt::FewRead { read, writes }),
+            (0, 1..) if !snapshots_differ => Some(LevelDoubt::NothingMoved),
+            (0, 1..) => is_order_asked.then_some(LevelDoubt::OnlyBalances),
+            _ if read == 0 => Some(LevelDoubt::NothingRead { writes }),
+            _ if read * 100 < writes * READ_PERCENT_LEAST => {
+                Some(LevelDoubt::FewRead { read, writes })
+            }
             _ => None,
         }
     }
 }
 
-impl fmt::Display for Observed {
+impl fmt::Display for ObservedWrites {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Observed { writes, read, snapshots, .. } = self;
+        let ObservedWrites { writes, read, snapshots, .. } = self;
         match self.read_share() {
             Some(share) => {
                 let percent = share * 100.0;
@@ -72,30 +74,30 @@ impl fmt::Display for Observed {
     }
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for LevelDoubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Doubt::NothingCommitted => f.write_str("no transaction was committed"),
-            Doubt::NothingRead { writes } => {
+            LevelDoubt::NothingCommitted => f.write_str("no transaction was committed"),
+            LevelDoubt::NothingRead { writes } => {
                 write!(f, "no transaction read any of the {writes} writes of others")
             }
-            Doubt::FewRead { read, writes } => write!(
+            LevelDoubt::FewRead { read, writes } => write!(
                 f,
                 "other transactions read {read} of {writes} writes, which is less than \
                  {READ_PERCENT_LEAST} %"
             ),
-            Doubt::NothingMoved => {
+            LevelDoubt::NothingMoved => {
                 f.write_str("all balances were the same in each read: no transfer was seen")
             }
-            Doubt::OnlyBalances => f.write_str(
+            LevelDoubt::OnlyBalances => f.write_str(
                 "only balances were read, which show their sum and no order of transactions",
             ),
-            Doubt::Incomplete => f.write_str(
+            LevelDoubt::Incomplete => f.write_str(
                 "not everything could be judged: lines or files are missing, or a value was \
                  written twice",
             ),
-            Doubt::ClocksApart => f.write_str("the clocks of the clients are apart"),
-            Doubt::NoOrder { keys } => write!(
+            LevelDoubt::ClocksApart => f.write_str("the clocks of the clients are apart"),
+            LevelDoubt::NoOrder { keys } => write!(
                 f,
                 "nothing tells the order of the versions of {keys} keys, and no order of them was \
                  found in which it holds"

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::registers::Register;
+use crate::registers::UnorderedRegister;
 use crate::{Anomaly, Fault, History, Key};
 
 /// The reason why one transaction comes before another one.
@@ -31,7 +31,7 @@ pub(crate) struct Edge {
 
 /// An anomaly that was seen without a cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sighting {
+pub(crate) struct AnomalySighting {
     pub(crate) anomaly: Anomaly,
     /// The transactions, those that explain it first.
     pub(crate) transactions: Vec<u32>,
@@ -57,7 +57,7 @@ pub(crate) struct ListTail {
 
 /// Writes that were acknowledged or read, and how many of them somebody else read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Observed {
+pub struct ObservedWrites {
     /// The appends and the writes of registers.
     pub writes: u64,
     /// Those of them that another transaction read.
@@ -77,14 +77,14 @@ pub(crate) struct Evidence {
     /// Dependencies that follow only where the order of time counts.
     pub(crate) by_time: Vec<Edge>,
     /// Registers, the order of whose versions is in part a guess.
-    pub(crate) registers: Vec<Register>,
+    pub(crate) registers: Vec<UnorderedRegister>,
     /// Lists, the order of whose last versions is a guess.
     pub(crate) tails: Vec<ListTail>,
-    pub(crate) observed: Observed,
+    pub(crate) observed: ObservedWrites,
     /// Reads of values that nobody is known to have written, in a history that lacks lines.
     pub(crate) unexplained: u64,
     pub(crate) counts: BTreeMap<Anomaly, u64>,
-    pub(crate) sightings: Vec<Sighting>,
+    pub(crate) sightings: Vec<AnomalySighting>,
     pub(crate) faults: Vec<Fault>,
     /// By how much, at least, a value was read before the transaction that wrote it began, and the
     /// transaction that read it.
@@ -129,7 +129,7 @@ impl Evidence {
         *count += 1;
         if *count <= EXAMPLES as u64 {
             let transactions = transactions.to_vec();
-            self.sightings.push(Sighting { anomaly, transactions, why: why() });
+            self.sightings.push(AnomalySighting { anomaly, transactions, why: why() });
         }
     }
 

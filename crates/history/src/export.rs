@@ -10,7 +10,7 @@ use crate::history::{History, Kind, Operation, Outcome};
 
 /// Other checkers' name for the kind of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
+pub enum OperationModel {
     /// Appends and reads of lists.
     ListAppend,
     /// Writes and reads of registers.
@@ -21,7 +21,7 @@ pub enum Model {
 
 /// Notation of the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notation {
+pub enum ExportNotation {
     /// A map for each line, in extensible data notation.
     Edn,
     /// An array of objects.
@@ -39,14 +39,14 @@ struct Event {
 /// Writes the transactions with operations of a model, without their other operations.
 pub fn export(
     history: &History,
-    model: Model,
-    notation: Notation,
+    model: OperationModel,
+    notation: ExportNotation,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let events = events(history, model);
     let (open, between, close) = match notation {
-        Notation::Edn => ("", "\n", "\n"),
-        Notation::Json => ("[", ",\n", "]\n"),
+        ExportNotation::Edn => ("", "\n", "\n"),
+        ExportNotation::Json => ("[", ",\n", "]\n"),
     };
     out.write_all(open.as_bytes())?;
     for (index, event) in events.iter().enumerate() {
@@ -59,7 +59,7 @@ pub fn export(
     out.write_all(close.as_bytes())
 }
 
-fn events(history: &History, model: Model) -> Vec<Event> {
+fn events(history: &History, model: OperationModel) -> Vec<Event> {
     let clients = history.sessions().iter().map(|session| u64::from(session.client) + 1).max();
     let clients = clients.unwrap_or(1);
     let mut lives = std::collections::HashMap::new();
@@ -86,20 +86,20 @@ fn events(history: &History, model: Model) -> Vec<Event> {
     events
 }
 
-fn is_of(history: &History, model: Model, operation: &Operation) -> bool {
+fn is_of(history: &History, model: OperationModel, operation: &Operation) -> bool {
     match operation.key() {
         Some(key) => match history.key(key).0 {
-            Kind::List => model == Model::ListAppend,
-            Kind::Register => model == Model::RwRegister,
+            Kind::List => model == OperationModel::ListAppend,
+            Kind::Register => model == OperationModel::RwRegister,
         },
-        None => model == Model::Bank,
+        None => model == OperationModel::Bank,
     }
 }
 
 struct Writer<'h> {
     history: &'h History,
-    model: Model,
-    notation: Notation,
+    model: OperationModel,
+    notation: ExportNotation,
 }
 
 impl Writer<'_> {
@@ -111,14 +111,14 @@ impl Writer<'_> {
             (true, Outcome::Failed) => "fail",
             (true, Outcome::Unknown) => "info",
         };
-        let f = if self.model == Model::Bank { "read" } else { "txn" };
+        let f = if self.model == OperationModel::Bank { "read" } else { "txn" };
         let Event { at, process, .. } = event;
         match self.notation {
-            Notation::Edn => write!(
+            ExportNotation::Edn => write!(
                 out,
                 "{{:index {index}, :type :{kind}, :process {process}, :time {at}, :f :{f}, :value "
             )?,
-            Notation::Json => write!(
+            ExportNotation::Json => write!(
                 out,
                 "{{\"index\":{index},\"type\":\"{kind}\",\"process\":{process},\"time\":{at},\
                  \"f\":\"{f}\",\"value\":"
@@ -127,7 +127,7 @@ impl Writer<'_> {
         let is_known = event.is_end && transaction.outcome == Outcome::Committed;
         let operations = self.history.operations(transaction).iter();
         let mut mine = operations.filter(|one| is_of(self.history, self.model, one));
-        if self.model == Model::Bank {
+        if self.model == OperationModel::Bank {
             self.balances(mine.next_back(), is_known, out)?;
         } else {
             out.write_all(b"[")?;
@@ -144,15 +144,15 @@ impl Writer<'_> {
 
     fn comma(&self) -> &'static [u8] {
         match self.notation {
-            Notation::Edn => b" ",
-            Notation::Json => b",",
+            ExportNotation::Edn => b" ",
+            ExportNotation::Json => b",",
         }
     }
 
     fn nothing(&self) -> &'static str {
         match self.notation {
-            Notation::Edn => "nil",
-            Notation::Json => "null",
+            ExportNotation::Edn => "nil",
+            ExportNotation::Json => "null",
         }
     }
 
@@ -180,8 +180,8 @@ impl Writer<'_> {
             Operation::ReadAccounts { .. } => return Ok(()),
         };
         match self.notation {
-            Notation::Edn => write!(out, "[:{f} {key} {value}]"),
-            Notation::Json => write!(out, "[\"{f}\",{key},{value}]"),
+            ExportNotation::Edn => write!(out, "[:{f} {key} {value}]"),
+            ExportNotation::Json => write!(out, "[\"{f}\",{key},{value}]"),
         }
     }
 
@@ -200,8 +200,8 @@ impl Writer<'_> {
                 out.write_all(self.comma())?;
             }
             match self.notation {
-                Notation::Edn => write!(out, "{account} {balance}")?,
-                Notation::Json => write!(out, "\"{account}\":{balance}")?,
+                ExportNotation::Edn => write!(out, "{account} {balance}")?,
+                ExportNotation::Json => write!(out, "\"{account}\":{balance}")?,
             }
         }
         out.write_all(b"}")

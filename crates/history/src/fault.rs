@@ -10,12 +10,12 @@ pub struct Fault {
     /// The line, from 1; 0 for none in particular.
     pub line: u64,
     /// Kind of the fault.
-    pub what: Wrong,
+    pub what: FaultKind,
 }
 
 /// Kind of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub enum FaultKind {
     /// The file ends before its last line.
     CutOff,
     /// Lines between two others are missing: a client's transactions are not numbered one by one.
@@ -45,28 +45,31 @@ pub enum Wrong {
     },
 }
 
-impl Wrong {
+impl FaultKind {
     /// True if lines are missing that may have told of writes.
     pub(crate) fn loses_lines(&self) -> bool {
         match self {
-            Wrong::CutOff | Wrong::Line(_) | Wrong::Gap { .. } | Wrong::FileMissing => true,
-            Wrong::WrittenTwice { .. } | Wrong::ClocksApart { .. } => false,
+            FaultKind::CutOff
+            | FaultKind::Line(_)
+            | FaultKind::Gap { .. }
+            | FaultKind::FileMissing => true,
+            FaultKind::WrittenTwice { .. } | FaultKind::ClocksApart { .. } => false,
         }
     }
 
     /// The part that is not judged because of it; none if the judgement is complete.
     pub fn unjudged(&self) -> Option<&'static str> {
         match self {
-            Wrong::CutOff => None,
-            Wrong::Line(_) | Wrong::Gap { .. } => Some(
+            FaultKind::CutOff => None,
+            FaultKind::Line(_) | FaultKind::Gap { .. } => Some(
                 "transactions that were open there are not judged, nor are reads of values that \
                  nobody is known to have written",
             ),
-            Wrong::FileMissing => {
+            FaultKind::FileMissing => {
                 Some("reads of values that nobody is known to have written are not judged")
             }
-            Wrong::WrittenTwice { .. } => Some("the key is not judged"),
-            Wrong::ClocksApart { .. } => {
+            FaultKind::WrittenTwice { .. } => Some("the key is not judged"),
+            FaultKind::ClocksApart { .. } => {
                 Some("the order of time, staleness and the guarantees of sessions are not judged")
             }
         }
@@ -84,25 +87,25 @@ impl fmt::Display for Fault {
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wrong::CutOff => f.write_str(
+            FaultKind::CutOff => f.write_str(
                 "the file ends before its last line, as the death of a generator leaves it; \
                  transactions that were open there count as unknown",
             ),
-            Wrong::Gap { client, expected, found } => write!(
+            FaultKind::Gap { client, expected, found } => write!(
                 f,
                 "client {client} begins transaction {found}, and not {expected}: lines are missing"
             ),
-            Wrong::FileMissing => {
+            FaultKind::FileMissing => {
                 f.write_str("the file is missing, as the loss of a generator's host leaves it")
             }
-            Wrong::Line(why) => f.write_str(why),
-            Wrong::WrittenTwice { key, value } => {
+            FaultKind::Line(why) => f.write_str(why),
+            FaultKind::WrittenTwice { key, value } => {
                 write!(f, "{value} was written to key {key} twice; values must be unique")
             }
-            Wrong::ClocksApart { ns } => write!(
+            FaultKind::ClocksApart { ns } => write!(
                 f,
                 "a value was read {:.3} ms before the transaction that wrote it began; the clocks \
                  of the clients are apart",

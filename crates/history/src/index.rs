@@ -5,13 +5,13 @@ use std::hash::{BuildHasherDefault, Hasher};
 use crate::{History, Key};
 
 /// A map whose keys are numbers of this program's own making.
-pub(crate) type Map<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Mix>>;
+pub(crate) type Map<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<KeyHasher>>;
 
 /// Multiplies and folds: values are mostly consecutive, and nobody chooses them to collide.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mix(u64);
+pub(crate) struct KeyHasher(u64);
 
-impl Hasher for Mix {
+impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -39,7 +39,7 @@ impl Hasher for Mix {
 
 /// An operation on a key: its transaction, and its place among all operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Use {
+pub(crate) struct KeyUse {
     pub(crate) transaction: u32,
     pub(crate) operation: u32,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Use {
 /// The operations of each key. Those of one transaction are side by side, in their order.
 pub(crate) struct Index {
     starts: Vec<u32>,
-    uses: Vec<Use>,
+    uses: Vec<KeyUse>,
 }
 
 impl Index {
@@ -60,14 +60,14 @@ impl Index {
             starts[at] += starts[at - 1];
         }
         let mut next: Vec<u32> = starts.clone();
-        let none = Use { transaction: 0, operation: 0 };
+        let none = KeyUse { transaction: 0, operation: 0 };
         let mut uses = vec![none; *starts.last().unwrap_or(&0) as usize];
         for (number, transaction) in (0..).zip(history.transactions()) {
             let operations = (transaction.first..).zip(history.operations(transaction));
             for (operation, what) in operations {
                 if let Some(key) = what.key() {
                     let place = &mut next[key as usize];
-                    uses[*place as usize] = Use { transaction: number, operation };
+                    uses[*place as usize] = KeyUse { transaction: number, operation };
                     *place += 1;
                 }
             }
@@ -75,7 +75,7 @@ impl Index {
         Index { starts, uses }
     }
 
-    pub(crate) fn uses(&self, key: Key) -> &[Use] {
+    pub(crate) fn uses(&self, key: Key) -> &[KeyUse] {
         let [start, end] = [self.starts[key as usize], self.starts[key as usize + 1]];
         &self.uses[start as usize..end as usize]
     }

@@ -12,7 +12,7 @@
 //! anomalies it forbids. [`export`] writes a history as other checkers read it.
 //!
 //! That nothing was found is never enough for "holds": something must have been written and read, nothing
-//! may be missing ([`Doubt`]), and where nothing tells the order of versions, one must be found that shows
+//! may be missing ([`LevelDoubt`]), and where nothing tells the order of versions, one must be found that shows
 //! the level. [`ASSUMES`] and [`NEVER_LOOKS_AT`] say what no judgement can show.
 
 mod anomaly;
@@ -41,14 +41,14 @@ pub mod export;
 pub mod file;
 
 pub use anomaly::{Anomaly, Cycle, Order};
-pub use check::{Counted, Findings, Judgement, check};
-pub use doubt::{Doubt, READ_PERCENT_LEAST};
-pub use evidence::Observed;
-pub use fault::{Fault, Wrong};
+pub use check::{Findings, Judgement, OutcomeCounts, check};
+pub use doubt::{LevelDoubt, READ_PERCENT_LEAST};
+pub use evidence::ObservedWrites;
+pub use fault::{Fault, FaultKind};
 pub use history::{
     Group, History, Key, Kind, List, Operation, Outcome, Session, TooLong, Transaction,
 };
 pub use level::{Level, NotALevel};
 pub use scope::{ASSUMES, NEVER_LOOKS_AT};
 pub use staleness::Staleness;
-pub use witness::{Link, Seen, Witness};
+pub use witness::{CycleLink, Witness, WitnessTransaction};

@@ -5,8 +5,8 @@
 
 use crate::evidence::{Dependency, Evidence, ListTail};
 use crate::fate::Fates;
-use crate::index::{Map, Use};
-use crate::{Anomaly, Fault, History, Key, List, Operation, Outcome, Wrong};
+use crate::index::{KeyUse, Map};
+use crate::{Anomaly, Fault, FaultKind, History, Key, List, Operation, Outcome};
 
 /// Acknowledged appends that no read shows are later than all that was read. Violations are looked for
 /// with so many of them, the ones that ended first; that a level holds is shown with all of them.
@@ -74,7 +74,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
     }
 
     /// Judges a list. None where its values are not unique.
-    pub(crate) fn judge(mut self, uses: &[Use]) -> Option<ListVersions> {
+    pub(crate) fn judge(mut self, uses: &[KeyUse]) -> Option<ListVersions> {
         self.collect_writes(uses)?;
         let (reads, mut whole) = self.reads(uses);
         // The longest that is sound; the sort is stable, so the first one of a length is.
@@ -105,7 +105,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         self.history.key(self.key).1
     }
 
-    fn collect_writes(&mut self, uses: &[Use]) -> Option<()> {
+    fn collect_writes(&mut self, uses: &[KeyUse]) -> Option<()> {
         for (at, one) in uses.iter().enumerate() {
             let Operation::Append { value, .. } =
                 self.history.all_operations()[one.operation as usize]
@@ -122,7 +122,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
             if self.writes.insert(value, write).is_some() {
                 let transaction = &self.history.transactions()[one.transaction as usize];
                 let (file, line) = self.history.place(transaction);
-                let what = Wrong::WrittenTwice { key: self.name(), value };
+                let what = FaultKind::WrittenTwice { key: self.name(), value };
                 self.evidence.faults.push(Fault { file: file.to_owned(), line, what });
                 return None;
             }
@@ -131,9 +131,9 @@ impl<'h, 'e> ListJudge<'h, 'e> {
     }
 
     /// Appends of the same transaction before the one at this place.
-    fn writes_before(&self, uses: &[Use], at: usize) -> u32 {
+    fn writes_before(&self, uses: &[KeyUse], at: usize) -> u32 {
         let mine = uses[..at].iter().rev().take_while(|x| x.transaction == uses[at].transaction);
-        let is_append = |one: &&Use| {
+        let is_append = |one: &&KeyUse| {
             matches!(
                 self.history.all_operations()[one.operation as usize],
                 Operation::Append { .. }
@@ -144,7 +144,7 @@ impl<'h, 'e> ListJudge<'h, 'e> {
 
     /// The reads of committed transactions: without their own appends, and whole. A transaction must
     /// not contradict itself.
-    fn reads(&mut self, uses: &[Use]) -> (Vec<Read>, Vec<Whole>) {
+    fn reads(&mut self, uses: &[KeyUse]) -> (Vec<Read>, Vec<Whole>) {
         let history = self.history;
         let (mut reads, mut whole): (Vec<Read>, Vec<_>) = (Vec::new(), Vec::new());
         for mine in uses.chunk_by(|one, next| one.transaction == next.transaction) {

@@ -4,7 +4,7 @@ use crate::components::Components;
 use crate::cycles::{Cycles, Dependencies};
 use crate::evidence::{Dependency, Edge};
 use crate::fate::Fates;
-use crate::search::{Machine, Search, Step};
+use crate::search::{CycleSearch, CycleStep, Machine};
 use crate::{Anomaly, Cycle, History, Order, Outcome, cycles};
 
 /// Places looked at for one cycle, once one has been found.
@@ -44,7 +44,7 @@ pub(crate) fn find_processes(cycles: &mut Cycles, dependencies: &Dependencies) {
     if !all.has_circle() {
         return;
     }
-    let mut search = Search::new(dependencies.graph.nodes());
+    let mut search = CycleSearch::new(dependencies.graph.nodes());
     search.budget = dependencies.budget();
     for from in 0..dependencies.graph.nodes() as u32 {
         let arcs = dependencies.graph.leaving(from).iter();
@@ -54,7 +54,7 @@ pub(crate) fn find_processes(cycles: &mut Cycles, dependencies: &Dependencies) {
                 cycles.is_partial = true;
                 return;
             }
-            let first = Step { transaction: from, key: 0, dependency: Dependency::Process };
+            let first = CycleStep { transaction: from, key: 0, dependency: Dependency::Process };
             let most = most_places(cycles, Order::Process);
             let to_first = |node| node == from;
             let found =
@@ -63,7 +63,7 @@ pub(crate) fn find_processes(cycles: &mut Cycles, dependencies: &Dependencies) {
                 cycles.is_partial = true;
                 continue;
             };
-            let cycle: Vec<Step> = std::iter::once(first).chain(way).collect();
+            let cycle: Vec<CycleStep> = std::iter::once(first).chain(way).collect();
             if let Some(guarantee) = guarantee(&cycle) {
                 cycles.add(guarantee, cycle.clone());
             }
@@ -78,14 +78,14 @@ pub(crate) fn find_inferred(cycles: &mut Cycles, dependencies: &Dependencies, in
         return;
     }
     let all = dependencies.components(|_| true);
-    let mut search = Search::new(dependencies.graph.nodes());
+    let mut search = CycleSearch::new(dependencies.graph.nodes());
     for edge in inferred.iter().filter(|edge| all.join(edge.from, edge.to)) {
         let Edge { from, to, key, dependency } = *edge;
         let may_pass = |node| all.join(node, from);
         let way = smallest(&mut search, dependencies, to, u64::MAX, may_pass, |node| node == from);
-        let first = Step { transaction: from, key, dependency };
+        let first = CycleStep { transaction: from, key, dependency };
         let Some((way, _)) = way else { continue };
-        let cycle: Vec<Step> = std::iter::once(first).chain(way).collect();
+        let cycle: Vec<CycleStep> = std::iter::once(first).chain(way).collect();
         cycles.add(Anomaly::Cycle(cycles::kind_of(&cycle), Order::Realtime), cycle);
         return;
     }
@@ -100,7 +100,7 @@ pub(crate) fn find_inferred(cycles: &mut Cycles, dependencies: &Dependencies, in
 pub(crate) fn find_realtime(cycles: &mut Cycles, dependencies: &Dependencies, history: &History) {
     let data = dependencies.components(|_| true);
     let least = least_ended(dependencies, &data, history);
-    let mut search = Search::new(dependencies.graph.nodes());
+    let mut search = CycleSearch::new(dependencies.graph.nodes());
     search.budget = dependencies.budget();
     for (number, transaction) in (0..).zip(history.transactions()) {
         let begun = transaction.earliest();
@@ -119,7 +119,7 @@ pub(crate) fn find_realtime(cycles: &mut Cycles, dependencies: &Dependencies, hi
             continue;
         };
         let ended = history.transactions()[last as usize].latest();
-        let began = |step: &Step| history.transactions()[step.transaction as usize].earliest();
+        let began = |step: &CycleStep| history.transactions()[step.transaction as usize].earliest();
         if let Some(part) = cycle.iter().skip(1).rposition(|step| began(step) > ended) {
             // A part of it is a cycle, and is found from there, unless no search may take so long again.
             if most == PLACES_MOST {
@@ -127,7 +127,7 @@ pub(crate) fn find_realtime(cycles: &mut Cycles, dependencies: &Dependencies, hi
             }
             cycle.drain(..=part);
         }
-        cycle.push(Step { transaction: last, key: 0, dependency: Dependency::Realtime });
+        cycle.push(CycleStep { transaction: last, key: 0, dependency: Dependency::Realtime });
         cycles.add(Anomaly::Cycle(cycles::kind_of(&cycle), Order::Realtime), cycle);
     }
 }
@@ -141,13 +141,13 @@ fn most_places(cycles: &Cycles, order: Order) -> u64 {
 
 /// The shortest way of the first kind of which there is one.
 fn smallest(
-    search: &mut Search,
+    search: &mut CycleSearch,
     dependencies: &Dependencies,
     start: u32,
     most: u64,
     may_pass: impl Fn(u32) -> bool,
     is_goal: impl Fn(u32) -> bool,
-) -> Option<(Vec<Step>, u32)> {
+) -> Option<(Vec<CycleStep>, u32)> {
     let kept = search.budget;
     if most == u64::MAX {
         search.budget = u64::MAX;
@@ -185,7 +185,7 @@ pub(crate) fn least_ended(
 
 /// The guarantee of a session that a cycle breaks, if it is that of one session and one
 /// anti-dependency.
-fn guarantee(cycle: &[Step]) -> Option<Anomaly> {
+fn guarantee(cycle: &[CycleStep]) -> Option<Anomaly> {
     let anti = cycle.iter().position(|step| step.dependency == Dependency::Anti)?;
     let after: Vec<Dependency> =
         (1..cycle.len()).map(|by| cycle[(anti + by) % cycle.len()].dependency).collect();

@@ -10,11 +10,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::components::Graph;
-use crate::cycles::{Apart, Dependencies};
+use crate::cycles::{Dependencies, SplitComponents};
 use crate::evidence::{Dependency, Edge, Evidence, ListTail};
 use crate::fate::Fates;
 use crate::index::Map;
-use crate::registers::Register;
+use crate::registers::UnorderedRegister;
 use crate::{History, Level, orders, uses_in_time};
 
 /// Only one guess is made for longer histories.
@@ -22,14 +22,14 @@ const GUESSES_FOR_AT_MOST: usize = 200_000;
 
 /// The levels for which an order of all versions was found that shows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Proved {
+pub(crate) struct ProvedLevels {
     /// The strongest of them; it shows the weaker ones, too.
     level: Option<Level>,
 }
 
-impl Proved {
-    pub(crate) fn everything() -> Proved {
-        Proved { level: Some(Level::StrictSerializable) }
+impl ProvedLevels {
+    pub(crate) fn everything() -> ProvedLevels {
+        ProvedLevels { level: Some(Level::StrictSerializable) }
     }
 
     pub(crate) fn has(self, level: Level) -> bool {
@@ -38,20 +38,20 @@ impl Proved {
 }
 
 /// What is known, from which orders are guessed.
-pub(crate) struct Known<'h> {
+pub(crate) struct KnownOrder<'h> {
     pub(crate) history: &'h History,
     pub(crate) fates: &'h Fates,
     /// Dependencies of the data.
     pub(crate) data: &'h [Edge],
     /// The order of clients, and what follows from it and from that of time.
     pub(crate) strict: &'h [Edge],
-    pub(crate) registers: &'h [Register],
+    pub(crate) registers: &'h [UnorderedRegister],
     pub(crate) tails: &'h [ListTail],
 }
 
 /// The strongest level that is shown.
-pub(crate) fn prove(known: &Known<'_>) -> Proved {
-    let mut proved = Proved::default();
+pub(crate) fn prove(known: &KnownOrder<'_>) -> ProvedLevels {
+    let mut proved = ProvedLevels::default();
     let places = uses_in_time::places(known.history, known.registers);
     let all = known.history.transactions();
     let place = |number: u32| {
@@ -103,7 +103,7 @@ impl Sort {
     }
 }
 
-impl Known<'_> {
+impl KnownOrder<'_> {
     /// The place of each transaction in an order; none where there is none.
     fn arrange(&self, sort: Sort, priority: &dyn Fn(u32) -> u64) -> Option<Vec<u32>> {
         let all = self.history.transactions();
@@ -155,7 +155,7 @@ impl Known<'_> {
         }
         let joined = all.components(|_| true);
         if joined.has_circle() {
-            let is_snapshot = !Apart::new(&all, &joined).has_circle();
+            let is_snapshot = !SplitComponents::new(&all, &joined).has_circle();
             return Some(if is_snapshot { Level::RepeatableRead } else { Level::ReadCommitted });
         }
         edges.extend(orders::of_processes(self.history, self.fates));
@@ -173,7 +173,7 @@ impl Known<'_> {
 }
 
 /// The dependencies of a register whose versions are in an order.
-fn of_register(register: &Register, order: &[u32], edges: &mut Vec<Edge>) {
+fn of_register(register: &UnorderedRegister, order: &[u32], edges: &mut Vec<Edge>) {
     let key = register.key;
     let writers = (0..).zip(&register.writers).filter_map(|(at, writer)| Some((at, (*writer)?)));
     let mut versions: Vec<(u32, u32)> = vec![(0, u32::MAX)];

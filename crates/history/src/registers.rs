@@ -8,8 +8,8 @@
 use crate::components::{Components, Graph};
 use crate::evidence::{Dependency, Evidence};
 use crate::fate::Fates;
-use crate::index::{Map, Use};
-use crate::{Anomaly, Fault, History, Key, Operation, Outcome, Wrong, uses_in_time};
+use crate::index::{KeyUse, Map};
+use crate::{Anomaly, Fault, FaultKind, History, Key, Operation, Outcome, uses_in_time};
 
 /// Writers that are taken as later than a read of nothing, where none is known to come first.
 const FIRST_MAX: usize = 16;
@@ -19,7 +19,7 @@ pub(crate) type Version = u32;
 
 /// A register of which nothing tells the order of all versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Register {
+pub(crate) struct UnorderedRegister {
     pub(crate) key: Key,
     /// The transaction that left each version when it committed; none of the first version, of those that
     /// their own transaction overwrote, and of those that are not known to be committed.
@@ -28,7 +28,7 @@ pub(crate) struct Register {
     pub(crate) reads: Vec<(Version, u32)>,
 }
 
-impl Register {
+impl UnorderedRegister {
     /// The transactions that read a version.
     pub(crate) fn readers(&self, version: Version) -> impl Iterator<Item = u32> {
         let from = self.reads.partition_point(|read| read.0 < version);
@@ -80,7 +80,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
     }
 
     /// Judges a register, unless its values are not unique.
-    pub(crate) fn judge(mut self, uses: &[Use]) {
+    pub(crate) fn judge(mut self, uses: &[KeyUse]) {
         if self.collect_writes(uses).is_none() {
             return;
         }
@@ -112,7 +112,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
         self.fates.of(transaction)
     }
 
-    fn register(&self) -> Register {
+    fn register(&self) -> UnorderedRegister {
         let left = |write: &Write| write.is_last && self.fates.is_committed(write.transaction);
         let writers = self.writes.iter().map(|write| write.filter(left));
         let writers = writers.map(|write| write.map(|write| write.transaction)).collect();
@@ -120,7 +120,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
         let mut reads: Vec<(Version, u32)> = reads.collect();
         reads.sort_unstable();
         reads.dedup();
-        Register { key: self.key, writers, reads }
+        UnorderedRegister { key: self.key, writers, reads }
     }
 
     /// True if each version has one that follows it, from no value to the last one.
@@ -137,11 +137,11 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
         self.history.key(self.key).1
     }
 
-    fn operation(&self, one: &Use) -> Operation {
+    fn operation(&self, one: &KeyUse) -> Operation {
         self.history.all_operations()[one.operation as usize]
     }
 
-    fn collect_writes(&mut self, uses: &[Use]) -> Option<()> {
+    fn collect_writes(&mut self, uses: &[KeyUse]) -> Option<()> {
         for (at, one) in uses.iter().enumerate() {
             let Operation::Write { value, .. } = self.operation(one) else { continue };
             let transaction = one.transaction;
@@ -152,7 +152,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
             if self.numbers.insert(value, self.writes.len() as Version).is_some() {
                 let transaction = &self.history.transactions()[transaction as usize];
                 let (file, line) = self.history.place(transaction);
-                let what = Wrong::WrittenTwice { key: self.name(), value };
+                let what = FaultKind::WrittenTwice { key: self.name(), value };
                 self.evidence.faults.push(Fault { file: file.to_owned(), line, what });
                 return None;
             }
@@ -169,7 +169,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
         }
     }
 
-    fn one_transaction(&mut self, mine: &[Use]) {
+    fn one_transaction(&mut self, mine: &[KeyUse]) {
         let (transaction, name) = (mine[0].transaction, self.name());
         let (mut current, mut is_own) = (None, false);
         let first = self.reads.len();
@@ -250,7 +250,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
         false
     }
 
-    fn dependencies(&mut self, uses: &[Use], are_ordered: bool) {
+    fn dependencies(&mut self, uses: &[KeyUse], are_ordered: bool) {
         let (key, name) = (self.key, self.name());
         let reads = std::mem::take(&mut self.reads);
         for (version, reader, _) in &reads {
@@ -279,7 +279,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
         self.reads = reads;
     }
 
-    fn order(&mut self, uses: &[Use], reads: &[(Version, u32, bool)]) {
+    fn order(&mut self, uses: &[KeyUse], reads: &[(Version, u32, bool)]) {
         let key = self.key;
         let later = Graph::new(self.writes.len(), || self.follows.iter().copied());
         let is_there = |write: &Write| self.outcome(write.transaction) != Outcome::Failed;
@@ -316,7 +316,7 @@ impl<'h, 'e> RegisterJudge<'h, 'e> {
     }
 
     /// Committed writers of a register that comes from nothing: those that ended first.
-    fn firsts(&self, uses: &[Use]) -> Vec<u32> {
+    fn firsts(&self, uses: &[KeyUse]) -> Vec<u32> {
         let writes =
             uses.iter().filter(|one| matches!(self.operation(one), Operation::Write { .. }));
         let committed = writes

@@ -17,7 +17,7 @@ pub(crate) struct Arc {
 
 /// A step of a cycle: a transaction, and the dependency by which it comes before the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct CycleStep {
     pub(crate) transaction: u32,
     pub(crate) key: Key,
     pub(crate) dependency: Dependency,
@@ -92,7 +92,7 @@ impl Machine {
 }
 
 /// Room for searches, one after another.
-pub(crate) struct Search {
+pub(crate) struct CycleSearch {
     /// Number of the search that last reached each node in each state.
     reached: Vec<u32>,
     /// From which place, by which edge.
@@ -103,9 +103,9 @@ pub(crate) struct Search {
     pub(crate) budget: u64,
 }
 
-impl Search {
-    pub(crate) fn new(nodes: usize) -> Search {
-        Search {
+impl CycleSearch {
+    pub(crate) fn new(nodes: usize) -> CycleSearch {
+        CycleSearch {
             reached: vec![0; nodes * STATES],
             from: vec![(0, 0); nodes * STATES],
             searches: 0,
@@ -125,7 +125,7 @@ impl Search {
         most: u64,
         may_pass: impl Fn(u32) -> bool,
         is_goal: impl Fn(u32) -> bool,
-    ) -> Option<(Vec<Step>, u32)> {
+    ) -> Option<(Vec<CycleStep>, u32)> {
         self.searches += 1;
         self.queue.clear();
         self.reach(start, machine.start(), (u32::MAX, 0));
@@ -163,7 +163,7 @@ impl Search {
         self.from[place] = from;
     }
 
-    fn way(&self, graph: &Graph<Arc>, node: u32, state: State) -> Vec<Step> {
+    fn way(&self, graph: &Graph<Arc>, node: u32, state: State) -> Vec<CycleStep> {
         let mut steps = Vec::new();
         let mut place = node as usize * STATES + usize::from(state);
         loop {
@@ -173,7 +173,7 @@ impl Search {
             }
             let transaction = before / STATES as u32;
             let Arc { key, dependency, .. } = graph.leaving(transaction)[number as usize];
-            steps.push(Step { transaction, key, dependency });
+            steps.push(CycleStep { transaction, key, dependency });
             place = before as usize;
         }
         steps.reverse();

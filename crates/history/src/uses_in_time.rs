@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use crate::evidence::{Dependency, Edge, Evidence};
 use crate::index::Map;
-use crate::registers::{Register, Version};
+use crate::registers::{UnorderedRegister, Version};
 use crate::{History, Outcome};
 
 /// Versions looked at, in the order of their zones, for the first one that is known to follow.
@@ -37,7 +37,7 @@ impl Zone {
 }
 
 /// The place in time of each version that a transaction left; in their order.
-fn zones(history: &History, register: &Register) -> Vec<Zone> {
+fn zones(history: &History, register: &UnorderedRegister) -> Vec<Zone> {
     let all = history.transactions();
     let zone = |version: Version| {
         let (mut first_end, mut last_begin) = match register.writers[version as usize] {
@@ -58,7 +58,7 @@ fn zones(history: &History, register: &Register) -> Vec<Zone> {
 }
 
 /// For each transaction that wrote a register, the least place in time of what it left.
-pub(crate) fn places(history: &History, registers: &[Register]) -> Map<u32, u64> {
+pub(crate) fn places(history: &History, registers: &[UnorderedRegister]) -> Map<u32, u64> {
     let mut places: Map<u32, u64> = Map::default();
     for register in registers {
         for zone in zones(history, register) {
@@ -72,7 +72,7 @@ pub(crate) fn places(history: &History, registers: &[Register]) -> Map<u32, u64>
 }
 
 /// Adds the dependencies that follow from the order of time, and of clients.
-pub(crate) fn infer(history: &History, register: &Register, evidence: &mut Evidence) {
+pub(crate) fn infer(history: &History, register: &UnorderedRegister, evidence: &mut Evidence) {
     let zones = zones(history, register);
     for (at, zone) in zones.iter().enumerate() {
         let later = zones[at + 1..].iter().take(LOOKED_AT_MAX);
@@ -92,7 +92,7 @@ pub(crate) fn infer(history: &History, register: &Register, evidence: &mut Evide
 }
 
 /// One version was overwritten before another one was written: so were its readers.
-fn follow(register: &Register, before: Version, after: Version, edges: &mut Vec<Edge>) {
+fn follow(register: &UnorderedRegister, before: Version, after: Version, edges: &mut Vec<Edge>) {
     let (key, Some(to)) = (register.key, register.writers[after as usize]) else { return };
     let mut add = |from: u32, dependency| {
         if from != to {
@@ -125,7 +125,7 @@ impl VersionUse {
 
 /// Pairs of versions that one client used in two transactions, one after the other. A transaction of which
 /// its client heard nothing may have committed after the next one.
-fn by_clients(history: &History, register: &Register) -> Vec<(Version, Version)> {
+fn by_clients(history: &History, register: &UnorderedRegister) -> Vec<(Version, Version)> {
     let of = |transaction: u32, version: Version, is_write: bool| {
         let one = &history.transactions()[transaction as usize];
         let (client, number) = (history.session(one).client, one.number);

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::evidence::{Dependency, Sighting};
+use crate::evidence::{AnomalySighting, Dependency};
 use crate::lists::shown;
-use crate::search::Step;
+use crate::search::CycleStep;
 use crate::{Anomaly, Group, History, Kind, Operation, Outcome};
 
 /// The transactions that show an anomaly.
@@ -13,9 +13,9 @@ pub struct Witness {
     /// The anomaly that they show.
     pub anomaly: Anomaly,
     /// The transactions, in the order of their names: T1, T2, …
-    pub transactions: Vec<Seen>,
+    pub transactions: Vec<WitnessTransaction>,
     /// The dependencies of a cycle, from each transaction to the next one; none of other anomalies.
-    pub links: Vec<Link>,
+    pub links: Vec<CycleLink>,
     /// The explanation of an anomaly that is no cycle.
     pub why: String,
     /// Of a cycle T1 -rw-> T2 -wr-> T3 -rw-> T1 in which T3 only reads: T3, as an index. It is the anomaly of a
@@ -25,7 +25,7 @@ pub struct Witness {
 
 /// A transaction of a witness.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct WitnessTransaction {
     /// Its client.
     pub client: u32,
     /// Number among its client's transactions.
@@ -46,7 +46,7 @@ pub struct Seen {
 
 /// A dependency of a cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct CycleLink {
     /// The transaction that comes first, as an index.
     pub from: usize,
     /// The one that comes after it.
@@ -61,7 +61,7 @@ pub struct Link {
 const OPERATIONS_MAX: usize = 12;
 
 impl Witness {
-    pub(crate) fn of_sighting(history: &History, sighting: &Sighting) -> Witness {
+    pub(crate) fn of_sighting(history: &History, sighting: &AnomalySighting) -> Witness {
         let mut transactions = sighting.transactions.clone();
         transactions.dedup();
         let mut why = sighting.why.clone();
@@ -77,16 +77,16 @@ impl Witness {
         }
     }
 
-    pub(crate) fn of_cycle(history: &History, anomaly: Anomaly, cycle: &[Step]) -> Witness {
+    pub(crate) fn of_cycle(history: &History, anomaly: Anomaly, cycle: &[CycleStep]) -> Witness {
         // Time runs from the first name on.
-        let begun = |step: &Step| history.transactions()[step.transaction as usize].begun;
+        let begun = |step: &CycleStep| history.transactions()[step.transaction as usize].begun;
         let first = (0..cycle.len()).min_by_key(|at| begun(&cycle[*at])).unwrap_or(0);
         let mut cycle = cycle.to_vec();
         cycle.rotate_left(first);
         let links = (0..cycle.len()).map(|from| {
             let to = (from + 1) % cycle.len();
             let why = reason(history, cycle[from], cycle[to].transaction, from, to);
-            Link { from, to, name: cycle[from].dependency.name(), why }
+            CycleLink { from, to, name: cycle[from].dependency.name(), why }
         });
         Witness {
             anomaly,
@@ -99,7 +99,7 @@ impl Witness {
 }
 
 /// The transaction that only reads, if a cycle has the shape of its anomaly.
-fn reader(history: &History, cycle: &[Step]) -> Option<usize> {
+fn reader(history: &History, cycle: &[CycleStep]) -> Option<usize> {
     let read = cycle.iter().position(|step| step.dependency == Dependency::Read)?;
     let reader = (read + 1) % cycle.len();
     let is_anti = |at: usize| cycle[at % cycle.len()].dependency == Dependency::Anti;
@@ -111,7 +111,7 @@ fn reader(history: &History, cycle: &[Step]) -> Option<usize> {
     (cycle.len() == 3 && is_anti(read + 1) && is_anti(read + 2) && only_reads).then_some(reader)
 }
 
-fn seen(history: &History, number: u32) -> Seen {
+fn seen(history: &History, number: u32) -> WitnessTransaction {
     let transaction = &history.transactions()[number as usize];
     let session = history.session(transaction);
     let operations = history.operations(transaction);
@@ -120,7 +120,7 @@ fn seen(history: &History, number: u32) -> Seen {
     if let Some(more) = operations.len().checked_sub(OPERATIONS_MAX).filter(|more| *more > 0) {
         words.push(format!("and {more} more"));
     }
-    Seen {
+    WitnessTransaction {
         client: session.client,
         number: transaction.number,
         backend: session.backend,
@@ -154,7 +154,7 @@ pub(crate) fn sum(balances: &[i64]) -> i128 {
 }
 
 /// The reason why one transaction comes before the next one of its cycle.
-fn reason(history: &History, step: Step, next: u32, from: usize, to: usize) -> String {
+fn reason(history: &History, step: CycleStep, next: u32, from: usize, to: usize) -> String {
     let (kind, key) = match step.dependency {
         Dependency::Process | Dependency::Realtime => (Kind::List, 0),
         _ => history.key(step.key),
@@ -228,9 +228,18 @@ impl Dependency {
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for WitnessTransaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Seen { client, number, backend, group, begun, ended, outcome, operations } = self;
+        let WitnessTransaction {
+            client,
+            number,
+            backend,
+            group,
+            begun,
+            ended,
+            outcome,
+            operations,
+        } = self;
         write!(f, "client {client} transaction {number} on {}", group.server)?;
         if *backend != 0 {
             write!(f, " (backend {backend})")?;
@@ -254,7 +263,7 @@ impl fmt::Display for Witness {
         for (number, transaction) in (1..).zip(&self.transactions) {
             write!(f, "\n  T{number} is {transaction}")?;
         }
-        for Link { from, to, name, why } in &self.links {
+        for CycleLink { from, to, name, why } in &self.links {
             write!(f, "\n  T{} -{name}-> T{}: {why}", from + 1, to + 1)?;
         }
         match self.why.as_str() {

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use crate::host::Host;
-use crate::trouble::Trouble;
+use crate::trouble::LauncherTrouble;
 
 /// One trouble and the hosts that have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct HostFinding {
     /// The hosts.
     pub hosts: Vec<String>,
     /// The trouble, in the words of the first of them.
-    pub trouble: Trouble,
+    pub trouble: LauncherTrouble,
 }
 
-impl Finding {
+impl HostFinding {
     /// The hosts, as in `host db1` or `hosts db1, db2`.
     pub fn who(&self) -> String {
         match &self.hosts[..] {
@@ -27,21 +27,21 @@ impl Finding {
 
 /// Groups troubles by their cause: what differs only by a host's own words is one. A trouble comes
 /// with its host and the words of that host's launcher.
-pub fn group(troubles: Vec<(String, Vec<String>, Trouble)>) -> Vec<Finding> {
-    let mut findings: BTreeMap<String, Finding> = BTreeMap::new();
+pub fn group(troubles: Vec<(String, Vec<String>, LauncherTrouble)>) -> Vec<HostFinding> {
+    let mut findings: BTreeMap<String, HostFinding> = BTreeMap::new();
     for (host, words, trouble) in troubles {
         let mut key = trouble.to_string();
         for word in std::iter::once(&host).chain(&words).filter(|word| word.len() > 1) {
             key = key.replace(word.as_str(), "…");
         }
-        if matches!(trouble, Trouble::Ended { .. } | Trouble::Silent { .. }) {
+        if matches!(trouble, LauncherTrouble::Ended { .. } | LauncherTrouble::Silent { .. }) {
             // Process ids, times.
             key.retain(|c| !c.is_ascii_digit());
         }
         findings
             .entry(key)
             .and_modify(|finding| finding.hosts.push(host.clone()))
-            .or_insert_with(|| Finding { hosts: vec![host], trouble });
+            .or_insert_with(|| HostFinding { hosts: vec![host], trouble });
     }
     findings.into_values().collect()
 }
@@ -53,7 +53,7 @@ pub fn cross_check(
     hosts: &[Host],
     listens: impl Fn(usize) -> bool,
     outside: &[&str],
-) -> Vec<(String, Trouble)> {
+) -> Vec<(String, LauncherTrouble)> {
     let mut troubles = Vec::new();
     let mut goals: Vec<Goal> = Vec::new();
     let listening = std::thread::scope(|scope| {
@@ -83,7 +83,7 @@ pub fn cross_check(
                 at: joined(&address, port),
                 told: format!("{name} at {address}"),
             }),
-            Err(why) => troubles.push((name, Trouble::NotItsAddress { address, why })),
+            Err(why) => troubles.push((name, LauncherTrouble::NotItsAddress { address, why })),
         }
     }
     goals.extend(outside.iter().map(|address| Goal {
@@ -148,7 +148,7 @@ fn failures(hosts: &[Host], goals: &[Goal]) -> Vec<Failure> {
 const THIS_MACHINE: &str = "this machine";
 
 /// One trouble for each cause: an address that several do not reach, or a host alone that does not reach several.
-fn unreachable(failures: Vec<Failure>) -> Vec<(String, Trouble)> {
+fn unreachable(failures: Vec<Failure>) -> Vec<(String, LauncherTrouble)> {
     let same = |one: &Failure, other: &Failure| (&one.goal, &one.why) == (&other.goal, &other.why);
     let is_alone = |one: &Failure| failures.iter().filter(|other| same(one, other)).count() == 1;
     let (mut troubles, mut alone) = (Vec::new(), BTreeMap::<(&str, &str), Vec<&str>>::new());
@@ -157,13 +157,13 @@ fn unreachable(failures: Vec<Failure>) -> Vec<(String, Trouble)> {
             true => alone.entry((who, why)).or_default().push(goal),
             false => {
                 let (address, why) = (goal.clone(), why.clone());
-                troubles.push((who.clone(), Trouble::Unreachable { address, why }));
+                troubles.push((who.clone(), LauncherTrouble::Unreachable { address, why }));
             }
         }
     }
     let of_one = |((who, why), goals): ((&str, &str), Vec<&str>)| {
         let (address, why) = (goals.join(", "), why.to_owned());
-        (who.to_owned(), Trouble::Unreachable { address, why })
+        (who.to_owned(), LauncherTrouble::Unreachable { address, why })
     };
     troubles.extend(alone.into_iter().map(of_one));
     troubles
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn hosts_with_the_same_trouble_share_a_finding() {
         let ended = |host: &str, said: &str| {
-            let trouble = Trouble::Ended {
+            let trouble = LauncherTrouble::Ended {
                 how: "ended with exit code 255".to_owned(),
                 said: said.to_owned(),
             };

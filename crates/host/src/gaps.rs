@@ -22,12 +22,12 @@ const MISSES_MAX: u32 = 4;
 
 /// A stretch without an answer, on this machine's monotonic clock, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gap {
+pub(crate) struct SilentGap {
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
 }
 
-impl Gap {
+impl SilentGap {
     fn length_ns(self) -> u64 {
         self.to_ns.saturating_sub(self.from_ns)
     }
@@ -35,16 +35,16 @@ impl Gap {
 
 /// The gaps of one thing.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gaps {
+pub(crate) struct SilentGaps {
     last_ns: Option<u64>,
-    kept: Vec<Gap>,
+    kept: Vec<SilentGap>,
 }
 
-impl Gaps {
+impl SilentGaps {
     /// An answer has come.
     pub(crate) fn answered(&mut self, at_ns: u64) {
         if let Some(from_ns) = self.last_ns {
-            self.add(Gap { from_ns, to_ns: at_ns });
+            self.add(SilentGap { from_ns, to_ns: at_ns });
         }
         self.last_ns = Some(at_ns);
     }
@@ -55,7 +55,7 @@ impl Gaps {
     }
 
     /// Adds a gap, or the rest of one that was known to begin at the same moment.
-    pub(crate) fn add(&mut self, gap: Gap) {
+    pub(crate) fn add(&mut self, gap: SilentGap) {
         if gap.length_ns() < GAP_MIN_NS {
             return;
         }
@@ -78,9 +78,10 @@ impl Gaps {
     /// The longest part of a gap between two moments, the one that is not over by `now_ns` included; 0 for
     /// none.
     pub(crate) fn longest_ns(&self, from_ns: u64, to_ns: u64, now_ns: u64) -> u64 {
-        let open = self.last_ns.map(|from_ns| Gap { from_ns, to_ns: now_ns });
+        let open = self.last_ns.map(|from_ns| SilentGap { from_ns, to_ns: now_ns });
         let open = open.filter(|gap| gap.length_ns() >= GAP_MIN_NS);
-        let inside = |gap: &Gap| gap.to_ns.min(to_ns).saturating_sub(gap.from_ns.max(from_ns));
+        let inside =
+            |gap: &SilentGap| gap.to_ns.min(to_ns).saturating_sub(gap.from_ns.max(from_ns));
         self.kept.iter().chain(&open).map(inside).max().unwrap_or(0)
     }
 }
@@ -105,7 +106,7 @@ fn answer(mut client: TcpStream) {
 
 /// Asks what [`echo`] answers, several times a second, until `is_over`; tells each gap when it is over, and
 /// again and again while it lasts.
-pub(crate) fn watch(address: &str, is_over: &dyn Fn() -> bool, tell: &mut dyn FnMut(Gap)) {
+pub(crate) fn watch(address: &str, is_over: &dyn Fn() -> bool, tell: &mut dyn FnMut(SilentGap)) {
     let Some(address) = address.to_socket_addrs().ok().and_then(|mut all| all.next()) else {
         return;
     };
@@ -132,7 +133,7 @@ fn ask(
     mut stream: TcpStream,
     last_ns: &mut u64,
     is_over: &dyn Fn() -> bool,
-    tell: &mut dyn FnMut(Gap),
+    tell: &mut dyn FnMut(SilentGap),
 ) {
     let (mut misses, mut byte) = (0, [0]);
     let is_late = |kind| matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
@@ -153,8 +154,8 @@ fn ask(
     }
 }
 
-fn missed(from_ns: u64, tell: &mut dyn FnMut(Gap)) {
-    let gap = Gap { from_ns, to_ns: monotonic_ns() };
+fn missed(from_ns: u64, tell: &mut dyn FnMut(SilentGap)) {
+    let gap = SilentGap { from_ns, to_ns: monotonic_ns() };
     if gap.length_ns() >= GAP_MIN_NS {
         tell(gap);
     }
@@ -163,7 +164,7 @@ fn missed(from_ns: u64, tell: &mut dyn FnMut(Gap)) {
 /// A link from this machine to a host that answers ([`crate::Host::answer_echo`]), asked until this is dropped.
 #[derive(Debug)]
 pub struct LinkWatch {
-    gaps: Arc<Mutex<Gaps>>,
+    gaps: Arc<Mutex<SilentGaps>>,
     is_over: Arc<AtomicBool>,
 }
 
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn gaps_are_those_between_answers_inside_a_window() {
-        let mut gaps = Gaps::default();
+        let mut gaps = SilentGaps::default();
         for at in [10, 11, 12, 15, 16] {
             gaps.answered(at * S / 2);
         }
@@ -223,23 +224,23 @@ mod tests {
 
     #[test]
     fn what_was_nobodys_fault_and_what_is_short_does_not_count() {
-        let mut gaps = Gaps::default();
+        let mut gaps = SilentGaps::default();
         gaps.answered(S);
         gaps.forgive(5 * S);
         gaps.answered(5 * S + S / 3);
         assert_eq!(gaps.longest_ns(0, 10 * S, 5 * S + S / 3), 0);
         // A gap that is told while it lasts is one.
-        gaps.add(Gap { from_ns: 6 * S, to_ns: 7 * S });
-        gaps.add(Gap { from_ns: 6 * S, to_ns: 9 * S });
+        gaps.add(SilentGap { from_ns: 6 * S, to_ns: 7 * S });
+        gaps.add(SilentGap { from_ns: 6 * S, to_ns: 9 * S });
         assert_eq!((gaps.kept.len(), gaps.longest_ns(0, 20 * S, 0)), (1, 3 * S));
     }
 
     #[test]
     fn the_longest_of_many_are_kept() {
-        let mut gaps = Gaps::default();
+        let mut gaps = SilentGaps::default();
         for number in 0..2 * GAPS_MAX as u64 {
             let from_ns = number * 10 * S;
-            gaps.add(Gap { from_ns, to_ns: from_ns + S + number });
+            gaps.add(SilentGap { from_ns, to_ns: from_ns + S + number });
         }
         assert_eq!(gaps.kept.len(), GAPS_MAX);
         assert!(gaps.kept.iter().all(|gap| gap.length_ns() >= S + GAPS_MAX as u64));

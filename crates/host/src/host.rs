@@ -10,17 +10,17 @@ use os::command::Child;
 
 use crate::Role;
 use crate::clock::Clock;
-use crate::gaps::Gaps;
-use crate::hello::Hello;
+use crate::gaps::SilentGaps;
+use crate::hello::HostGreeting;
 use crate::interrupted::Interrupted;
 use crate::inventory::HostEntry;
 use crate::launcher::Program;
 use crate::line::{FIRST_PINGS, Greeting, LEAVING, Shared, join, keep_what_it_says, write_lines};
-use crate::loss::Loss;
-use crate::message::{self, Ask};
+use crate::loss::HostLoss;
+use crate::message::{self, RigRequest};
 use crate::process::{Output, Process};
 use crate::queue::{Lines, Queue};
-use crate::trouble::{Trouble, short};
+use crate::trouble::{LauncherTrouble, short};
 
 /// Pause between two looks at whether the user has asked for the end.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// A host that has answered. Dropping it ends everything that the rig started there.
 #[derive(Debug)]
 pub struct Host {
-    hello: Hello,
+    hello: HostGreeting,
     banner: Vec<String>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -42,12 +42,14 @@ impl Host {
         program: &Program,
         called: &str,
         is_interrupted: &Interrupted,
-    ) -> Result<Host, Trouble> {
+    ) -> Result<Host, LauncherTrouble> {
         let waited = entry.timeout;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin(), child.stdout(), child.stderr())
         else {
-            return Err(Trouble::Process("the launcher has no pipes; this is a bug".to_owned()));
+            return Err(LauncherTrouble::Process(
+                "the launcher has no pipes; this is a bug".to_owned(),
+            ));
         };
         let (shared, lines) = Shared::new(entry, child, Arc::clone(is_interrupted));
         let mut threads = vec![keep_what_it_says(&shared, stderr), write_lines(stdin, lines)];
@@ -65,7 +67,7 @@ impl Host {
             }
         };
         let hello = match heard {
-            Ok(None) => Err(Trouble::Interrupted),
+            Ok(None) => Err(LauncherTrouble::Interrupted),
             Ok(Some(Greeting { hello: Some(Ok(hello)), banner: before, .. }))
                 if hello.version == program.version =>
             {
@@ -75,22 +77,25 @@ impl Host {
             Ok(Some(Greeting { hello: Some(Err(unread)), .. }))
                 if unread.version == program.version =>
             {
-                Err(Trouble::Greeting { why: unread.why })
+                Err(LauncherTrouble::Greeting { why: unread.why })
             }
             Ok(Some(Greeting { hello: Some(told), .. })) => {
                 let theirs = told.map_or_else(|unread| unread.version, |hello| hello.version);
-                Err(Trouble::Version { theirs: short(&theirs), ours: program.version.clone() })
+                Err(LauncherTrouble::Version {
+                    theirs: short(&theirs),
+                    ours: program.version.clone(),
+                })
             }
             Ok(Some(Greeting { hello: None, banner, too_much: Some(most) })) => {
                 let said = banner.last().cloned().unwrap_or_default();
-                Err(Trouble::Chatter { most, said })
+                Err(LauncherTrouble::Chatter { most, said })
             }
             Ok(Some(Greeting { hello: None, banner, too_much: None })) => {
                 Err(shared.ended_early(&banner, called, &threads[0]))
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 let said = shared.lock().said.back().cloned().unwrap_or_default();
-                Err(Trouble::Silent { waited, said })
+                Err(LauncherTrouble::Silent { waited, said })
             }
         };
         let hello = match hello {
@@ -112,7 +117,7 @@ impl Host {
     }
 
     /// Its greeting.
-    pub fn hello(&self) -> &Hello {
+    pub fn hello(&self) -> &HostGreeting {
         &self.hello
     }
 
@@ -122,7 +127,7 @@ impl Host {
     }
 
     /// The reason why it is lost, if it is.
-    pub fn lost(&self) -> Option<Loss> {
+    pub fn lost(&self) -> Option<HostLoss> {
         self.shared.lock().lost.clone()
     }
 
@@ -132,13 +137,13 @@ impl Host {
     }
 
     /// Waits until its clock is known for a start.
-    pub fn await_clock(&self) -> Result<(), Loss> {
+    pub fn await_clock(&self) -> Result<(), HostLoss> {
         let what = "how late it is there";
         self.shared.wait(what, |state| (state.clock.pings() >= FIRST_PINGS).then_some(()))
     }
 
     /// Starts a process of the rig there.
-    pub fn start(&self, role: Role) -> Result<(Process, Output), Loss> {
+    pub fn start(&self, role: Role) -> Result<(Process, Output), HostLoss> {
         let queue = Queue::new();
         let number = {
             let mut state = self.shared.lock();
@@ -148,7 +153,7 @@ impl Host {
             state.started.insert(number, None);
             number
         };
-        self.shared.send(message::message(&Ask::Start { process: number, role }));
+        self.shared.send(message::message(&RigRequest::Start { process: number, role }));
         let what = format!("that a {} has started", role.argument());
         let started = self.shared.wait(&what, |state| answer(&mut state.started, number));
         match started {
@@ -156,39 +161,40 @@ impl Host {
                 let process = Process::there(Arc::clone(&self.shared), number, pid);
                 Ok((process, Box::new(Lines(queue))))
             }
-            Ok(Err(why)) => Err(Loss { why }),
+            Ok(Err(why)) => Err(HostLoss { why }),
             Err(loss) => Err(loss),
         }
     }
 
     /// Has it listen at a free port of an address of its own for a few seconds: the port.
     pub fn listen(&self, address: &str) -> Result<u16, String> {
-        self.ask(|ask| Ask::Listen { ask, address: address.to_owned() })
+        self.ask(|ask| RigRequest::Listen { ask, address: address.to_owned() })
     }
 
     /// Has it connect to an address (`host:port`).
     pub fn reach(&self, address: &str) -> Result<(), String> {
-        self.ask(|ask| Ask::Reach { ask, address: address.to_owned() }).map(drop)
+        self.ask(|ask| RigRequest::Reach { ask, address: address.to_owned() }).map(drop)
     }
 
     /// Has it connect to several addresses at once, in their order.
     pub fn reach_all(&self, addresses: &[String]) -> Vec<Result<(), String>> {
-        let one =
-            |address: &String| self.question(|ask| Ask::Reach { ask, address: address.clone() });
+        let one = |address: &String| {
+            self.question(|ask| RigRequest::Reach { ask, address: address.clone() })
+        };
         let asked: Vec<u32> = addresses.iter().map(one).collect();
         asked.into_iter().map(|number| self.answer_to(number).map(drop)).collect()
     }
 
     /// Has it answer every byte at a free port of an address of its own, until it ends: the port.
     pub fn answer_echo(&self, address: &str) -> Result<u16, String> {
-        self.ask(|ask| Ask::Echo { ask, address: address.to_owned() })
+        self.ask(|ask| RigRequest::Echo { ask, address: address.to_owned() })
     }
 
     /// Has it ask what another host answers at an address (`host:port`), until it ends: the number of the
     /// watch.
     pub fn watch(&self, address: &str) -> Result<u32, String> {
-        let number = self.question(|ask| Ask::Watch { ask, address: address.to_owned() });
-        self.shared.lock().link_gaps.insert(number, Gaps::default());
+        let number = self.question(|ask| RigRequest::Watch { ask, address: address.to_owned() });
+        self.shared.lock().link_gaps.insert(number, SilentGaps::default());
         self.answer_to(number).map(|_| number)
     }
 
@@ -205,12 +211,12 @@ impl Host {
         self.shared.lock().silences.longest_ns(from_ns, to_ns, to_ns)
     }
 
-    fn ask(&self, make: impl FnOnce(u32) -> Ask) -> Result<u16, String> {
+    fn ask(&self, make: impl FnOnce(u32) -> RigRequest) -> Result<u16, String> {
         self.answer_to(self.question(make))
     }
 
     /// Asks something, and does not wait for the answer.
-    fn question(&self, make: impl FnOnce(u32) -> Ask) -> u32 {
+    fn question(&self, make: impl FnOnce(u32) -> RigRequest) -> u32 {
         let number = {
             let mut state = self.shared.lock();
             state.next += 1;

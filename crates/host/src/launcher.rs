@@ -16,7 +16,7 @@ use crate::host::Host;
 use crate::interrupted::Interrupted;
 use crate::inventory::HostEntry;
 use crate::line::{LAST_WORDS, join};
-use crate::trouble::{Trouble, short};
+use crate::trouble::{LauncherTrouble, short};
 
 /// This program, for the hosts that it is started on.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub fn launch(
     entries: &[HostEntry],
     program: &Program,
     is_interrupted: &Interrupted,
-) -> Vec<Result<Host, Trouble>> {
+) -> Vec<Result<Host, LauncherTrouble>> {
     // Of the file as it is now, once for all.
     let sum = if program.push { sum_of(&program.path) } else { Ok(String::new()) };
     // Three pipes each; where the hard limit is too low, starting a launcher says so.
@@ -44,7 +44,7 @@ pub fn launch(
         let sum = &sum;
         let reach = |entry| scope.spawn(move || one(entry, program, sum, is_interrupted));
         let threads: Vec<_> = entries.iter().map(reach).collect();
-        let lost = |_| Err(Trouble::Lost("reaching it panicked; this is a bug".to_owned()));
+        let lost = |_| Err(LauncherTrouble::Lost("reaching it panicked; this is a bug".to_owned()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
     })
 }
@@ -54,7 +54,7 @@ fn one(
     program: &Program,
     sum: &Result<String, String>,
     is_interrupted: &Interrupted,
-) -> Result<Host, Trouble> {
+) -> Result<Host, LauncherTrouble> {
     let remote = match (entry.launch.is_empty(), program.push) {
         (true, _) => None,
         (false, true) => Some(push(entry, program, sum, is_interrupted)?),
@@ -88,14 +88,17 @@ fn command(entry: &HostEntry, words: &[&str]) -> Command {
 
 /// Starts a launcher. There is no terminal that it could ask for a password, and the user's
 /// interruption is the rig's to answer.
-fn start(command: Command, name: &str) -> Result<Child, Trouble> {
+fn start(command: Command, name: &str) -> Result<Child, LauncherTrouble> {
     command
         .inherit_env()
         .stdin(Input::Pipe)
         .stdout(Output::Pipe)
         .stderr(Output::Pipe)
         .spawn()
-        .map_err(|error| Trouble::NoLauncher { program: name.to_owned(), why: error.to_string() })
+        .map_err(|error| LauncherTrouble::NoLauncher {
+            program: name.to_owned(),
+            why: error.to_string(),
+        })
 }
 
 /// Copies the program to a host, by programs that every host has and words that no shell changes.
@@ -104,12 +107,12 @@ fn push(
     program: &Program,
     sum: &Result<String, String>,
     is_interrupted: &Interrupted,
-) -> Result<String, Trouble> {
+) -> Result<String, LauncherTrouble> {
     let Program { path: program, version, .. } = program;
     let mut random = [0; 8];
     let path =
         |random: [u8; 8]| format!("/tmp/pgrig-{version}-{:016x}", u64::from_ne_bytes(random));
-    let failed = |path: &str, why: String| Trouble::Push { path: path.to_owned(), why };
+    let failed = |path: &str, why: String| LauncherTrouble::Push { path: path.to_owned(), why };
     let filled = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
     let path = path(random);
     filled.map_err(|error| failed(&path, error.to_string()))?;

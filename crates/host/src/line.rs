@@ -12,16 +12,16 @@ use os::command::Child;
 use rustix::process::Signal;
 
 use crate::clock::{Clock, Ping};
-use crate::gaps::{Gap, Gaps};
-use crate::hello::Hello;
-use crate::hello::Unread;
+use crate::gaps::{SilentGap, SilentGaps};
+use crate::hello::ForeignGreeting;
+use crate::hello::HostGreeting;
 use crate::interrupted::Interrupted;
 use crate::inventory::HostEntry;
-use crate::loss::Loss;
-use crate::message::{self, Ask, OWN_LINE_BYTES_MAX, Role, Tell, read_line};
+use crate::loss::HostLoss;
+use crate::message::{self, HostMessage, OWN_LINE_BYTES_MAX, RigRequest, Role, read_line};
 use crate::monotonic_ns;
 use crate::queue::Queue;
-use crate::trouble::{Trouble, short};
+use crate::trouble::{LauncherTrouble, short};
 
 /// A host of which nothing was heard for so long is lost.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(4);
@@ -61,10 +61,10 @@ pub(crate) struct LineState {
     pub(crate) child: Child,
     heard: Instant,
     /// Times for which nothing was heard of it.
-    pub(crate) silences: Gaps,
+    pub(crate) silences: SilentGaps,
     /// Times for which nothing came back in each of its watches.
-    pub(crate) link_gaps: HashMap<u32, Gaps>,
-    pub(crate) lost: Option<Loss>,
+    pub(crate) link_gaps: HashMap<u32, SilentGaps>,
+    pub(crate) lost: Option<HostLoss>,
     pub(crate) clock: Clock,
     /// Pings without an answer: number and moment.
     pings: VecDeque<(u64, u64)>,
@@ -78,7 +78,7 @@ pub(crate) struct LineState {
 
 /// Lines up to the greeting, or the lines that came instead of it.
 pub(crate) struct Greeting {
-    pub(crate) hello: Option<Result<Hello, Unread>>,
+    pub(crate) hello: Option<Result<HostGreeting, ForeignGreeting>>,
     pub(crate) banner: Vec<String>,
     /// More than a banner.
     pub(crate) too_much: Option<&'static str>,
@@ -95,7 +95,7 @@ impl Shared {
         let state = LineState {
             child,
             heard: Instant::now(),
-            silences: Gaps::default(),
+            silences: SilentGaps::default(),
             link_gaps: HashMap::new(),
             lost: None,
             clock: Clock::default(),
@@ -128,7 +128,7 @@ impl Shared {
         &self,
         what: &str,
         mut look: impl FnMut(&mut LineState) -> Option<T>,
-    ) -> Result<T, Loss> {
+    ) -> Result<T, HostLoss> {
         let (since, waited) = (Instant::now(), self.entry.timeout);
         let mut state = self.lock();
         loop {
@@ -139,11 +139,11 @@ impl Shared {
                 return Err(loss.clone());
             }
             if (self.is_interrupted)() {
-                return Err(Loss::of("interrupted"));
+                return Err(HostLoss::of("interrupted"));
             }
             if since.elapsed() > waited {
                 let why = format!("did not say {what} within {} s", waited.as_secs());
-                return Err(Loss { why });
+                return Err(HostLoss { why });
             }
             let waited = self.changed.wait_timeout(state, GLANCE);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -154,9 +154,9 @@ impl Shared {
     pub(crate) fn lose(&self, why: &str) {
         let mut state = self.lock();
         if state.lost.is_none() {
-            state.lost = Some(Loss::of(why));
+            state.lost = Some(HostLoss::of(why));
             for (_, (_, output)) in state.outputs.drain() {
-                output.end(Some(Loss::of(why)));
+                output.end(Some(HostLoss::of(why)));
             }
         }
         let _ = state.child.signal(Signal::KILL);
@@ -171,7 +171,7 @@ impl Shared {
         banner: &[String],
         called: &str,
         says: &JoinHandle<()>,
-    ) -> Trouble {
+    ) -> LauncherTrouble {
         let deadline = Instant::now() + LEAVING;
         let status = loop {
             match self.lock().child.try_wait() {
@@ -190,10 +190,10 @@ impl Shared {
         let said = state.said.back().or(banner.last()).cloned().unwrap_or_default();
         match status {
             Some(status) if lacks_program(status.code(), &said) => {
-                Trouble::NoProgram { program: called.to_owned(), said }
+                LauncherTrouble::NoProgram { program: called.to_owned(), said }
             }
-            Some(status) => Trouble::Ended { how: ended(status), said },
-            None => Trouble::Ended { how: "closed its output".to_owned(), said },
+            Some(status) => LauncherTrouble::Ended { how: ended(status), said },
+            None => LauncherTrouble::Ended { how: "closed its output".to_owned(), said },
         }
     }
 
@@ -258,8 +258,10 @@ impl Shared {
             }
             return Ok(());
         }
-        match serde_json::from_str::<Tell>(rest).map_err(|error| unknown(format!(": {error}")))? {
-            Tell::Pong(number, there) => {
+        match serde_json::from_str::<HostMessage>(rest)
+            .map_err(|error| unknown(format!(": {error}")))?
+        {
+            HostMessage::Pong(number, there) => {
                 while let Some((sent_number, sent)) = state.pings.pop_front() {
                     if sent_number == number {
                         state.clock.add(Ping { sent, there, received });
@@ -267,21 +269,21 @@ impl Shared {
                     }
                 }
             }
-            Tell::Started { process, pid } => fill(&mut state.started, process, Ok(pid)),
-            Tell::NotStarted { process, why } => {
+            HostMessage::Started { process, pid } => fill(&mut state.started, process, Ok(pid)),
+            HostMessage::NotStarted { process, why } => {
                 state.outputs.remove(&process);
                 fill(&mut state.started, process, Err(why));
             }
-            Tell::Ended { process, .. } => {
+            HostMessage::Ended { process, .. } => {
                 if let Some((_, output)) = state.outputs.remove(&process) {
                     output.end(None);
                 }
             }
-            Tell::Answer { ask, result } => fill(&mut state.answers, ask, result),
-            Tell::Gap { watch, from, to } => {
+            HostMessage::Answer { ask, result } => fill(&mut state.answers, ask, result),
+            HostMessage::Gap { watch, from, to } => {
                 let offset = state.clock.course().map_or(0, |course| course.offset_at(received));
                 let here = |there: u64| there.saturating_add_signed(offset.saturating_neg());
-                let gap = Gap { from_ns: here(from), to_ns: here(to) };
+                let gap = SilentGap { from_ns: here(from), to_ns: here(to) };
                 if let Some(gaps) = state.link_gaps.get_mut(&watch) {
                     gaps.add(gap);
                 }
@@ -338,7 +340,7 @@ impl Shared {
                 state.pings.push_back((number, monotonic_ns()));
                 if state.clock.pings() < FIRST_PINGS { FIRST_BEAT } else { BEAT }
             };
-            self.send(message::message(&Ask::Ping(number)));
+            self.send(message::message(&RigRequest::Ping(number)));
             due = Instant::now() + pause;
             thread::sleep(pause);
         }
@@ -383,7 +385,7 @@ pub(crate) fn greeting(input: &mut impl BufRead) -> Greeting {
             }
             Ok(None) | Err(_) => return greeting,
         };
-        if let Some(hello) = Hello::read(&line) {
+        if let Some(hello) = HostGreeting::read(&line) {
             return Greeting { hello: Some(hello), ..greeting };
         }
         bytes += line.len();

@@ -2,13 +2,13 @@
 
 /// The reason why a process, or the host that it was on, is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
+pub struct HostLoss {
     /// The reason.
     pub why: String,
 }
 
-impl Loss {
-    pub(crate) fn of(why: &str) -> Loss {
-        Loss { why: why.to_owned() }
+impl HostLoss {
+    pub(crate) fn of(why: &str) -> HostLoss {
+        HostLoss { why: why.to_owned() }
     }
 }

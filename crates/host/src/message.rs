@@ -49,7 +49,7 @@ impl Role {
 /// Request of the rig to a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Ask {
+pub(crate) enum RigRequest {
     /// Answer with your clock. Also the sign that the rig is there.
     Ping(u64),
     /// Start a process with this number.
@@ -70,7 +70,7 @@ pub(crate) enum Ask {
 /// Message of a host to the rig.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Tell {
+pub(crate) enum HostMessage {
     /// The number of the ping, and the host's monotonic clock when it arrived, in nanoseconds.
     Pong(u64, u64),
     /// A process runs; its id on the host.
@@ -81,7 +81,7 @@ pub(crate) enum Tell {
     Ended { process: u32, how: String },
     /// Nothing came back in a watch between two moments of the host's monotonic clock, in nanoseconds.
     Gap { watch: u32, from: u64, to: u64 },
-    /// The result of [`Ask::Listen`] and [`Ask::Echo`] (the port), or of [`Ask::Reach`] and [`Ask::Watch`] (0).
+    /// The result of [`RigRequest::Listen`] and [`RigRequest::Echo`] (the port), or of [`RigRequest::Reach`] and [`RigRequest::Watch`] (0).
     Answer { ask: u32, result: Result<u16, String> },
 }
 
@@ -146,14 +146,14 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_they_were_written() {
-        let check = |ask: Ask| {
+        let check = |ask: RigRequest| {
             let line = message(&ask);
             let (process, rest) = split(&line).unwrap();
-            assert_eq!((process, serde_json::from_str::<Ask>(rest).unwrap()), (0, ask));
+            assert_eq!((process, serde_json::from_str::<RigRequest>(rest).unwrap()), (0, ask));
         };
-        check(Ask::Ping(7));
-        check(Ask::Start { process: 1, role: Role::Generator });
-        check(Ask::Reach { ask: 3, address: "[::1]:5432".to_owned() });
+        check(RigRequest::Ping(7));
+        check(RigRequest::Start { process: 1, role: Role::Generator });
+        check(RigRequest::Reach { ask: 3, address: "[::1]:5432".to_owned() });
         let mut input: &[u8] = b"a\r\n\xff\n\nlast";
         let mut lines = Vec::new();
         while let Some(line) = read_line(&mut input, |_| 0).unwrap() {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::line::Shared;
-use crate::loss::Loss;
-use crate::message::{Ask, read_line};
+use crate::loss::HostLoss;
+use crate::message::{RigRequest, read_line};
 use crate::{Role, message};
 
 /// A process of the rig. Dropping it closes its input, which ends it; one on this machine is
@@ -24,7 +24,7 @@ enum Handle {
 }
 
 /// The lines that a process writes, until it ends or its host is lost.
-pub type Output = Box<dyn Iterator<Item = Result<String, Loss>> + Send>;
+pub type Output = Box<dyn Iterator<Item = Result<String, HostLoss>> + Send>;
 
 impl Process {
     /// Starts one on this machine, without a launcher. `program` is this program.
@@ -46,7 +46,7 @@ impl Process {
                 match line {
                     // A sign of life.
                     Ok(Some(line)) if line.is_empty() => {}
-                    line => return line.map_err(|e| Loss::of(&e.to_string())).transpose(),
+                    line => return line.map_err(|e| HostLoss::of(&e.to_string())).transpose(),
                 }
             }
         });
@@ -82,7 +82,7 @@ impl Process {
         match &mut self.0 {
             Handle::Local { stdin, .. } => *stdin = None,
             Handle::Remote { shared, number, .. } => {
-                shared.send(message::message(&Ask::Close(*number)));
+                shared.send(message::message(&RigRequest::Close(*number)));
             }
         }
     }

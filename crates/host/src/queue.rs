@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::loss::Loss;
+use crate::loss::HostLoss;
 
 /// Bytes that wait. One line is taken in any case.
 const WAITING_BYTES_MAX: usize = 32 << 20;
@@ -33,7 +33,7 @@ struct Waiting {
     /// Nobody reads it any more.
     is_dropped: bool,
     /// The end, and why if it is none of the process's own.
-    end: Option<Option<Loss>>,
+    end: Option<Option<HostLoss>>,
 }
 
 impl Queue {
@@ -50,7 +50,7 @@ impl Queue {
 
     /// Adds a line, and waits while too much is there; `while_waiting` is called several times a
     /// second then. An empty line is a sign of life and nothing else.
-    pub(crate) fn put(&self, line: String, while_waiting: impl Fn()) -> Result<(), Loss> {
+    pub(crate) fn put(&self, line: String, while_waiting: impl Fn()) -> Result<(), HostLoss> {
         let since = Instant::now();
         let mut waiting = self.lock();
         waiting.heard = since;
@@ -67,7 +67,7 @@ impl Queue {
             }
             if since.elapsed() > ROOM_MAX {
                 let most = WAITING_BYTES_MAX >> 20;
-                return Err(Loss::of(&format!("said more than was asked: {most} MiB")));
+                return Err(HostLoss::of(&format!("said more than was asked: {most} MiB")));
             }
             waiting = self.wait(waiting);
             waiting.heard = Instant::now();
@@ -80,12 +80,12 @@ impl Queue {
     }
 
     /// Nothing comes any more.
-    pub(crate) fn end(&self, loss: Option<Loss>) {
+    pub(crate) fn end(&self, loss: Option<HostLoss>) {
         self.lock().end.get_or_insert(loss);
         self.changed.notify_all();
     }
 
-    fn next(&self) -> Option<Result<String, Loss>> {
+    fn next(&self) -> Option<Result<String, HostLoss>> {
         let mut waiting = self.lock();
         loop {
             if let Some(line) = waiting.lines.pop_front() {
@@ -104,7 +104,7 @@ impl Queue {
                     quiet.as_secs_f64()
                 );
                 waiting.end = Some(None);
-                return Some(Err(Loss { why }));
+                return Some(Err(HostLoss { why }));
             }
             waiting = self.wait(waiting);
         }
@@ -125,9 +125,9 @@ impl Queue {
 pub(crate) struct Lines(pub(crate) Arc<Queue>);
 
 impl Iterator for Lines {
-    type Item = Result<String, Loss>;
+    type Item = Result<String, HostLoss>;
 
-    fn next(&mut self) -> Option<Result<String, Loss>> {
+    fn next(&mut self) -> Option<Result<String, HostLoss>> {
         self.0.next()
     }
 }
@@ -148,13 +148,13 @@ mod tests {
 
     use super::*;
 
-    fn put(queue: &Queue, line: &str) -> Result<(), Loss> {
+    fn put(queue: &Queue, line: &str) -> Result<(), HostLoss> {
         queue.put(line.to_owned(), || ())
     }
 
     #[test]
     fn lines_come_in_order_and_then_the_end_and_its_reason() {
-        let check = |loss: Option<Loss>| {
+        let check = |loss: Option<HostLoss>| {
             let queue = Queue::new();
             for line in ["a", "", "b"] {
                 put(&queue, line).unwrap();
@@ -165,7 +165,7 @@ mod tests {
             assert_eq!(Lines(queue).collect::<Vec<_>>(), expected);
         };
         check(None);
-        check(Some(Loss::of("gone")));
+        check(Some(HostLoss::of("gone")));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reaching all hosts, or saying what is in the way.
 
-use crate::check::{Finding, group};
+use crate::check::{HostFinding, group};
 use crate::host::Host;
 use crate::interrupted::Interrupted;
 use crate::inventory::HostEntry;
@@ -11,7 +11,7 @@ pub fn reach(
     entries: &[HostEntry],
     program: &Program,
     is_interrupted: &Interrupted,
-) -> Result<Vec<Host>, Vec<Finding>> {
+) -> Result<Vec<Host>, Vec<HostFinding>> {
     let (mut hosts, mut troubles) = (Vec::new(), Vec::new());
     for (entry, reached) in entries.iter().zip(launch(entries, program, is_interrupted)) {
         match reached {

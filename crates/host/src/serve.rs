@@ -19,9 +19,9 @@ use os::command::{Child, Command, Input, Output};
 use os::processes;
 use rustix::process::{Pid, Signal, WaitOptions, getpid};
 
-use crate::gaps::{self, Gap};
-use crate::hello::Hello;
-use crate::message::{self, Ask, RIG_LINE_BYTES_MAX, Role, Tell, read_line};
+use crate::gaps::{self, SilentGap};
+use crate::hello::HostGreeting;
+use crate::message::{self, HostMessage, RIG_LINE_BYTES_MAX, RigRequest, Role, read_line};
 use crate::monotonic_ns;
 use crate::outbox::Outbox;
 
@@ -43,9 +43,9 @@ enum Event {
 }
 
 /// Ends [`serve`], as a signal does.
-pub struct Stop(Sender<Event>);
+pub struct ServeStop(Sender<Event>);
 
-impl Stop {
+impl ServeStop {
     /// Asks for the end.
     pub fn stop(&self) {
         // It may have ended already.
@@ -63,16 +63,16 @@ struct Running {
 /// Serves the rig at the other end of the standard streams until it is gone. Must be called on the
 /// main thread: what it starts is killed when the calling thread ends. `on_start` gets what ends it
 /// early. The version in `hello`, and whether it is contained, are filled in here.
-pub fn serve(hello: Hello, on_start: impl FnOnce(Stop)) -> io::Result<()> {
+pub fn serve(hello: HostGreeting, on_start: impl FnOnce(ServeStop)) -> io::Result<()> {
     // What loses its parent below here becomes a child of this process, and is found at the end.
     rustix::process::set_child_subreaper(Some(getpid()))?;
     let contained = is_contained();
     let (events, heard) = channel();
-    on_start(Stop(events.clone()));
+    on_start(ServeStop(events.clone()));
     let outbox = Arc::new(Outbox::default());
     let outgoing = Arc::clone(&outbox);
     let writer = thread::spawn(move || write_lines(&outgoing));
-    outbox.say(Hello { contained, ..hello }.line());
+    outbox.say(HostGreeting { contained, ..hello }.line());
     let reader = (Arc::clone(&outbox), events.clone());
     thread::spawn(move || read_lines(&reader.0, &reader.1));
     let mut server = Server { contained, outbox, events, running: HashMap::new() };
@@ -112,9 +112,9 @@ fn read_lines(outbox: &Outbox, events: &Sender<Event>) {
     while let Ok(Some(line)) = read_line(&mut input, |_| RIG_LINE_BYTES_MAX) {
         let now = monotonic_ns();
         if let Some((0, rest)) = message::split(&line)
-            && let Ok(Ask::Ping(number)) = serde_json::from_str(rest)
+            && let Ok(RigRequest::Ping(number)) = serde_json::from_str(rest)
         {
-            outbox.pong(message::message(&Tell::Pong(number, now)));
+            outbox.pong(message::message(&HostMessage::Pong(number, now)));
         }
         if events.send(Event::Line(line)).is_err() {
             return;
@@ -159,47 +159,47 @@ impl Server {
             return;
         }
         match serde_json::from_str(rest) {
-            Ok(Ask::Start { process, role }) => match self.start(process, role) {
-                Ok(pid) => self.tell(&Tell::Started { process, pid }),
+            Ok(RigRequest::Start { process, role }) => match self.start(process, role) {
+                Ok(pid) => self.tell(&HostMessage::Started { process, pid }),
                 Err(error) => {
-                    self.tell(&Tell::NotStarted { process, why: error.to_string() });
+                    self.tell(&HostMessage::NotStarted { process, why: error.to_string() });
                 }
             },
-            Ok(Ask::Close(process)) => {
+            Ok(RigRequest::Close(process)) => {
                 if let Some(running) = self.running.get_mut(&process) {
                     running.stdin = None;
                 }
             }
-            Ok(Ask::Listen { ask, address }) => {
+            Ok(RigRequest::Listen { ask, address }) => {
                 let outbox = Arc::clone(&self.outbox);
                 thread::spawn(move || listen(ask, &address, &outbox));
             }
-            Ok(Ask::Reach { ask, address }) => {
+            Ok(RigRequest::Reach { ask, address }) => {
                 let outbox = Arc::clone(&self.outbox);
                 thread::spawn(move || {
                     let result = reach(&address).map(|()| 0);
-                    outbox.say(message::message(&Tell::Answer { ask, result }));
+                    outbox.say(message::message(&HostMessage::Answer { ask, result }));
                 });
             }
-            Ok(Ask::Echo { ask, address }) => {
+            Ok(RigRequest::Echo { ask, address }) => {
                 let result = gaps::echo(&address).map_err(|error| error.to_string());
-                self.tell(&Tell::Answer { ask, result });
+                self.tell(&HostMessage::Answer { ask, result });
             }
-            Ok(Ask::Watch { ask, address }) => {
-                self.tell(&Tell::Answer { ask, result: Ok(0) });
+            Ok(RigRequest::Watch { ask, address }) => {
+                self.tell(&HostMessage::Answer { ask, result: Ok(0) });
                 let outbox = Arc::clone(&self.outbox);
                 thread::spawn(move || {
                     gaps::watch(&address, &|| false, &mut |gap| {
-                        let Gap { from_ns: from, to_ns: to } = gap;
-                        outbox.say(message::message(&Tell::Gap { watch: ask, from, to }));
+                        let SilentGap { from_ns: from, to_ns: to } = gap;
+                        outbox.say(message::message(&HostMessage::Gap { watch: ask, from, to }));
                     });
                 });
             }
-            Ok(Ask::Ping(_)) | Err(_) => {}
+            Ok(RigRequest::Ping(_)) | Err(_) => {}
         }
     }
 
-    fn tell(&self, tell: &Tell) {
+    fn tell(&self, tell: &HostMessage) {
         self.outbox.say(message::message(tell));
     }
 
@@ -251,7 +251,7 @@ impl Server {
         let Some(mut running) = self.running.remove(&process) else { return };
         running.stdin = None;
         let how = running.child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
-        self.tell(&Tell::Ended { process, how });
+        self.tell(&HostMessage::Ended { process, how });
     }
 }
 
@@ -261,7 +261,7 @@ fn listen(ask: u32, address: &str, outbox: &Outbox) {
         listener.local_addr().map(|own| own.port()).map_err(|error| error.to_string())
     });
     let is_open = port.is_ok();
-    outbox.say(message::message(&Tell::Answer { ask, result: port }));
+    outbox.say(message::message(&HostMessage::Answer { ask, result: port }));
     // The kernel completes connections that nobody accepts.
     if is_open {
         thread::sleep(2 * REACH_TIMEOUT);

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// hosts with the same trouble can share it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)]
-pub enum Trouble {
+pub enum LauncherTrouble {
     #[error("starting the launcher {program}: {why}")]
     NoLauncher {
         /// The first word of `launch`.
@@ -61,37 +61,41 @@ pub fn short(line: &str) -> String {
     }
 }
 
-impl Trouble {
+impl LauncherTrouble {
     /// Next step for the user.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
-            Trouble::NoLauncher { .. } => {
+            LauncherTrouble::NoLauncher { .. } => {
                 "`launch` begins with a program of this machine, as in launch = \"ssh db1\""
             }
-            Trouble::NoProgram { .. } => {
+            LauncherTrouble::NoProgram { .. } => {
                 "copy it there with --push, or name it: program = \"/opt/pgrig\""
             }
-            Trouble::Ended { .. } => {
+            LauncherTrouble::Ended { .. } => {
                 "the launcher must run a command without asking anything: try it with `true` instead \
                  of pgrig. It has no terminal, so a password cannot be asked for; ssh needs a key, \
                  and tells more with -v"
             }
-            Trouble::Silent { .. } => {
+            LauncherTrouble::Silent { .. } => {
                 "does the launcher ask for something, or wait for an allocation? Raise the host's \
                  `timeout`, or with ssh add -o BatchMode=yes to see what it would ask"
             }
-            Trouble::Chatter { .. } => {
+            LauncherTrouble::Chatter { .. } => {
                 "the login scripts there print too much: move it behind a test for a terminal"
             }
-            Trouble::Greeting { .. } => {
+            LauncherTrouble::Greeting { .. } => {
                 "something else than this pgrig answers there: look at what `launch` and `program` run"
             }
-            Trouble::Version { .. } => "use the same pgrig everywhere, or --push",
-            Trouble::Push { .. } => "is /tmp there writable, and may programs run from it?",
-            Trouble::Clock { .. } => "a shorter way to the host bounds its clock better",
-            Trouble::Unreachable { .. } => "a firewall, or an address of another network?",
-            Trouble::NotItsAddress { .. } => "`address` is where other hosts reach this one",
-            Trouble::Interrupted | Trouble::Lost(_) | Trouble::Process(_) => return None,
+            LauncherTrouble::Version { .. } => "use the same pgrig everywhere, or --push",
+            LauncherTrouble::Push { .. } => "is /tmp there writable, and may programs run from it?",
+            LauncherTrouble::Clock { .. } => "a shorter way to the host bounds its clock better",
+            LauncherTrouble::Unreachable { .. } => "a firewall, or an address of another network?",
+            LauncherTrouble::NotItsAddress { .. } => {
+                "`address` is where other hosts reach this one"
+            }
+            LauncherTrouble::Interrupted
+            | LauncherTrouble::Lost(_)
+            | LauncherTrouble::Process(_) => return None,
         })
     }
 }

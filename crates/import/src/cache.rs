@@ -19,7 +19,7 @@ pub struct Cache {
 
 /// Number and size of the data that [`Cache::clean`] has removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Removed {
+pub struct RemovedData {
     /// Data directories, and builds.
     pub count: usize,
     /// Bytes in them.
@@ -141,8 +141,8 @@ impl Cache {
     }
 
     /// Removes everything that is kept.
-    pub fn clean(&self) -> Result<Removed, Error> {
-        let mut removed = Removed::default();
+    pub fn clean(&self) -> Result<RemovedData, Error> {
+        let mut removed = RemovedData::default();
         let user = servers_user();
         let builds = self.builds();
         for build in fs::read_dir(&builds).into_iter().flatten().flatten() {

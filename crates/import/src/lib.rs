@@ -15,7 +15,7 @@ mod others;
 mod program;
 mod source;
 
-pub use cache::{Cache, Removed};
+pub use cache::{Cache, RemovedData};
 pub use error::Error;
 pub use key::Key;
-pub use source::{Source, Values};
+pub use source::{ScriptVariables, Source};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// A dump's description of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct DumpHeader {
     /// The version of the server that it was made from.
     pub(crate) dumped: Option<String>,
     /// The extensions that it creates.
@@ -15,10 +15,10 @@ pub(crate) struct Said {
     pub(crate) connects: bool,
 }
 
-impl Said {
+impl DumpHeader {
     /// Of the beginning of a script.
-    pub(crate) fn by_script(text: &str) -> Said {
-        let mut said = Said::default();
+    pub(crate) fn by_script(text: &str) -> DumpHeader {
+        let mut said = DumpHeader::default();
         for line in text.lines() {
             let line = line.trim_start();
             if let Some(version) = line.strip_prefix("-- Dumped from database version ") {
@@ -32,8 +32,8 @@ impl Said {
     }
 
     /// Of what `pg_restore --list` prints.
-    pub(crate) fn by_archive(list: &str) -> Said {
-        let mut said = Said::default();
+    pub(crate) fn by_archive(list: &str) -> DumpHeader {
+        let mut said = DumpHeader::default();
         for line in list.lines() {
             if let Some(version) = line.strip_prefix(";     Dumped from database version: ") {
                 said.dumped.get_or_insert_with(|| version.trim().to_owned());
@@ -79,14 +79,14 @@ mod tests {
             -- Dumped from database version 17.2 (Debian 17.2-1)\n\
             CREATE EXTENSION IF NOT EXISTS \"uuid-ossp\" WITH SCHEMA public;\n\
             create extension pg_trgm;\nCREATE EXTENSION :x;\n";
-        let said = Said::by_script(script);
+        let said = DumpHeader::by_script(script);
         assert_eq!(said.major(), Some(17));
         assert_eq!(Vec::from_iter(&said.extensions), ["pg_trgm", "uuid-ossp"]);
         assert!(!said.is_of_cluster && !said.connects);
-        assert!(Said::by_script("\\connect shop\n").connects);
+        assert!(DumpHeader::by_script("\\connect shop\n").connects);
         let list = ";     Dumped from database version: 19beta1\n;\n; EXTENSION - no\n\
             2; 3079 16395 EXTENSION - pg_trgm \n3; 0 0 COMMENT - EXTENSION pg_trgm \n";
-        let said = Said::by_archive(list);
+        let said = DumpHeader::by_archive(list);
         assert_eq!((said.major(), said.extensions.len()), (Some(19), 1));
     }
 }

@@ -10,7 +10,7 @@ use os::user::User;
 use crate::error::Error;
 
 /// The result of a program that has ended.
-pub(crate) struct Ended {
+pub(crate) struct ProgramResult {
     pub(crate) is_success: bool,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -48,7 +48,7 @@ pub(crate) fn run(
     command: Command,
     fed: Option<Box<dyn Read + Send>>,
     is_interrupted: &dyn Fn() -> bool,
-) -> Result<Ended, Error> {
+) -> Result<ProgramResult, Error> {
     // Data take as long as they take.
     let limits = CommandLimits { bytes_max: TEXT_MAX, timeout: None, is_interrupted };
     let ended = command.run(fed, &limits).map_err(|source| match source.kind() {
@@ -57,7 +57,7 @@ pub(crate) fn run(
     })?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let is_success = ended.status.success();
-    Ok(Ended { is_success, stdout: text(ended.stdout), stderr: text(ended.stderr) })
+    Ok(ProgramResult { is_success, stdout: text(ended.stdout), stderr: text(ended.stderr) })
 }
 
 /// The list of a dump has a line of a hundred bytes for each object.

@@ -8,7 +8,7 @@ use lab::{Host, Installation, Node};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
-use crate::list::Said;
+use crate::list::DumpHeader;
 use crate::others;
 use crate::program;
 
@@ -19,7 +19,7 @@ pub struct Source {
     name: String,
     content: Content,
     /// Of a script, what its beginning says.
-    said: Said,
+    said: DumpHeader,
 }
 
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ enum Content {
 
 /// The values that a script finds when it begins.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Values<'a> {
+pub struct ScriptVariables<'a> {
     /// Its variables.
     pub variables: &'a [(String, String)],
     /// The seed of `random()`, between 0 and 1.
@@ -64,9 +64,11 @@ impl Source {
         let metadata = whole.metadata().map_err(read)?;
         if metadata.is_dir() {
             return match whole.join("toc.dat").is_file() {
-                true => {
-                    Ok(Source { name, content: Content::Directory(whole), said: Said::default() })
-                }
+                true => Ok(Source {
+                    name,
+                    content: Content::Directory(whole),
+                    said: DumpHeader::default(),
+                }),
                 false => unfit(
                     "it is a directory without toc.dat",
                     "name a script, or a dump of pg_dump (--format=plain, custom or directory)",
@@ -80,7 +82,11 @@ impl Source {
         let mut file = File::open(&whole).map_err(read)?;
         file.by_ref().take(LOOKED_BYTES).read_to_end(&mut bytes).map_err(read)?;
         if bytes.starts_with(b"PGDMP") || bytes.get(257..262) == Some(b"ustar") {
-            return Ok(Source { name, content: Content::Archive(whole), said: Said::default() });
+            return Ok(Source {
+                name,
+                content: Content::Archive(whole),
+                said: DumpHeader::default(),
+            });
         }
         if let Some((_, why, hint)) = OTHERS.iter().find(|(magic, ..)| bytes.starts_with(magic)) {
             return unfit(why, hint);
@@ -103,7 +109,7 @@ impl Source {
     }
 
     fn script(name: String, content: Content, text: &str) -> Result<Source, Error> {
-        let said = Said::by_script(text);
+        let said = DumpHeader::by_script(text);
         let unfit = |why, hint| Err(Error::Unfit { name: name.clone(), why, hint });
         if said.is_of_cluster {
             return unfit("it is a dump of all databases", "dump the one database: pg_dump DBNAME");
@@ -160,7 +166,7 @@ impl Source {
     }
 
     /// The description in the list of an archive.
-    fn listed(&self, installation: &Installation) -> Result<Said, Error> {
+    fn listed(&self, installation: &Installation) -> Result<DumpHeader, Error> {
         let mut command = program::command(&installation.program("pg_restore")).arg("--list");
         let fed = self.fed()?;
         if let (None, Some(path)) = (&fed, self.archive()) {
@@ -168,7 +174,7 @@ impl Source {
         }
         let ended = program::run("pg_restore", command, fed, &|| false)?;
         match ended.is_success {
-            true => Ok(Said::by_archive(&ended.stdout)),
+            true => Ok(DumpHeader::by_archive(&ended.stdout)),
             false => Err(Error::Archive {
                 name: self.name.clone(),
                 version: installation.version().to_string(),
@@ -200,7 +206,7 @@ impl Source {
     pub fn load(
         &self,
         node: &Node,
-        values: Values<'_>,
+        values: ScriptVariables<'_>,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
         let (program, endpoint) = (self.program(), node.endpoint());
@@ -350,7 +356,7 @@ impl Source {
 }
 
 /// psql for a script: nobody's settings, no table of results, and an end at the first error.
-fn script(mut command: os::command::Command, values: Values<'_>) -> os::command::Command {
+fn script(mut command: os::command::Command, values: ScriptVariables<'_>) -> os::command::Command {
     command = command.args(["--no-psqlrc", "--quiet", "--output", "/dev/null"]);
     command = command.args(["--set", "ON_ERROR_STOP=1"]);
     for (name, value) in values.variables {

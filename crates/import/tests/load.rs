@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Instant;
 
-use import::{Cache, Error, Key, Source, Values};
+use import::{Cache, Error, Key, ScriptVariables, Source};
 use lab::{Lab, Node, StopMode};
 use tempfile::TempDir;
 
@@ -34,7 +34,7 @@ CREATE INDEX CONCURRENTLY ON made (i);
 VACUUM (ANALYZE) made;
 ";
 
-fn load(node: &Node, source: &Source, values: Values<'_>) -> Result<(), Error> {
+fn load(node: &Node, source: &Source, values: ScriptVariables<'_>) -> Result<(), Error> {
     source.fits(node.installation())?;
     source.load(node, values, &|| false)
 }
@@ -53,7 +53,7 @@ fn scripts_and_dumps_are_loaded_kept_and_taken_again() {
     fs::write(at("script.sql"), SCRIPT).expect("a file");
     let look = |name: &str| Source::look(&at(name)).expect("it can be read");
 
-    let seeded = Values { seed: Some(0.5), ..Values::default() };
+    let seeded = ScriptVariables { seed: Some(0.5), ..ScriptVariables::default() };
     load(&node, &look("script.sql"), seeded).expect("loaded");
     assert_eq!([count(&node, "copied"), count(&node, "made")], ["2", "7"]);
     let sum = |node: &Node| node.value("SELECT sum(x)::text FROM made").expect("a sum");
@@ -64,7 +64,7 @@ fn scripts_and_dumps_are_loaded_kept_and_taken_again() {
     node.value("DROP TABLE copied, made").expect("dropped");
     let variables = [("rows".to_owned(), "9".to_owned())];
     let text = Source::text("study.sql", SCRIPT).expect("a script");
-    load(&node, &text, Values { variables: &variables, seed: None }).expect("loaded");
+    load(&node, &text, ScriptVariables { variables: &variables, seed: None }).expect("loaded");
     assert_eq!(count(&node, "made"), "9");
 
     // The formats of pg_dump, one of them through a pipe where its user may not open the file.
@@ -84,14 +84,15 @@ fn scripts_and_dumps_are_loaded_kept_and_taken_again() {
         }
         node.value("DROP TABLE copied, made").expect("dropped");
         let source = Source::look(&path).expect("a dump");
-        load(&node, &source, Values::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        load(&node, &source, ScriptVariables::default())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!([count(&node, "copied"), count(&node, "made")], ["2", "9"], "{name}");
     }
 
     // It stops at the first error, and says where that is.
     let check = |script: &str, expected: &[&str]| {
         fs::write(at("bad.sql"), script).expect("a file");
-        let error = load(&node, &look("bad.sql"), Values::default()).expect_err(script);
+        let error = load(&node, &look("bad.sql"), ScriptVariables::default()).expect_err(script);
         let said = format!("{error} {}", error.hint().unwrap_or_default());
         for part in expected {
             assert!(said.contains(part), "{script}: {said}");
@@ -110,7 +111,7 @@ fn scripts_and_dumps_are_loaded_kept_and_taken_again() {
     fs::write(at("long.sql"), "SELECT pg_sleep(60);").expect("a file");
     let began = Instant::now();
     let is_late = || began.elapsed().as_millis() > 300;
-    let ended = look("long.sql").load(&node, Values::default(), &is_late);
+    let ended = look("long.sql").load(&node, ScriptVariables::default(), &is_late);
     assert!(matches!(ended, Err(Error::Interrupted)) && began.elapsed().as_secs() < 10);
 
     // Kept data are those of their key, and of no other.

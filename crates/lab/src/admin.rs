@@ -10,13 +10,13 @@ use crate::wait::wait_until;
 
 /// The way to a node for administration.
 #[derive(Debug, Clone)]
-pub(crate) struct Admin {
+pub(crate) struct NodeAdmin {
     pub(crate) node: String,
     /// Its address for the superuser.
     pub(crate) endpoint: Endpoint,
 }
 
-impl Admin {
+impl NodeAdmin {
     pub(crate) fn connect(&self) -> Result<Client, Error> {
         self.connect_to("postgres")
     }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fault::disk::{Cut, Recorded};
-use fault::link::{Counters, Shape};
+use fault::disk::{PowerCutReport, RequestLog};
+use fault::link::{LinkCounters, TrafficShape};
 use os::init::Exit;
 use os::user::User;
 use serde::{Deserialize, Serialize};
@@ -65,19 +65,19 @@ answers! {
     Files(Listing),
     Flushes(Vec<Flush>),
     Resources(Resources),
-    Opened(Box<Opened>),
+    Opened(Box<LabOpened>),
     Node(Box<MadeNode>),
     Pooler(Box<MadePooler>),
     Link(Box<MadeLink>),
-    Copied(Copied),
+    Copied(DataCopied),
     Format(Format),
     Checksums(Checksums),
-    Cut(Cut),
-    Ran(Ran),
-    Counters(Counters),
+    Cut(PowerCutReport),
+    Ran(ProgramEnded),
+    Counters(LinkCounters),
     Cost(LinkCost),
-    Shape(Shape),
-    Recorded(Vec<Recorded>),
+    Shape(TrafficShape),
+    Recorded(Vec<RequestLog>),
     Station(Box<MadeStation>),
     Packages(Packages),
 }
@@ -87,7 +87,7 @@ pub(crate) type Listing = Vec<(String, Vec<u8>)>;
 
 /// An opened lab.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Opened {
+pub(crate) struct LabOpened {
     pub(crate) installation: Installation,
     /// The isolation that is in force.
     pub(crate) isolation: Isolation,
@@ -156,7 +156,7 @@ pub(crate) struct Packages {
 
 /// A copy of a node's data.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Copied {
+pub(crate) struct DataCopied {
     /// The directory of its files.
     pub(crate) directory: PathBuf,
     /// The bytes in them.
@@ -165,7 +165,7 @@ pub(crate) struct Copied {
 
 /// A client program that has ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Ran {
+pub(crate) struct ProgramEnded {
     /// Its exit code; none where a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,

@@ -8,7 +8,7 @@ use crate::inner::Objects;
 use crate::verb::Verb;
 
 /// Carries a verb to an object of a lab, and the answer back. Object 0 is the lab itself.
-pub(crate) trait Carrier: Debug + Send + Sync {
+pub(crate) trait VerbCarrier: Debug + Send + Sync {
     /// Asks and waits for the answer.
     ///
     /// # Errors
@@ -17,7 +17,7 @@ pub(crate) trait Carrier: Debug + Send + Sync {
 }
 
 /// The objects are in this process.
-impl Carrier for Objects {
+impl VerbCarrier for Objects {
     fn ask(&self, object: u32, verb: Verb) -> Result<Answer, Error> {
         self.obey(object, verb)
     }

@@ -20,7 +20,7 @@ use crate::files::{failed, remove_tree};
 
 /// Result of [`clean`].
 #[derive(Debug, Default)]
-pub struct Cleaned {
+pub struct CleanResult {
     /// The directories that it removed.
     pub removed: Vec<PathBuf>,
     /// The directories of labs that are alive.
@@ -31,9 +31,9 @@ pub struct Cleaned {
 
 /// Removes the labs' directories directly below `parent` whose lab is gone; `parent` itself, too,
 /// if it is one.
-pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
+pub fn clean(parent: &Path) -> Result<CleanResult, Error> {
     os::cgroup::remove_left();
-    let mut cleaned = Cleaned::default();
+    let mut cleaned = CleanResult::default();
     if is_marked(parent) {
         clean_one(parent.to_owned(), &mut cleaned);
         return Ok(cleaned);
@@ -49,7 +49,7 @@ pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
     Ok(cleaned)
 }
 
-fn clean_one(directory: PathBuf, cleaned: &mut Cleaned) {
+fn clean_one(directory: PathBuf, cleaned: &mut CleanResult) {
     match Marker::take(&directory) {
         Ok(Some(_lock)) => match remove_tree(&directory) {
             Ok(()) => cleaned.removed.push(directory),

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use crate::answer::Ran;
+use crate::answer::ProgramEnded;
 use crate::endpoint::{Endpoint, NO_FILE};
 use crate::error::Error;
 use crate::find::Installation;
@@ -34,7 +34,7 @@ impl ClientRun {
         endpoint: &Endpoint,
         installation: &Installation,
         node: &str,
-    ) -> Result<Ran, Error> {
+    ) -> Result<ProgramEnded, Error> {
         let mut command = Command::new(installation.program(&self.program));
         command.args(&self.arguments).args(endpoint.libpq_arguments());
         command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
@@ -48,7 +48,7 @@ impl ClientRun {
         })?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        Ok(Ran { code: output.status.code(), stdout, stderr })
+        Ok(ProgramEnded { code: output.status.code(), stdout, stderr })
     }
 }
 

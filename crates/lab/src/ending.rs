@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::error::Error;
 
 /// Something that can be told to end while others wait for it.
-pub(crate) trait Ends: Send + Sync {
+pub(crate) trait Endable: Send + Sync {
     /// Ends it without waiting.
     fn end_soon(&self);
     /// Has its PostgreSQL servers killed, without waiting; the lab stays.
@@ -19,7 +19,7 @@ pub(crate) trait Ends: Send + Sync {
 static LABS: Mutex<Labs> = Mutex::new(Labs { all: Vec::new(), are_ended: false });
 
 struct Labs {
-    all: Vec<Weak<dyn Ends>>,
+    all: Vec<Weak<dyn Endable>>,
     are_ended: bool,
 }
 
@@ -53,14 +53,14 @@ pub fn kill_servers() {
 }
 
 /// Has [`end_labs`] end this one as well.
-pub(crate) fn register(lab: &Arc<impl Ends + 'static>) -> Result<(), Error> {
+pub(crate) fn register(lab: &Arc<impl Endable + 'static>) -> Result<(), Error> {
     let mut labs = LABS.lock().unwrap_or_else(PoisonError::into_inner);
     if labs.are_ended {
         let (doing, node) = ("opening", "a lab".to_owned());
         return Err(Error::Process { doing, node, source: io::ErrorKind::Interrupted.into() });
     }
     labs.all.retain(|lab| lab.strong_count() > 0);
-    let lab: Weak<dyn Ends> = Arc::downgrade(lab) as Weak<dyn Ends>;
+    let lab: Weak<dyn Endable> = Arc::downgrade(lab) as Weak<dyn Endable>;
     labs.all.push(lab);
     Ok(())
 }

@@ -22,7 +22,7 @@ mod streaming;
 pub use guest::{BoundaryFault, GuestError};
 pub use host::{HostError, HostErrorKind};
 pub use setting::{RefusedSetting, SettingFault};
-pub use streaming::{Behind, NotStreaming};
+pub use streaming::{NotStreaming, StreamingLag};
 
 /// A failure of the lab. The message says what and why, [`Error::hint`] what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -144,7 +144,7 @@ pub enum Error {
     #[error(transparent)]
     NotStreaming(Box<NotStreaming>),
     #[error(transparent)]
-    Behind(Box<Behind>),
+    Behind(Box<StreamingLag>),
     #[error(
         "waiting for standby {standby} of node {primary}: its replication slot {slot} is lost, \
          because the WAL that it reserved was removed"

@@ -35,9 +35,9 @@ pub struct Installation {
     parts: Option<BTreeSet<PathBuf>>,
 }
 
-/// Places to search; [`Search::here`] asks the environment.
+/// Places to search; [`InstallationSearch::here`] asks the environment.
 #[derive(Debug, Clone, Default)]
-pub struct Search {
+pub struct InstallationSearch {
     /// Folder that the user named: one of programs, or the one above it.
     pub pg_bin: Option<PathBuf>,
     /// `PG_CONFIG`: the path of a `pg_config`.
@@ -55,10 +55,10 @@ pub struct Search {
 /// # Errors
 /// [`Error::NoPostgres`]; [`Error::BadInstallation`] or [`Error::TooOld`] for what the user named.
 pub fn find(pg_bin: Option<&Path>) -> Result<Installation, Error> {
-    Search::here(pg_bin).first()
+    InstallationSearch::here(pg_bin).first()
 }
 
-impl Search {
+impl InstallationSearch {
     /// The folders and variables of this machine.
     pub fn here(pg_bin: Option<&Path>) -> Self {
         Self {
@@ -321,14 +321,15 @@ mod tests {
         {
             fake(&root.join(bin), version);
         }
-        let search = Search { versions: vec![root.join("v")], ..Search::default() };
+        let search =
+            InstallationSearch { versions: vec![root.join("v")], ..InstallationSearch::default() };
         assert_eq!(search.first().unwrap().version().text, "16.3");
         assert_eq!(search.all().len(), 2);
 
-        let search = Search { path: Some(root.join("p").into()), ..search };
+        let search = InstallationSearch { path: Some(root.join("p").into()), ..search };
         assert_eq!(search.first().unwrap().version().text, "15.2");
 
-        let search = Search { pg_bin: Some(root.join("v/14")), ..search };
+        let search = InstallationSearch { pg_bin: Some(root.join("v/14")), ..search };
         assert_eq!(search.first().unwrap().bin(), root.join("v/14/bin"));
 
         let linked = root.join("linked");
@@ -339,19 +340,27 @@ mod tests {
         }
         assert_eq!(Installation::at(&linked).unwrap().bin(), root.join("v/14/bin"));
 
-        let old = Search { pg_bin: Some(root.join("v/9.6/bin")), ..search };
+        let old = InstallationSearch { pg_bin: Some(root.join("v/9.6/bin")), ..search };
         assert!(matches!(old.first(), Err(Error::TooOld { .. })));
     }
 
     #[test]
     fn what_is_missing_is_named_with_what_to_do() {
         let root = tempfile::tempdir().unwrap();
-        let none = Search { folders: vec![root.path().into()], ..Search::default() }.first();
+        let none = InstallationSearch {
+            folders: vec![root.path().into()],
+            ..InstallationSearch::default()
+        }
+        .first();
         let error = none.unwrap_err();
         assert!(error.to_string().contains(root.path().to_str().unwrap()), "{error}");
         assert!(error.hint().unwrap().contains("--pg-bin"));
 
-        let named = Search { pg_bin: Some(root.path().into()), ..Search::default() }.first();
+        let named = InstallationSearch {
+            pg_bin: Some(root.path().into()),
+            ..InstallationSearch::default()
+        }
+        .first();
         let error = named.unwrap_err();
         assert!(error.to_string().contains("there is no program postgres"), "{error}");
 

@@ -8,8 +8,8 @@ mod schema;
 use server::Client;
 use server::quote::identifier;
 
-pub use outlet::Outlet;
-pub use role::{Boundary, StudyRights};
+pub use outlet::StatementTarget;
+pub use role::{SchemaBoundary, StudyRights};
 pub use schema::{LOOKS, OwnSchema, list_beginning, list_end, remove_left};
 
 /// Sets the one schema in which names are looked for.
@@ -19,7 +19,7 @@ pub fn set_path(schema: &str) -> String {
 
 /// The result of a command that could be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum StatementOutcome {
     /// It was done.
     Done,
     /// The role may not, and nothing depends on it.
@@ -28,10 +28,15 @@ pub enum Sent {
 
 /// Sends a command of a study. A checkpoint asks for no more than a favourable beginning: where the role may not, it is
 /// left out.
-pub fn send(sql: &str, outlet: &mut Outlet<'_>) -> Result<Sent, postgres::Error> {
+pub fn send(
+    sql: &str,
+    outlet: &mut StatementTarget<'_>,
+) -> Result<StatementOutcome, postgres::Error> {
     match outlet.run(sql) {
-        Err(error) if role::is_denied(&error) && is_checkpoint(sql) => Ok(Sent::LeftOut),
-        sent => sent.map(|()| Sent::Done),
+        Err(error) if role::is_denied(&error) && is_checkpoint(sql) => {
+            Ok(StatementOutcome::LeftOut)
+        }
+        sent => sent.map(|()| StatementOutcome::Done),
     }
 }
 

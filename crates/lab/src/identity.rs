@@ -10,15 +10,19 @@ use crate::files::write_file;
 
 /// The files of a server's certificate and key.
 #[derive(Debug, Clone)]
-pub(crate) struct Identity {
+pub(crate) struct ServerIdentity {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
 }
 
-impl Identity {
+impl ServerIdentity {
     /// Those of a server that listens on `address`, in its directory; made where they are not there.
-    pub(crate) fn of(directory: &Path, address: IpAddr, user: User) -> Result<Identity, Error> {
-        let identity = Identity {
+    pub(crate) fn of(
+        directory: &Path,
+        address: IpAddr,
+        user: User,
+    ) -> Result<ServerIdentity, Error> {
+        let identity = ServerIdentity {
             certificate: directory.join("server.crt"),
             key: directory.join("server.key"),
         };

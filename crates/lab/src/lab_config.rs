@@ -23,13 +23,13 @@ pub struct LabConfig {
     /// Treatment of the directory at the end.
     pub at_end: AtEnd,
     /// The isolation that is asked for.
-    pub isolation: Wish,
+    pub isolation: IsolationWish,
 }
 
 impl LabConfig {
     /// A lab in a temporary directory, as isolated as this machine allows.
     pub fn new(installation: Installation) -> Self {
-        let (at_end, isolation) = (AtEnd::Remove, Wish::Best);
+        let (at_end, isolation) = (AtEnd::Remove, IsolationWish::Best);
         let templates = std::env::var_os("PGRIG_TEMPLATES").filter(|place| !place.is_empty());
         let templates = templates.map(PathBuf::from);
         Self { installation, directory: None, password: None, templates, at_end, isolation }
@@ -47,7 +47,7 @@ pub enum AtEnd {
 
 /// The isolation that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum IsolationWish {
     /// Namespaces if they are allowed here, else a keeper.
     Best,
     /// Namespaces or nothing.

@@ -74,22 +74,22 @@ mod wait;
 
 pub use ::server::Password;
 pub use checksums::Checksums;
-pub use clean::{Cleaned, clean};
+pub use clean::{CleanResult, clean};
 pub use console::ConsoleRow;
 pub use crowd::Crowd;
 pub use effective::effective;
 pub use ending::{end_labs, kill_servers};
 pub use endpoint::{Encryption, Endpoint, Host};
 pub use error::{
-    Behind, BoundaryFault, Error, GuestError, HostError, HostErrorKind, NotStreaming,
-    RefusedSetting, SettingFault,
+    BoundaryFault, Error, GuestError, HostError, HostErrorKind, NotStreaming, RefusedSetting,
+    SettingFault, StreamingLag,
 };
-pub use fault::link::{Counters, RoundTrips, Shape};
+pub use fault::link::{LinkCounters, RoundTrips, TrafficShape};
 pub use find::Installation;
 pub use flush::Flush;
 pub use format::Format;
 pub use lab::Lab;
-pub use lab_config::{AtEnd, Isolation, LabConfig, Wish};
+pub use lab_config::{AtEnd, Isolation, IsolationWish, LabConfig};
 pub use limit::IoLimit;
 pub use link::Link;
 pub use link_config::{LinkBy, LinkConfig, LinkCost, LinkTap};

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use fault::link::{Counters, Shape};
+use fault::link::{LinkCounters, TrafficShape};
 use terms::Direction;
 
 use crate::answer::MadeLink;
@@ -22,11 +22,11 @@ pub struct Link {
     name: String,
     made: MadeLink,
     /// The delay and the bandwidth that it was made with.
-    shape: Shape,
+    shape: TrafficShape,
 }
 
 impl Link {
-    pub(crate) fn new(object: Object, name: &str, made: MadeLink, shape: Shape) -> Link {
+    pub(crate) fn new(object: Object, name: &str, made: MadeLink, shape: TrafficShape) -> Link {
         Link { object, name: name.to_owned(), made, shape }
     }
 
@@ -36,7 +36,7 @@ impl Link {
     }
 
     /// Its delay and bandwidth of now; on a host that is lost, those that it was made with.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> TrafficShape {
         self.object.ask(Verb::Shape).unwrap_or(self.shape)
     }
 
@@ -76,7 +76,7 @@ impl Link {
     }
 
     /// The bytes that have passed since it was made.
-    pub fn counters(&mut self) -> Result<Counters, Error> {
+    pub fn counters(&mut self) -> Result<LinkCounters, Error> {
         self.object.ask(Verb::Counters)
     }
 

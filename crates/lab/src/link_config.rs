@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fault::link::{RoundTrips, Shape};
+use fault::link::{RoundTrips, TrafficShape};
 use serde::{Deserialize, Serialize};
 
 use crate::endpoint::Endpoint;
@@ -18,7 +18,7 @@ pub struct LinkConfig {
     /// The server that it leads to.
     pub to: Endpoint,
     /// Its delay and bandwidth.
-    pub shape: Shape,
+    pub shape: TrafficShape,
 }
 
 /// The kind of a link.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use server::{Client, Limits};
 
-use crate::answer::Ran;
+use crate::answer::ProgramEnded;
 use crate::client_run::ClientRun;
 use crate::endpoint::{Endpoint, first_value};
 use crate::error::Error;
@@ -66,7 +66,7 @@ impl Managed {
         environment: &[(&str, &str)],
     ) -> Result<(Option<i32>, String, String), Error> {
         let run = ClientRun::new(program, arguments, environment);
-        let Ran { code, stdout, stderr } =
+        let ProgramEnded { code, stdout, stderr } =
             run.against(&self.endpoint, self.installation(), &self.name)?;
         Ok((code, stdout, stderr))
     }

@@ -11,8 +11,8 @@ use os::throttle::Limits;
 use server::Client;
 use terms::StopMode;
 
-use crate::admin::Admin;
-use crate::answer::{MadeNode, Ran};
+use crate::admin::NodeAdmin;
+use crate::answer::{MadeNode, ProgramEnded};
 use crate::client_run::ClientRun;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -190,7 +190,7 @@ impl Node {
         environment: &[(&str, &str)],
     ) -> Result<(Option<i32>, String, String), Error> {
         let run = ClientRun::new(program, arguments, environment);
-        let Ran { code, stdout, stderr } = self.ask(Verb::RunClient(run))?;
+        let ProgramEnded { code, stdout, stderr } = self.ask(Verb::RunClient(run))?;
         Ok((code, stdout, stderr))
     }
 
@@ -212,7 +212,7 @@ impl Node {
         self.object.later(Verb::Promote)
     }
 
-    pub(crate) fn admin(&self) -> Admin {
-        Admin { node: self.name().to_owned(), endpoint: self.made.admin.clone() }
+    pub(crate) fn admin(&self) -> NodeAdmin {
+        NodeAdmin { node: self.name().to_owned(), endpoint: self.made.admin.clone() }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fault::disk::DiskConfig;
 use serde::{Deserialize, Serialize};
-use terms::Swallowed;
+use terms::SwallowedFlushes;
 
 use crate::listen::{Listen, RemoteAccess};
 use terms::Settings;
@@ -28,7 +28,7 @@ pub struct NodeConfig {
     /// A disk for its WAL that loses its power with that of its data; none where the WAL is with the data.
     pub wal_disk: Option<DiskConfig>,
     /// The flushes that do nothing, if some do.
-    pub swallow_fsync: Option<Swallowed>,
+    pub swallow_fsync: Option<SwallowedFlushes>,
     /// True if its WAL is archived, beside its data and not on its disk.
     pub is_archived: bool,
     /// True if it has a network of its own, as links by namespace need; its clients then come by

@@ -4,16 +4,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::answer::{Answer, Opened};
-use crate::carrier::Carrier;
+use crate::answer::{Answer, LabOpened};
+use crate::carrier::VerbCarrier;
 use crate::error::{Error, HostError};
 use crate::verb::Verb;
 
 /// A lab that is open. It ends, with all that is in it, when the last handle is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenLab {
-    carrier: Box<dyn Carrier>,
-    pub(crate) opened: Opened,
+    carrier: Box<dyn VerbCarrier>,
+    pub(crate) opened: LabOpened,
     /// The name of the host that it is on and the address that its servers listen on there; none on
     /// this machine.
     pub(crate) host: Option<(String, IpAddr)>,
@@ -22,8 +22,8 @@ pub(crate) struct OpenLab {
 
 impl OpenLab {
     pub(crate) fn new(
-        carrier: Box<dyn Carrier>,
-        opened: Opened,
+        carrier: Box<dyn VerbCarrier>,
+        opened: LabOpened,
         host: Option<(String, IpAddr)>,
     ) -> OpenLab {
         OpenLab { carrier, opened, host, objects: AtomicU32::new(0) }

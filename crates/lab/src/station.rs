@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use fault::disk::Cut;
+use fault::disk::PowerCutReport;
 use terms::{Direction, DiskFault, DiskRequest};
 
-use crate::answer::{MadeStation, Ran};
+use crate::answer::{MadeStation, ProgramEnded};
 use crate::error::Error;
 use crate::open_lab::Object;
 use crate::part::{Part, is_a_part};
@@ -75,7 +75,7 @@ impl Station {
         timeout: Duration,
     ) -> impl FnOnce() -> Result<(Option<i32>, String), Error> + Send + use<> {
         let run = self.object.later(Verb::RunIn(StationRun { command, environment, timeout }));
-        move || run().map(|Ran { code, stdout, .. }| (code, stdout))
+        move || run().map(|ProgramEnded { code, stdout, .. }| (code, stdout))
     }
 
     /// Lets no packet pass between it and `peers`, as seen from it: to it, from it, or both; returns
@@ -108,7 +108,7 @@ impl Station {
     ///
     /// # Errors
     /// [`Error::State`] if it has no disk of its own; [`Error::Disk`].
-    pub fn power_cut(&self, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
+    pub fn power_cut(&self, seed: u64, at: Option<DiskRequest>) -> Result<PowerCutReport, Error> {
         self.ask(Verb::PowerCut { seed, at })
     }
 

@@ -6,7 +6,9 @@ use std::io::stdout;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use lab::{Direction, Error, Host, Lab, Link, LinkBy, LinkConfig, Listen, Node, NodeConfig, Shape};
+use lab::{
+    Direction, Error, Host, Lab, Link, LinkBy, LinkConfig, Listen, Node, NodeConfig, TrafficShape,
+};
 use os::command::{Child, Command, Output};
 use os::user::User;
 use rustix::process::{Pid, Signal, kill_process};
@@ -43,7 +45,7 @@ fn tests() -> ExitCode {
     code
 }
 
-fn relay_to(lab: &Lab, primary: &Node, shape: Shape) -> Link {
+fn relay_to(lab: &Lab, primary: &Node, shape: TrafficShape) -> Link {
     let program = env::current_exe().unwrap();
     let (by, to) = (LinkBy::Relay, primary.endpoint());
     lab.link("wan", LinkConfig { program, by, to, shape }).unwrap()
@@ -69,7 +71,7 @@ fn standby(lab: &Lab, primary: &Node, link: &Link) -> Node {
 fn commits_wait_for_a_slow_relay() {
     let lab = servers::lab();
     let mut primary = primary(&lab, &[]);
-    let mut link = relay_to(&lab, &primary, Shape::default());
+    let mut link = relay_to(&lab, &primary, TrafficShape::default());
     let standby = standby(&lab, &primary, &link);
     primary.append_conf("synchronous_standby_names = 'standby1'");
     primary.reload().unwrap();
@@ -109,7 +111,7 @@ fn cut_heal_and_reset(primary: &Node, standby: &Node, link: &mut Link) {
 fn a_relay_is_cut_healed_and_reset() {
     let lab = servers::lab();
     let primary = primary(&lab, &[("wal_sender_timeout", "2s")]);
-    let mut link = relay_to(&lab, &primary, Shape::default());
+    let mut link = relay_to(&lab, &primary, TrafficShape::default());
     let standby = standby(&lab, &primary, &link);
     cut_heal_and_reset(&primary, &standby, &mut link);
     primary.wait_for_catchup(&standby, LONG).unwrap();
@@ -126,7 +128,7 @@ fn a_relay_is_as_public_as_its_server() {
     let mut node = lab.node("primary", config).unwrap();
     node.init().unwrap();
     node.start().unwrap();
-    let link = relay_to(&lab, &node, Shape { delay: 5 * MS, bytes_per_s: None });
+    let link = relay_to(&lab, &node, TrafficShape { delay: 5 * MS, bytes_per_s: None });
     let endpoint = link.endpoint();
     assert_eq!(endpoint.host, Host::Tcp("127.0.0.1".into()));
     let log_in = |password: &str| {
@@ -156,7 +158,7 @@ fn wire(lab: &Lab, from: &Node, to: &Node) -> Link {
     let networks = [from, to].map(|node| node.network().unwrap().clone());
     let [from, to_network] = networks;
     let by = LinkBy::Namespace { from, to: to_network };
-    let (program, shape) = (env::current_exe().unwrap(), Shape::default());
+    let (program, shape) = (env::current_exe().unwrap(), TrafficShape::default());
     lab.link("wan", LinkConfig { program, by, to: to.endpoint(), shape }).unwrap()
 }
 

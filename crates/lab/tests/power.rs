@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use fault::disk::{self, Cut, Disk, DiskConfig, DiskError, Failing, Method, What};
+use fault::disk::{self, Disk, DiskConfig, DiskError, Method, PowerCutReport, RequestFailure};
 use lab::{Error, Lab, Node, NodeConfig, StopMode};
 use os::command::{Child, Command, Output};
 use os::processes;
 use rustix::process::{Pid, Signal, kill_process};
-use terms::FileSystem;
+use terms::{FileSystem, RequestKind};
 use testing::harness::say;
 use testing::{servers, skip, until};
 
@@ -87,13 +87,15 @@ fn a_failing_disk_makes_postgres_panic() {
     let Some(lab) = open(&block()) else { return };
     let mut node = node(&lab, "n", &block(), &[("restart_after_crash", "off")]);
     let mut panicked = 0;
-    for (what, error) in [(What::Flush, DiskError::Broken), (What::Write, DiskError::Full)] {
+    for (what, error) in
+        [(RequestKind::Flush, DiskError::Broken), (RequestKind::Write, DiskError::Full)]
+    {
         node.start().unwrap();
         let before = prepare(&node);
         let disk = device(&lab, &node);
         let status = disk.status().unwrap();
-        let done = if what == What::Write { status.writes } else { status.flushes };
-        disk.fail(Failing { what, from: done + 20, error }).unwrap();
+        let done = if what == RequestKind::Write { status.writes } else { status.flushes };
+        disk.fail(RequestFailure { what, from: done + 20, error }).unwrap();
         let acknowledged = before + insert_until_failure(&node, &AtomicI64::new(0));
         let panics = || fs::read_to_string(node.log()).unwrap().matches("PANIC").count();
         let has_panicked = || Ok::<_, Error>((panics() > panicked).then_some(()));
@@ -324,7 +326,7 @@ fn rig() {
 
 /// Starts the node where it stands still, loads it, and cuts its power in the middle; how many rows
 /// were acknowledged.
-fn cut_under_load(node: &mut Node, seed: u64) -> (i64, Cut) {
+fn cut_under_load(node: &mut Node, seed: u64) -> (i64, PowerCutReport) {
     if !node.is_running().unwrap() {
         node.start().unwrap();
     }

@@ -20,7 +20,7 @@ use crate::{
 };
 use server::{
     Canceller,
-    dial::{Dial, DialStep, Route, Socket, nonce},
+    dial::{DialAttempt, DialStep, Route, Socket, nonce},
 };
 
 /// The state of a lane's connecting and disconnecting.
@@ -181,16 +181,16 @@ impl Lane<'_> {
                     if let Some(timeout) = route.timeout_ns {
                         self.connecting.timeouts.push(Reverse((now + timeout, index, now)));
                     }
-                    Box::new(Dial::new(first, now))
+                    Box::new(DialAttempt::new(first, now))
                 }
             };
             self.slots[index].link = Link::Dialing(dial, None);
-            self.dial(index, Dial::start);
+            self.dial(index, DialAttempt::start);
         }
     }
 
     /// Lets a dial take a step, and acts on it.
-    fn dial(&mut self, index: usize, step: impl FnOnce(&mut Dial, &Route) -> DialStep) {
+    fn dial(&mut self, index: usize, step: impl FnOnce(&mut DialAttempt, &Route) -> DialStep) {
         let route = &self.routes[self.slots[index].session.workload];
         let Link::Dialing(dial, _) = &mut self.slots[index].link else { return };
         let progress = step(dial, route);
@@ -253,7 +253,7 @@ impl Lane<'_> {
                 self.connecting.timeouts.push(Reverse((now + timeout, index, now)));
             }
         }
-        self.dial(index, Dial::start);
+        self.dial(index, DialAttempt::start);
     }
 
     fn started(&mut self, index: usize, started: Started) {

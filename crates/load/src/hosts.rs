@@ -74,14 +74,14 @@ pub(crate) fn run(
 }
 
 /// Starts a generator on every host whose clock is known, at the same time.
-fn start(hosts: &[&Host]) -> Vec<Result<(Process, Output), host::Loss>> {
+fn start(hosts: &[&Host]) -> Vec<Result<(Process, Output), host::HostLoss>> {
     let one = |host: &Host| {
         host.await_clock()?;
         host.start(Role::Generator)
     };
     thread::scope(|scope| {
         let threads: Vec<_> = hosts.iter().map(|host| scope.spawn(move || one(host))).collect();
-        let panicked = |_| Err(host::Loss { why: "starting a generator panicked".to_owned() });
+        let panicked = |_| Err(host::HostLoss { why: "starting a generator panicked".to_owned() });
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
     })
 }

@@ -11,7 +11,7 @@ use os::limits::OpenFiles;
 use rustix::event::{EventfdFlags, eventfd};
 use script::Prng;
 use stats::Latency;
-use tail::Slowest;
+use tail::SlowestTransactions;
 use wire::conninfo::Conninfo;
 
 use crate::{
@@ -273,7 +273,7 @@ impl Lanes {
                 OnLoss::Reconnect => Some(Standstills::default()),
             },
             longest_ns: 0,
-            slowest: plan.slowest.then(Slowest::default),
+            slowest: plan.slowest.then(SlowestTransactions::default),
             open: Open::default(),
             statements: statements(program),
             scripts: match &program.scripts[..] {

@@ -8,7 +8,7 @@ use record::{
 };
 use serde::{Deserialize, Serialize};
 use stats::Latency;
-use tail::Slowest;
+use tail::SlowestTransactions;
 
 use crate::Standstill;
 
@@ -47,7 +47,7 @@ pub struct Outcome {
     /// A log of transactions could not be written to its end.
     pub log_is_cut: bool,
     /// One entry a workload: the slowest transactions of the window, where they were asked for.
-    pub slowest: Vec<Slowest>,
+    pub slowest: Vec<SlowestTransactions>,
 }
 
 impl Outcome {

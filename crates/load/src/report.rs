@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use record::{Interval, Phase, SocketIo, histogram_text};
 use serde::{Deserialize, Serialize};
 use stats::Latency;
-use tail::Slowest;
+use tail::SlowestTransactions;
 use wire::startup::ConnectionLimit;
 
 use crate::{
@@ -179,7 +179,7 @@ pub(crate) struct LaneWorkload {
     pub(crate) longest_ns: u64,
     /// The slowest transactions, where they were asked for.
     #[serde(default)]
-    pub(crate) slowest: Slowest,
+    pub(crate) slowest: SlowestTransactions,
     /// Stretches in which nothing succeeded: from and to, in nanoseconds since the run began.
     pub(crate) standstills: Vec<(u64, u64)>,
     pub(crate) open: Open,

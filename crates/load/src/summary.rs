@@ -8,7 +8,7 @@ use record::{
 };
 use script::{Names, Script};
 use stats::Latency;
-use tail::Slowest;
+use tail::SlowestTransactions;
 
 use crate::{
     CommandPlace, End, GeneratorOutcome, Outcome, Plan, ScriptOutcome, Workload,
@@ -45,7 +45,7 @@ pub(crate) fn sum_up(
     let (mut workloads, mut scripts) = (Vec::new(), Vec::new());
     let (mut standstills, mut first_errors) = (Vec::new(), Vec::new());
     for (index, (workload, mut shares)) in plan.workloads.iter().zip(by_workload).enumerate() {
-        let mut own = Slowest::default();
+        let mut own = SlowestTransactions::default();
         shares.iter_mut().for_each(|share| own.merge(std::mem::take(&mut share.slowest)));
         slowest.push(own);
         standstills.push(standstill::common(shares.iter().map(|share| &share.standstills[..])));

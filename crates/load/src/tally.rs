@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use record::{Counts, Cycles, Interval, Moment, histogram_text};
 use serde::{Deserialize, Serialize};
 use stats::Latency;
-use tail::{Slow, Slowest};
+use tail::{SlowTransaction, SlowestTransactions};
 
 use crate::grid::{DRAIN, Grid};
 use crate::standstill::Standstills;
@@ -59,7 +59,7 @@ pub(crate) struct Totals {
     /// Longest latency inside the window, in nanoseconds.
     pub(crate) longest_ns: u64,
     /// The slowest transactions of the window; none where they were not asked for.
-    pub(crate) slowest: Option<Slowest>,
+    pub(crate) slowest: Option<SlowestTransactions>,
     /// The transactions that had not ended at the close.
     pub(crate) open: Open,
     /// Per script, per command; empty where it was not asked for.
@@ -248,12 +248,18 @@ impl Tally {
             totals.longest_ns = latency;
         }
         // One that ends after the close, before that is noticed, was open at the close.
-        let is_slow = |slowest: &Slowest| latency > slowest.floor_ns() && !self.is_closed;
+        let is_slow =
+            |slowest: &SlowestTransactions| latency > slowest.floor_ns() && !self.is_closed;
         if let Some(slowest) = totals.slowest.as_mut().filter(|slowest| is_slow(slowest))
             && done.ended >= grid.open
         {
             let Finished { backend, scheduled, began, .. } = done;
-            slowest.take(Slow { backend, scheduled, began, ended: done.ended.min(grid.close) });
+            slowest.take(SlowTransaction {
+                backend,
+                scheduled,
+                began,
+                ended: done.ended.min(grid.close),
+            });
         }
     }
 
@@ -267,7 +273,7 @@ impl Tally {
     }
 
     /// A transaction is under way at the close, at which it counts as ended.
-    pub(crate) fn still_open(&mut self, workload: usize, open: Slow) {
+    pub(crate) fn still_open(&mut self, workload: usize, open: SlowTransaction) {
         let totals = &mut self.totals[workload];
         totals.open.ages.record_ns(open.latency_ns());
         if let Some(slowest) = &mut totals.slowest {
@@ -284,7 +290,12 @@ impl Tally {
         for (age_ns, count) in ages.buckets() {
             let scheduled = close.saturating_sub(age_ns);
             for _ in 0..count {
-                slowest.take(Slow { backend: NO_BACKEND, scheduled, began: close, ended: close });
+                slowest.take(SlowTransaction {
+                    backend: NO_BACKEND,
+                    scheduled,
+                    began: close,
+                    ended: close,
+                });
             }
         }
     }

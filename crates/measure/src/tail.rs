@@ -8,7 +8,7 @@ use probe::{ActivitySampler, SampledActivity};
 use record::Moment;
 use server::Conninfo;
 use stats::Latency;
-use tail::{Activity, Load, Slowest, Tail};
+use tail::{Activity, SlowestTransactions, Tail, TailSource};
 
 /// A server whose sessions are sampled.
 #[derive(Debug)]
@@ -106,7 +106,8 @@ impl TailSample {
     pub fn attribute(&self, load: &TailLoad<'_>) -> Option<Tail> {
         let activity = self.activity.as_ref().ok()?;
         let TailLoad { outcome, workloads, from, has_rate } = *load;
-        let (mut slowest, mut latency, mut clients) = (Slowest::default(), Latency::new(), 0);
+        let (mut slowest, mut latency, mut clients) =
+            (SlowestTransactions::default(), Latency::new(), 0);
         let is_own = |workload: usize| workloads.contains(&workload);
         for index in workloads {
             slowest.merge(outcome.slowest.get(*index)?.clone().ended_since(from.0));
@@ -125,7 +126,7 @@ impl TailSample {
             true => outcome.under_way(Moment(at), is_own).map_or(clients, |n| n.min(clients)),
             false => clients,
         };
-        let load = Load {
+        let load = TailSource {
             slowest: &slowest,
             count: latency.count(),
             latency_ns: &|quantile| latency.quantile_ns(quantile).unwrap_or(0),

@@ -132,7 +132,7 @@ mod tests {
                 published: None,
                 needs_harm: false,
                 note: String::new(),
-                measured: verdict::Measured::Nothing,
+                measured: verdict::ClaimMeasurement::Nothing,
                 verdict,
                 alone: verdict,
                 why: String::new(),

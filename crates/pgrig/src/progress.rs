@@ -2,10 +2,10 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::{Ending, Paired, Trial};
-use spec::{Named, Point, PointName, Study};
-use study::{Event, Stage};
+use spec::{NamedItem, Point, PointName, Study};
+use study::{Event, LoadStage};
 use terms::{duration, size};
-use verdict::Measured;
+use verdict::ClaimMeasurement;
 
 use crate::summary;
 use crate::terminal::{self, BAD, FAINT, UNSURE, styled};
@@ -114,11 +114,15 @@ impl<'a> Progress<'a> {
         }
     }
 
-    fn stage(&self, stage: &Stage, left_s: f64) {
+    fn stage(&self, stage: &LoadStage, left_s: f64) {
         let (bar, words) = match stage {
-            Stage::Connecting { done, of } => (String::new(), format!("connecting {done} of {of}")),
-            Stage::WarmingUp { seconds } => (String::new(), format!("warming up {seconds:.0} s")),
-            Stage::Measuring { seconds, of_s, tps, p99_ms, backlog } => {
+            LoadStage::Connecting { done, of } => {
+                (String::new(), format!("connecting {done} of {of}"))
+            }
+            LoadStage::WarmingUp { seconds } => {
+                (String::new(), format!("warming up {seconds:.0} s"))
+            }
+            LoadStage::Measuring { seconds, of_s, tps, p99_ms, backlog } => {
                 let (bar, tps) = (bar(seconds / of_s), terms::figure(*tps));
                 let p99 = p99_ms.map(|ms| format!("  p99 {} ms", terms::figure(ms)));
                 let p99 = p99.unwrap_or_default();
@@ -193,7 +197,8 @@ impl<'a> Progress<'a> {
     fn round_ended(&self, round: u32, of: u32, trials: &[Trial]) {
         let judged = self.study.claims.iter();
         let mut judged = judged.map(|claim| verdict::judge_claim(self.study, claim, trials, &[]));
-        let Some(judged) = judged.find(|it| !matches!(it.measured, Measured::Nothing)) else {
+        let Some(judged) = judged.find(|it| !matches!(it.measured, ClaimMeasurement::Nothing))
+        else {
             return;
         };
         if round == of {
@@ -266,7 +271,7 @@ fn line_of(trial: &str, bar: &str, words: &str, to_go: &str, columns: usize) -> 
 /// The parts of a point's name that differ within its study; the scenario in the study's words.
 fn short(study: &Study, point: &PointName) -> String {
     let scenario = study.scenarios.iter().find(|scenario| scenario.name == point.scenario);
-    let mut name = scenario.map_or(point.scenario.as_str(), Named::label).to_owned();
+    let mut name = scenario.map_or(point.scenario.as_str(), NamedItem::label).to_owned();
     if study.points.iter().any(|other| other.name.variant != point.variant) {
         name = format!("{}/{name}", point.variant);
     }

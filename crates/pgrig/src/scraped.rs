@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use compare::{Figure, Progress};
+use compare::{ComparedFigure, Progress};
 use openmetrics::{Destination, Kind, Publisher, Text};
-use study::{Event, Stage};
+use study::{Event, LoadStage};
 
 use crate::complaint::Complaint;
 use crate::terminal::{self, UNSURE, styled};
@@ -100,7 +100,7 @@ impl OfRun {
             }
             Event::Load { stage, left_s } => {
                 self.left_s = *left_s;
-                if let (Some(trial), Stage::Measuring { tps, p99_ms, backlog, .. }) =
+                if let (Some(trial), LoadStage::Measuring { tps, p99_ms, backlog, .. }) =
                     (&mut self.trial, stage)
                 {
                     (trial.tps, trial.p99_ms, trial.backlog) = (Some(*tps), *p99_ms, *backlog);
@@ -176,7 +176,7 @@ fn bounds(ratio: &stats::Interval) -> [(&'static str, f64); 3] {
 pub(crate) struct OfComparison {
     pairs: usize,
     seconds: f64,
-    figures: Vec<Figure>,
+    figures: Vec<ComparedFigure>,
 }
 
 impl OfComparison {
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_comparison_shows_its_ratios() {
         let ratio = stats::Interval { low: 0.4, high: 0.6, ..stats::Interval::exact(0.5, 8) };
-        let figure = Figure {
+        let figure = ComparedFigure {
             metric: record::comparison::Metric::P99,
             sides: [2.0, 1.0],
             ratio: Some(ratio),

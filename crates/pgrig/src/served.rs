@@ -10,7 +10,7 @@ use record::Interval;
 use report::Look;
 use spec::Study;
 use stats::Latency;
-use study::{Event, Stage};
+use study::{Event, LoadStage};
 
 use crate::complaint::Complaint;
 use crate::serve::{self, Server};
@@ -111,7 +111,7 @@ impl<'a> ServedStudy<'a> {
                 self.looks.clear();
                 server.say(&self.name);
             }
-            Event::Load { stage: Stage::Measuring { seconds, tps, p99_ms, .. }, .. } => {
+            Event::Load { stage: LoadStage::Measuring { seconds, tps, p99_ms, .. }, .. } => {
                 self.looks.push(Look { seconds: *seconds, tps: *tps, p99_ms: *p99_ms });
                 if self.is_due() {
                     server.show_now(report::under_way(&self.name, &self.looks));

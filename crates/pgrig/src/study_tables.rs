@@ -3,13 +3,13 @@
 use report::cell_words;
 use serde_json::{Value, json};
 use spec::Figure;
-use verdict::{Cell, Tabled};
+use verdict::{Cell, FilledTable};
 
 use crate::summary::wrapped;
 use crate::terminal::{self, FAINT, STRONG, styled};
 
 /// Prints those tables that stand before the claims, or the others, as far as something was measured.
-pub(crate) fn print(tables: &[Tabled<'_>], first: bool) {
+pub(crate) fn print(tables: &[FilledTable<'_>], first: bool) {
     let shown = tables.iter().filter(|one| one.table.is_first == first && one.has_figures());
     for tabled in shown {
         terminal::result("");
@@ -80,8 +80,8 @@ const GAP: usize = 3;
 const SAYS_COLUMNS_MIN: usize = 20;
 
 /// The tables for programs: figures in the units of their metrics.
-pub(crate) fn json(tables: &[Tabled<'_>]) -> Vec<Value> {
-    let table = |tabled: &Tabled<'_>| {
+pub(crate) fn json(tables: &[FilledTable<'_>]) -> Vec<Value> {
+    let table = |tabled: &FilledTable<'_>| {
         let columns = tabled.table.columns.iter().map(|column| {
             let metrics: Vec<&str> = column.figure.metrics().iter().map(|one| one.name).collect();
             json!({ "says": column.says, "figure": kind(&column.figure), "metrics": metrics, "of": column.of })

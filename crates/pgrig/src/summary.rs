@@ -7,7 +7,7 @@ use anstyle::Style;
 use record::Trial;
 use spec::{ClaimKind, Rank, Study};
 use terms::figure;
-use verdict::{ClaimVerdict, Judgement, Measured, Verdict};
+use verdict::{ClaimMeasurement, ClaimVerdict, Judgement, Verdict};
 
 use crate::records::Opened;
 use crate::study_tables;
@@ -156,15 +156,19 @@ fn shown(interval: &stats::Interval) -> String {
 /// `1.31 [1.27, 1.35]  n 6`, `in all 18 trials`.
 pub(crate) fn here(claim: &ClaimVerdict) -> String {
     match &claim.measured {
-        Measured::Nothing | Measured::LeftOut | Measured::BeyondProfile => "–".to_owned(),
-        Measured::Value { interval, .. } if interval.n == 1 => {
+        ClaimMeasurement::Nothing | ClaimMeasurement::LeftOut | ClaimMeasurement::BeyondProfile => {
+            "–".to_owned()
+        }
+        ClaimMeasurement::Value { interval, .. } if interval.n == 1 => {
             format!("{}  n 1", figure(interval.point))
         }
-        Measured::Value { interval, .. } => format!("{}  n {}", shown(interval), interval.n),
-        Measured::Pairs { interval, pairs } => {
+        ClaimMeasurement::Value { interval, .. } => {
+            format!("{}  n {}", shown(interval), interval.n)
+        }
+        ClaimMeasurement::Pairs { interval, pairs } => {
             format!("{}  {}", shown(interval), terms::counted(*pairs as u64, "pair"))
         }
-        counted @ Measured::Count { .. } => counted.counted().unwrap_or_default(),
+        counted @ ClaimMeasurement::Count { .. } => counted.counted().unwrap_or_default(),
     }
 }
 

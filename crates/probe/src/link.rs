@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fault::link::{Control, Counters, Sockets};
+use fault::link::{LinkCounters, RelayControl, Sockets};
 use os::proc_files;
 use serde::{Deserialize, Serialize};
 use spec::metrics;
@@ -27,7 +27,7 @@ pub enum Tap {
 #[derive(Debug)]
 pub(crate) struct Link {
     tap: Tap,
-    control: Option<Control>,
+    control: Option<RelayControl>,
 }
 
 impl Link {
@@ -40,7 +40,7 @@ impl Link {
         let counters = match &self.tap {
             Tap::Relay(sockets) => {
                 if self.control.is_none() {
-                    self.control = Control::connect(&Sockets(sockets.clone())).ok();
+                    self.control = RelayControl::connect(&Sockets(sockets.clone())).ok();
                 }
                 let counters = self.control.as_mut().and_then(|control| control.counters().ok());
                 if counters.is_none() {
@@ -52,13 +52,13 @@ impl Link {
             Tap::Interface { pid, name } => i32::try_from(*pid)
                 .ok()
                 .and_then(|pid| proc_files::network_of(pid).ok())
-                .and_then(|text| Counters::of_interface(&text, name)),
+                .and_then(|text| LinkCounters::of_interface(&text, name)),
         };
         counters.map(|counters| readings(&counters)).unwrap_or_default()
     }
 }
 
-fn readings(counters: &Counters) -> Vec<Reading> {
+fn readings(counters: &LinkCounters) -> Vec<Reading> {
     let rows = [
         (&metrics::LINK_TO_BYTES, counters.to_bytes as f64),
         (&metrics::LINK_FROM_BYTES, counters.from_bytes as f64),

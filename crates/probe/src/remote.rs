@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use host::clock::ClockModel;
-use host::{Host, Loss, Output, Process, Role, monotonic_ns, read_together};
+use host::{Host, HostLoss, Output, Process, Role, monotonic_ns, read_together};
 use record::{Moment, Sample};
 use serde::{Deserialize, Serialize};
 
@@ -131,7 +131,7 @@ pub struct RemoteProbe {
 }
 
 /// The lines that the sampler writes; none after one of them did not come in time.
-struct Answers(Option<Receiver<Result<String, Loss>>>);
+struct Answers(Option<Receiver<Result<String, HostLoss>>>);
 
 impl Answers {
     /// Listens to a sampler. What it says ahead of being heard waits with its host's line.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use history::file::{SUFFIX, read};
-use history::{Fault, History, Wrong};
+use history::{Fault, FaultKind, History};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -34,7 +34,7 @@ pub fn read_histories(directory: &Path) -> Result<History, Error> {
     for lane in 0..written {
         let file = format!("{lane}{SUFFIX}");
         if !history.files().contains(&file) {
-            history.blame(Fault { file, line: 0, what: Wrong::FileMissing });
+            history.blame(Fault { file, line: 0, what: FaultKind::FileMissing });
         }
     }
     Ok(history)
@@ -97,7 +97,7 @@ mod tests {
                 std::fs::write(directory.path().join(name), text).unwrap();
             }
             let history = read_histories(directory.path()).unwrap();
-            let missing = history.faults().iter().filter(|one| one.what == Wrong::FileMissing);
+            let missing = history.faults().iter().filter(|one| one.what == FaultKind::FileMissing);
             let missing: Vec<&str> = missing.map(|fault| fault.file.as_str()).collect();
             assert_eq!(missing, expected, "{files:?}");
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use spec::{Planned, PointName};
+use spec::{PointName, ScheduledTrial};
 
 /// A trial of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct PlannedTrial {
 
 impl PlannedTrial {
     /// A trial of a study's plan at the point with this name.
-    pub fn new(planned: &Planned, name: &PointName) -> PlannedTrial {
+    pub fn new(planned: &ScheduledTrial, name: &PointName) -> PlannedTrial {
         PlannedTrial {
             number: planned.number,
             round: planned.round as usize,

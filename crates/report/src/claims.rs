@@ -1,10 +1,10 @@
 //! The answer, and every claim with its verdict.
 
 use record::Header;
-use spec::{About, Claim, Profile, Quantifier, Study, metrics};
+use spec::{Claim, ClaimSubject, Profile, Quantifier, Study, metrics};
 use stats::Method;
 use terms::counted;
-use verdict::{ClaimVerdict, Judgement, Measured, Source, Verdict};
+use verdict::{ClaimMeasurement, ClaimVerdict, Judgement, Source, Verdict};
 
 use crate::comparison::{capitalised, title};
 use crate::marked::Marked;
@@ -27,7 +27,7 @@ pub(crate) fn answer(study: &Study, judgement: &Judgement, header: &Header) -> A
         sure.extend(header.notes.iter().cloned());
     }
     match of_answer.map(|claim| &claim.measured) {
-        Some(Measured::Value { interval, per_round }) => {
+        Some(ClaimMeasurement::Value { interval, per_round }) => {
             let (_, range) = number::with_interval(interval.point, interval.low, interval.high);
             // A range has no verdict: why it has none says how few rounds there are.
             if interval.method != Method::Range {
@@ -41,7 +41,7 @@ pub(crate) fn answer(study: &Study, judgement: &Judgement, header: &Header) -> A
             sure.extend(each_round(per_round));
         }
         // The answer of a comparison has its interval, which holds together with others.
-        Some(Measured::Pairs { interval, pairs }) if header.comparison.is_none() => {
+        Some(ClaimMeasurement::Pairs { interval, pairs }) if header.comparison.is_none() => {
             let (_, range) = number::with_interval(interval.point, interval.low, interval.high);
             sure.push(format!(
                 "{} interval {range} from {} of blocks ({}).",
@@ -50,7 +50,7 @@ pub(crate) fn answer(study: &Study, judgement: &Judgement, header: &Header) -> A
                 interval.method.name()
             ));
         }
-        Some(Measured::Count { quantifier, trials, failures, rates }) => {
+        Some(ClaimMeasurement::Count { quantifier, trials, failures, rates }) => {
             let seen = match quantifier {
                 Quantifier::Every => {
                     format!("{} in {}", counted(*failures, "failure"), counted(*trials, "trial"))
@@ -88,7 +88,7 @@ pub(crate) fn noise(judgement: &Judgement) -> Option<String> {
             format!("from the spread between rounds of {}", plural(points, "point"))
         }
     };
-    let is_paired = |claim: &ClaimVerdict| matches!(claim.measured, Measured::Pairs { .. });
+    let is_paired = |claim: &ClaimVerdict| matches!(claim.measured, ClaimMeasurement::Pairs { .. });
     let place = match judgement.claims.iter().any(is_paired) {
         true => "in whole trials here",
         false => "here",
@@ -145,8 +145,9 @@ pub(crate) fn tallies(judgement: &Judgement) -> Vec<Tally> {
 pub(crate) fn rows(study: &Study, judgement: &Judgement) -> Vec<ClaimRow> {
     // Beyond those of the study are the ones that a comparison has of its own.
     let claims = study.claims.iter().map(Some).chain(std::iter::repeat(None));
-    let is_shown =
-        |judged: &ClaimVerdict| !judged.is_left_out() && judged.measured != Measured::BeyondProfile;
+    let is_shown = |judged: &ClaimVerdict| {
+        !judged.is_left_out() && judged.measured != ClaimMeasurement::BeyondProfile
+    };
     let shown = claims.zip(&judgement.claims).filter(|(_, judged)| is_shown(judged));
     shown.map(|(claim, judged)| row(claim, judged)).collect()
 }
@@ -164,8 +165,10 @@ pub(crate) fn outcome(claim: &ClaimVerdict) -> Outcome {
 fn row(claim: Option<&Claim>, judged: &ClaimVerdict) -> ClaimRow {
     let code = match claim.map(|claim| &claim.about) {
         None => String::new(),
-        Some(About::Value { value, .. }) => format!("{} {}", value.source(), judged.expected),
-        Some(About::Every { quantifier, condition, of, .. }) => {
+        Some(ClaimSubject::Value { value, .. }) => {
+            format!("{} {}", value.source(), judged.expected)
+        }
+        Some(ClaimSubject::Every { quantifier, condition, of, .. }) => {
             let trials = match quantifier {
                 Quantifier::Every => "every trial",
                 Quantifier::Some => "some trial",
@@ -196,28 +199,28 @@ fn row(claim: Option<&Claim>, judged: &ClaimVerdict) -> ClaimRow {
 /// Cells of a measured claim: the figure, its interval, the number of rounds or trials that both
 /// rest on, and the meaning of that number. A claim about some trial needs only one trial that
 /// shows it: the others are no failures.
-pub(crate) fn measured(measured: &Measured) -> [String; 4] {
+pub(crate) fn measured(measured: &ClaimMeasurement) -> [String; 4] {
     let (figure, range, n, basis) = match measured {
-        Measured::Nothing | Measured::LeftOut | Measured::BeyondProfile => {
+        ClaimMeasurement::Nothing | ClaimMeasurement::LeftOut | ClaimMeasurement::BeyondProfile => {
             ("–".to_owned(), String::new(), "–".to_owned(), String::new())
         }
-        Measured::Value { interval, .. } if interval.n == 1 => {
+        ClaimMeasurement::Value { interval, .. } if interval.n == 1 => {
             let basis = "one round".to_owned();
             (number::figure(interval.point), String::new(), "1".to_owned(), basis)
         }
-        Measured::Value { interval, .. } => {
+        ClaimMeasurement::Value { interval, .. } => {
             let (middle, range) =
                 number::with_interval(interval.point, interval.low, interval.high);
             let basis = format!("n {}, {}", interval.n, interval.method.name());
             (middle, range, interval.n.to_string(), basis)
         }
-        Measured::Pairs { interval, pairs } => {
+        ClaimMeasurement::Pairs { interval, pairs } => {
             let (middle, range) =
                 number::with_interval(interval.point, interval.low, interval.high);
             let basis = format!("{}, {}", counted(*pairs as u64, "pair"), interval.method.name());
             (middle, range, pairs.to_string(), basis)
         }
-        Measured::Count { quantifier, trials, failures, rates } => {
+        ClaimMeasurement::Count { quantifier, trials, failures, rates } => {
             let interval = rates_not_ruled_out(*quantifier, *rates);
             let basis = match (quantifier, failures) {
                 (Quantifier::Some, not_seen) if not_seen == trials => String::new(),
@@ -252,8 +255,9 @@ fn rates_not_ruled_out(quantifier: Quantifier, (low, high): (f64, f64)) -> Strin
 const TOO_FEW: &str = "too few to rule out any rate";
 
 fn plot(claim: &Claim, judged: &ClaimVerdict, here: &str, range: &str, published: &str) -> String {
-    let About::Value { expect, .. } = &claim.about else { return String::new() };
-    let (Measured::Value { interval, .. } | Measured::Pairs { interval, .. }) = &judged.measured
+    let ClaimSubject::Value { expect, .. } = &claim.about else { return String::new() };
+    let (ClaimMeasurement::Value { interval, .. } | ClaimMeasurement::Pairs { interval, .. }) =
+        &judged.measured
     else {
         return String::new();
     };

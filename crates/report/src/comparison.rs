@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use record::Trial;
-use spec::{About, Better, Metric, Study, metrics};
+use spec::{ClaimSubject, Metric, MetricDirection, Study, metrics};
 
 use crate::estimate::{Estimate, estimate};
 use crate::grouping::{Group, Line, axis_number, entry, label};
@@ -89,10 +89,10 @@ fn is_compared(study: &Study, scenario: &str, metric: &Metric) -> bool {
         return true;
     }
     let claimed = study.claims.iter().any(|claim| match &claim.about {
-        About::Value { value, .. } => value.references().iter().any(|reference| {
+        ClaimSubject::Value { value, .. } => value.references().iter().any(|reference| {
             reference.metric == metric && study.points[reference.point].name.scenario == scenario
         }),
-        About::Every { .. } => false,
+        ClaimSubject::Every { .. } => false,
     });
     let mut published = study.published.iter();
     claimed || published.any(|one| one.scenario == scenario && one.metric == metric.name)
@@ -230,7 +230,7 @@ fn measured(published: &spec::Published, trials: &[Trial], groups: &[Group]) -> 
 fn metrics_of_interest(study: &Study, trials: &[Trial]) -> Vec<&'static Metric> {
     let mut wanted: Vec<&'static Metric> = vec![USUAL[0]];
     for claim in &study.claims {
-        if let About::Value { value, .. } = &claim.about {
+        if let ClaimSubject::Value { value, .. } = &claim.about {
             wanted.extend(value.references().iter().map(|reference| reference.metric));
         }
     }
@@ -291,9 +291,9 @@ fn figure(study: &Study, trials: &[Trial], lines: &[&Line], metric: &Metric) -> 
 
 fn note(metric: &Metric) -> String {
     let better = match metric.better {
-        Better::Higher => " · more is better",
-        Better::Lower => " · less is better",
-        Better::Neither => "",
+        MetricDirection::Higher => " · more is better",
+        MetricDirection::Lower => " · less is better",
+        MetricDirection::Neither => "",
     };
     format!("{}{better}", metric.says)
 }

@@ -4,7 +4,7 @@
 //! one for a formula.
 
 use record::Trial;
-use spec::{About, metric};
+use spec::{ClaimSubject, metric};
 use terms::foreign::csv_field;
 use verdict::Figures;
 
@@ -84,8 +84,8 @@ impl Report<'_> {
         for (claim, judged) in claims.zip(&self.judgement.claims) {
             let expression = match claim.map(|claim| &claim.about) {
                 None => "",
-                Some(About::Value { value, .. }) => value.source(),
-                Some(About::Every { condition, .. }) => condition.source(),
+                Some(ClaimSubject::Value { value, .. }) => value.source(),
+                Some(ClaimSubject::Every { condition, .. }) => condition.source(),
             };
             let Figures { measured, low, high, confidence, method, n } = judged.measured.figures();
             table.row([

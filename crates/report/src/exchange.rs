@@ -6,8 +6,8 @@ mod summary;
 
 use record::comparison::{FailOn, Stop};
 use record::{Comparison, Ending, Paired};
-use spec::{Better, ClaimKind, Metric, metrics};
-use verdict::{ClaimVerdict, Measured, Verdict};
+use spec::{ClaimKind, Metric, MetricDirection, metrics};
+use verdict::{ClaimMeasurement, ClaimVerdict, Verdict};
 
 use crate::estimate::estimate;
 use crate::report::Report;
@@ -105,7 +105,7 @@ impl Report<'_> {
                     value: found.point,
                     // Of one round there is no interval.
                     bounds: (found.n > 1).then_some([found.low, found.high]),
-                    more_is_better: metric.better == Better::Higher,
+                    more_is_better: metric.better == MetricDirection::Higher,
                 })
             })
         });
@@ -179,7 +179,7 @@ fn case(claim: &ClaimVerdict) -> Case {
     };
     let figures = claim.measured.figures();
     let is_one_round =
-        matches!(&claim.measured, Measured::Value { interval, .. } if interval.n == 1);
+        matches!(&claim.measured, ClaimMeasurement::Value { interval, .. } if interval.n == 1);
     let measured = match (figures.measured, figures.low, figures.high) {
         (Some(value), ..) if is_one_round => {
             format!("{} (one round, no interval)", terms::figure(value))
@@ -199,7 +199,7 @@ fn case(claim: &ClaimVerdict) -> Case {
         expected => format!(", expected {expected}"),
     };
     let text = match (&claim.measured, claim.why.as_str()) {
-        (Measured::Nothing, why) if expected.is_empty() => format!("{verdict}: {why}"),
+        (ClaimMeasurement::Nothing, why) if expected.is_empty() => format!("{verdict}: {why}"),
         (_, "") => format!("{remark}{verdict}: {measured}{expected}"),
         (_, why) => format!("{remark}{verdict}: {measured}{expected}; {why}"),
     };

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use record::{Ending, Trial};
-use spec::{Metric, Named, Study};
+use spec::{Metric, NamedItem, Study};
 
 /// Longer words than this belong into a text, not beside a line.
 const LABEL_CHARS_MAX: usize = 36;
@@ -155,14 +155,14 @@ pub(crate) fn in_study_order(study: &Study, trials: &[Trial]) -> Vec<usize> {
 }
 
 /// Label for a part of the study: its words if they are short enough for a figure.
-pub(crate) fn label<'a>(parts: &'a [Named], name: &'a str) -> &'a str {
+pub(crate) fn label<'a>(parts: &'a [NamedItem], name: &'a str) -> &'a str {
     let words = words(parts, name);
     if words.chars().count() <= LABEL_CHARS_MAX { words } else { name }
 }
 
 /// Heading for a part of the study: its words, or its name.
-fn words<'a>(parts: &'a [Named], name: &'a str) -> &'a str {
-    parts.iter().find(|part| part.name == name).map_or(name, Named::label)
+fn words<'a>(parts: &'a [NamedItem], name: &'a str) -> &'a str {
+    parts.iter().find(|part| part.name == name).map_or(name, NamedItem::label)
 }
 
 /// The values of a point's axes as a reader writes them: `clients=8 delay=1ms`.

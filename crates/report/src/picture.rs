@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use spec::{Claim, Profile, Rank, Study};
-use verdict::{ClaimVerdict, Judgement, Measured};
+use verdict::{ClaimMeasurement, ClaimVerdict, Judgement};
 
 use crate::estimate::Estimate;
 use crate::number;
@@ -54,12 +54,12 @@ pub(crate) fn picture(study: &Study, judgement: &Judgement) -> Option<DotFigure>
 fn ratio<'j>(claim: &Claim, judged: &'j ClaimVerdict) -> Option<Ratio<'j>> {
     claim.about.value()?.ratio()?;
     let (interval, rounds) = match &judged.measured {
-        Measured::Value { interval, per_round } => (interval, &per_round[..]),
-        Measured::Pairs { interval, .. } => (interval, &[][..]),
-        Measured::Nothing
-        | Measured::LeftOut
-        | Measured::BeyondProfile
-        | Measured::Count { .. } => return None,
+        ClaimMeasurement::Value { interval, per_round } => (interval, &per_round[..]),
+        ClaimMeasurement::Pairs { interval, .. } => (interval, &[][..]),
+        ClaimMeasurement::Nothing
+        | ClaimMeasurement::LeftOut
+        | ClaimMeasurement::BeyondProfile
+        | ClaimMeasurement::Count { .. } => return None,
     };
     let stats::Interval { low, point, high, n, .. } = *interval;
     let is_drawn = n > 1 && [low, point, high].iter().all(|value| value.is_finite());

@@ -2,23 +2,23 @@
 
 use record::Header;
 use spec::{Figure, Metric};
-use verdict::{Cell as Found, Listed, Tabled};
+use verdict::{Cell as Found, FilledTable, Listed};
 
 use crate::number;
 use crate::view::Table;
 
 /// Each table of which something was measured, with the list below it where it has one: those that stand before
 /// the claims, and the others.
-pub(crate) fn tables(tabled: &[Tabled<'_>], header: &Header) -> (Vec<Table>, Vec<Table>) {
+pub(crate) fn tables(tabled: &[FilledTable<'_>], header: &Header) -> (Vec<Table>, Vec<Table>) {
     let filled = tabled.iter().filter(|one| one.has_figures());
     let (first, others): (Vec<_>, Vec<_>) = filled.partition(|one| one.table.is_first);
-    let shown = |tabled: Vec<&Tabled<'_>>| -> Vec<Table> {
+    let shown = |tabled: Vec<&FilledTable<'_>>| -> Vec<Table> {
         tabled.into_iter().flat_map(|one| [Some(table(one)), list(one, header)]).flatten().collect()
     };
     (shown(first), shown(others))
 }
 
-fn table(tabled: &Tabled<'_>) -> Table {
+fn table(tabled: &FilledTable<'_>) -> Table {
     let columns = tabled.table.columns.iter().map(|column| match &column.figure {
         Figure::Fact(_) => column.says.clone(),
         _ => format!("#{}", column.says),
@@ -69,7 +69,7 @@ fn plain(metric: &Metric, value: f64) -> String {
 }
 
 /// The trials that a table lists, each with the command that runs it again.
-fn list(tabled: &Tabled<'_>, header: &Header) -> Option<Table> {
+fn list(tabled: &FilledTable<'_>, header: &Header) -> Option<Table> {
     let title = format!("{}: one by one", tabled.table.title);
     let note = "the command draws the same seeds: the same keys, the same moments, the same \
                 choices; what servers and kernel do meanwhile is theirs";

@@ -79,7 +79,7 @@ fn printed_values_stand_beside_what_was_met() {
     let none = check(&[], "### transfer: 0 of 1 printed values met");
     assert!(none[0].ends_with("| 1.144 | – | – | not measured | – | – |"), "{none:?}");
     let mut unmeasured = claims.clone();
-    unmeasured.iter_mut().for_each(|claim| claim.measured = verdict::Measured::LeftOut);
+    unmeasured.iter_mut().for_each(|claim| claim.measured = verdict::ClaimMeasurement::LeftOut);
     let records = [
         met("2026-11-23T10:00:00Z", &unmeasured),
         met("2026-11-22T10:00:00Z", &claims),

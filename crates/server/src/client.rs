@@ -24,7 +24,7 @@ use wire::conninfo::Conninfo;
 
 use crate::connect::{Canceller, ConnectError, open};
 use crate::control::Control;
-use crate::limits::{Kept, Limits};
+use crate::limits::{Limits, SessionLimits};
 use crate::stream::Stream;
 
 /// A session outside a load. Every call ends at the session's [`Limits`]; the session is closed
@@ -33,7 +33,7 @@ pub struct Client {
     // Dropped before the link, whose farewell begins when the library's client is gone.
     inner: tokio_postgres::Client,
     link: Link,
-    kept: Arc<Kept>,
+    kept: Arc<SessionLimits>,
     canceller: Option<Canceller>,
 }
 
@@ -63,7 +63,7 @@ pub fn connect(conninfo: &Conninfo, limits: &Limits) -> Result<Client, ConnectEr
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed("starting a runtime", error.to_string()))?;
     let canceller = opened.canceller.clone();
-    let kept = Kept::new(limits.clone());
+    let kept = SessionLimits::new(limits.clone());
     let begun = runtime.block_on(async {
         let stream = Stream::new(opened, Arc::clone(&kept))
             .map_err(|error| failed("watching the socket", error.to_string()))?;
@@ -88,7 +88,7 @@ pub async fn connect_async(
     let (asked, kept) = (speaking_utf8(conninfo), limits.clone());
     let opened = tokio::task::spawn_blocking(move || open(&asked, &kept)).await;
     let opened = opened.map_err(|error| failed("starting a thread", error.to_string()))??;
-    let stream = Stream::new(opened, Kept::new(limits.clone()))
+    let stream = Stream::new(opened, SessionLimits::new(limits.clone()))
         .map_err(|error| failed("watching the socket", error.to_string()))?;
     library(stream).await.map_err(|error| failed("reading the start-up", error.to_string()))
 }
@@ -327,7 +327,7 @@ impl Drop for Transaction<'_> {
 /// The data of a COPY from here. Dropped without [`CopyIn::finish`], the COPY fails.
 pub struct CopyIn<'c> {
     link: &'c mut Link,
-    kept: &'c Kept,
+    kept: &'c SessionLimits,
     sink: Pin<Box<CopyInSink<Bytes>>>,
     /// The error of a write, which tells more than what follows from it.
     error: Option<Error>,

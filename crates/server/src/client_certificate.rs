@@ -22,11 +22,11 @@ use wire::conninfo::{ClientCertificate, TlsSettings};
 use crate::tls::TlsError;
 
 /// A certificate, those that vouch for it, and its key.
-pub(crate) type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+pub(crate) type ClientCertificatePair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// Reads the certificate that `settings` let us show. As in libpq, a certificate that is not there
 /// is none.
-pub(crate) fn read(settings: &TlsSettings) -> Result<Option<Pair>, TlsError> {
+pub(crate) fn read(settings: &TlsSettings) -> Result<Option<ClientCertificatePair>, TlsError> {
     let Some(certificate) = settings
         .certificate
         .as_deref()
@@ -107,16 +107,16 @@ fn read_key(path: &str, password: Option<&str>) -> Result<PrivateKeyDer<'static>
 
 /// `sslcertmode=require`: sees whether the server of one connection asks for our certificate.
 #[derive(Debug)]
-pub struct Witness {
+pub struct CertificateRequestWitness {
     certificates: Arc<dyn ResolvesClientCert>,
     was_asked: AtomicBool,
     has_shown: AtomicBool,
 }
 
-impl Witness {
+impl CertificateRequestWitness {
     /// One connection's own `config`, and who watches it.
-    pub fn of(config: &ClientConfig) -> (Arc<ClientConfig>, Arc<Witness>) {
-        let witness = Arc::new(Witness {
+    pub fn of(config: &ClientConfig) -> (Arc<ClientConfig>, Arc<CertificateRequestWitness>) {
+        let witness = Arc::new(CertificateRequestWitness {
             certificates: Arc::clone(&config.client_auth_cert_resolver),
             was_asked: AtomicBool::new(false),
             has_shown: AtomicBool::new(false),
@@ -127,8 +127,8 @@ impl Witness {
     }
 
     /// In libpq's words why a server that lets us in will not do.
-    pub fn objection(witness: Option<&Witness>) -> Option<&'static str> {
-        let seen = |flag: fn(&Witness) -> &AtomicBool| {
+    pub fn objection(witness: Option<&CertificateRequestWitness>) -> Option<&'static str> {
+        let seen = |flag: fn(&CertificateRequestWitness) -> &AtomicBool| {
             witness.is_some_and(|witness| flag(witness).load(Ordering::Relaxed))
         };
         if !seen(|witness| &witness.was_asked) {
@@ -139,7 +139,7 @@ impl Witness {
     }
 }
 
-impl ResolvesClientCert for Witness {
+impl ResolvesClientCert for CertificateRequestWitness {
     fn resolve(
         &self,
         authorities: &[&[u8]],

@@ -12,7 +12,7 @@ use wire::backend::BackendKey;
 use wire::conninfo::{Conninfo, ConninfoError};
 use wire::startup::Session;
 
-use crate::dial::{Dial, DialStep, Failure, Route, Socket, nonce};
+use crate::dial::{DialAttempt, DialStep, Failure, Route, Socket, nonce};
 use crate::limits::{LimitReached, Limits};
 use crate::tls::TlsError;
 
@@ -81,7 +81,7 @@ impl ConnectError {
 }
 
 /// A session that has just begun.
-pub(crate) struct Opened {
+pub(crate) struct OpenedSession {
     pub(crate) socket: Socket,
     pub(crate) session: Session,
     /// Bytes that the server sent after the start-up.
@@ -91,17 +91,17 @@ pub(crate) struct Opened {
 }
 
 /// Connects to the first server that will do, as libpq tries them.
-pub(crate) fn open(conninfo: &Conninfo, limits: &Limits) -> Result<Opened, ConnectError> {
+pub(crate) fn open(conninfo: &Conninfo, limits: &Limits) -> Result<OpenedSession, ConnectError> {
     let stopped = |reached| ConnectError::Limit { place: conninfo.place(), reached };
     let route = Arc::new(route(conninfo, limits, &stopped)?);
-    let dial = Dial::new(route.first_step(below), 0);
+    let dial = DialAttempt::new(route.first_step(below), 0);
     let mut way = Way { route: &route, dial, limits, connect: connect_timeout(conninfo, limits) };
     match way.follow().map_err(stopped)? {
         Ending::Session(socket, session) => {
             let step = way.dial.step(&route);
             let key = session.backend_key.clone();
             let canceller = key.map(|key| Canceller::new(Arc::clone(&route), step, key));
-            Ok(Opened { socket, session: *session, rest: way.dial.take_rest(), canceller })
+            Ok(OpenedSession { socket, session: *session, rest: way.dial.take_rest(), canceller })
         }
         Ending::Failed(failure) => Err(ConnectError::Refused(Box::new(failure))),
         // Only a connection that cancels ends so.
@@ -156,7 +156,7 @@ fn below(n: usize) -> usize {
 /// An attempt and what it needs.
 struct Way<'a> {
     route: &'a Route,
-    dial: Dial,
+    dial: DialAttempt,
     limits: &'a Limits,
     connect: Duration,
 }
@@ -239,7 +239,7 @@ impl Canceller {
     /// session's own is. Returns when the server has acted on it, or after two seconds.
     pub fn cancel(&self) {
         let limits = Limits::of_questions();
-        let dial = Dial::cancelling(self.key.clone(), self.step);
+        let dial = DialAttempt::cancelling(self.key.clone(), self.step);
         let connect = Duration::from_secs(2);
         let mut way = Way { route: &self.route, dial, limits: &limits, connect };
         // A request that cannot be sent leaves the statement to end by itself.

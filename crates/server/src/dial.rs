@@ -9,10 +9,10 @@ use wire::{
     conninfo::{Address, Judgement, PasswordSource, SOCKET_DIRECTORY},
     frame,
     startup::{Channel, Session, Startup, StartupError},
-    tls::{self, Attempt, Continuation, NegotiationError, SslNegotiation},
+    tls::{self, Continuation, NegotiationError, SslNegotiation, TlsAttempt},
 };
 
-use crate::Witness;
+use crate::CertificateRequestWitness;
 
 mod endpoint;
 mod failure;
@@ -20,13 +20,13 @@ mod peer;
 mod route;
 mod socket;
 
-pub use endpoint::{Endpoint, Opening};
+pub use endpoint::{Endpoint, SocketOpening};
 pub use failure::{Failure, ReachedLimit};
-pub use route::{Lead, Route, Step};
-pub use socket::{Received, Sent, Socket, without_errno};
+pub use route::{RemainingSteps, Route, Step};
+pub use socket::{ReadResult, SendProgress, Socket, without_errno};
 
 /// An attempt under way. The socket lies beside it, so that it outlives the attempt.
-pub struct Dial {
+pub struct DialAttempt {
     /// The step that this client began with.
     first: usize,
     /// Steps tried or passed over since.
@@ -49,7 +49,7 @@ pub struct Dial {
     /// first.
     unsent: Option<std::io::Error>,
     /// The witness that sees whether the server asks for our certificate, where it must.
-    witness: Option<Arc<Witness>>,
+    witness: Option<Arc<CertificateRequestWitness>>,
     /// True if the server has declined TLS on the connection under way.
     is_declined: bool,
     /// True if the server knows no `application_name`: it is older than PostgreSQL 9.0, or a pooler.
@@ -79,9 +79,9 @@ pub enum DialStep {
     Registered(Socket),
     /// More events.
     Pending,
-    /// The Unix socket's backlog is full: [`Dial::start`] again in a moment.
+    /// The Unix socket's backlog is full: [`DialAttempt::start`] again in a moment.
     Later,
-    /// This step failed; drop the socket and [`Dial::start`] the next.
+    /// This step failed; drop the socket and [`DialAttempt::start`] the next.
     NextStep,
     /// Connected.
     Done(Box<Session>),
@@ -91,10 +91,10 @@ pub enum DialStep {
     Failed(Failure),
 }
 
-impl Dial {
+impl DialAttempt {
     /// An attempt that begins with the step `first_step` of its route, at `now` (ns).
     pub fn new(first_step: usize, now: u64) -> Self {
-        Dial {
+        DialAttempt {
             first: first_step,
             tried: 0,
             stage: Stage::Idle,
@@ -115,7 +115,7 @@ impl Dial {
     /// A connection that asks the server to cancel what the session of `key` does. It takes the one
     /// `step` of the route by which that session was made.
     pub fn cancelling(key: BackendKey, step: usize) -> Self {
-        Dial { cancels: Some(key), ..Dial::new(step, 0) }
+        DialAttempt { cancels: Some(key), ..DialAttempt::new(step, 0) }
     }
 
     /// True while `connect` is under way: the socket becomes writable when it is done.
@@ -139,14 +139,14 @@ impl Dial {
         self.witness = None;
         self.is_declined = false;
         match self.current(route).endpoint.open() {
-            Ok(Opening::Open(fd)) => {
+            Ok(SocketOpening::Open(fd)) => {
                 self.stage = Stage::Opening;
                 DialStep::Registered(Socket::new(fd))
             }
-            Ok(Opening::BacklogFull) => DialStep::Later,
-            Ok(Opening::Unresolved(why)) => {
+            Ok(SocketOpening::BacklogFull) => DialStep::Later,
+            Ok(SocketOpening::Unresolved(why)) => {
                 let failure = Failure::new(why);
-                self.failed(route, failure, Lead::Host)
+                self.failed(route, failure, RemainingSteps::Host)
             }
             Err(error) => self.unreachable(route, &error.to_string()),
         }
@@ -173,24 +173,26 @@ impl Dial {
                 | Stage::Cancelling => {
                     scratch.clear();
                     match socket.receive(scratch) {
-                        Ok(Received::Bytes { .. }) => self.arrived.extend_from_slice(scratch),
-                        Ok(Received::Closed) if matches!(self.stage, Stage::Cancelling) => {
+                        Ok(ReadResult::Bytes { .. }) => self.arrived.extend_from_slice(scratch),
+                        Ok(ReadResult::Closed) if matches!(self.stage, Stage::Cancelling) => {
                             return DialStep::Cancelled;
                         }
-                        Ok(Received::Nothing) if self.unsent.is_some() => {
+                        Ok(ReadResult::Nothing) if self.unsent.is_some() => {
                             let error = self.unsent.take().unwrap_or_else(broken_pipe);
                             return self.broken_off(route, &error);
                         }
-                        Ok(Received::Nothing) if !matches!(self.stage, Stage::Handshaking) => {
+                        Ok(ReadResult::Nothing) if !matches!(self.stage, Stage::Handshaking) => {
                             return DialStep::Pending;
                         }
-                        Ok(Received::Nothing) => {}
-                        Ok(Received::Closed) => return self.refused(route, &StartupError::Closed),
+                        Ok(ReadResult::Nothing) => {}
+                        Ok(ReadResult::Closed) => {
+                            return self.refused(route, &StartupError::Closed);
+                        }
                         Err(error) => return self.broken_off(route, &error),
                     }
                     if self.arrived.len() > ARRIVED_BYTES_MAX {
                         let why = "the server sent more than a start-up can hold";
-                        return self.broken(route, why, Lead::End);
+                        return self.broken(route, why, RemainingSteps::End);
                     }
                     self.arrived(route, socket, keys, &mut nonce)
                 }
@@ -220,20 +222,20 @@ impl Dial {
         if let Some(peer) = route.peer.as_ref().filter(|_| self.current(route).endpoint.is_unix())
             && let Err(why) = peer.check(socket.fd())
         {
-            return Some(self.broken(route, &why, Lead::End));
+            return Some(self.broken(route, &why, RemainingSteps::End));
         }
         match (self.current(route).attempt, route.negotiation) {
-            (Attempt::Plain, _) => {
+            (TlsAttempt::Plain, _) => {
                 let channel = self.plain_channel(route, socket);
                 self.start_up(route, socket, channel, nonce)
             }
-            (Attempt::Tls | Attempt::TlsOrPlain, SslNegotiation::Postgres) => {
+            (TlsAttempt::Tls | TlsAttempt::TlsOrPlain, SslNegotiation::Postgres) => {
                 let mut request = Vec::with_capacity(8);
                 wire::frontend::ssl_request(&mut request);
                 self.stage = Stage::Asking;
                 self.send(socket, &request)
             }
-            (Attempt::Tls | Attempt::TlsOrPlain, SslNegotiation::Direct) => {
+            (TlsAttempt::Tls | TlsAttempt::TlsOrPlain, SslNegotiation::Direct) => {
                 self.shake_hands(route, socket)
             }
         }
@@ -289,13 +291,13 @@ impl Dial {
                     let begun = self.current(route).endpoint.connection_failed();
                     let hint = error.hint().map(str::to_owned);
                     let failure = Failure { hint, ..Failure::new(format!("{begun}: {error}")) };
-                    Some(self.failed(route, failure, Lead::End))
+                    Some(self.failed(route, failure, RemainingSteps::End))
                 }
             },
             Stage::Handshaking if socket.is_handshaking() => Some(DialStep::Pending),
             Stage::Handshaking => {
                 if let Some(why) = self.protocol_objection(route, socket) {
-                    return Some(self.broken(route, why, Lead::Attempt));
+                    return Some(self.broken(route, why, RemainingSteps::Attempt));
                 }
                 let server_end_point = socket.tls().and_then(crate::tls::server_end_point);
                 self.start_up(route, socket, Channel::Tls { server_end_point }, nonce)
@@ -323,7 +325,7 @@ impl Dial {
             (Some(config), Some(name)) => {
                 let mut config = Arc::clone(config);
                 if route.must_show {
-                    let (watched, witness) = Witness::of(&config);
+                    let (watched, witness) = CertificateRequestWitness::of(&config);
                     (config, self.witness) = (watched, Some(witness));
                 }
                 rustls::ClientConnection::new(config, name.clone())
@@ -337,7 +339,7 @@ impl Dial {
                 self.stage = Stage::Handshaking;
                 self.send(socket, &[])
             }
-            Err(error) => Some(self.broken(route, &error, Lead::Attempt)),
+            Err(error) => Some(self.broken(route, &error, RemainingSteps::Attempt)),
         }
     }
 
@@ -371,7 +373,7 @@ impl Dial {
         }
         // The handshake is over, so it is known before a password is sent.
         if let Some(why) = self.objection(route) {
-            return Some(self.broken(route, why, Lead::End));
+            return Some(self.broken(route, why, RemainingSteps::End));
         }
         let Some(nonce) = nonce.take() else { return Some(DialStep::Pending) };
         let mut hello = Vec::with_capacity(128);
@@ -397,18 +399,21 @@ impl Dial {
 
     /// The objection to a server that has let us in without our certificate, where it must ask for it.
     fn objection(&self, route: &Route) -> Option<&'static str> {
-        route.must_show.then(|| Witness::objection(self.witness.as_deref())).flatten()
+        route
+            .must_show
+            .then(|| CertificateRequestWitness::objection(self.witness.as_deref()))
+            .flatten()
     }
 
     /// Checks that this server is what the conninfo asks for.
     fn judge(&mut self, route: &Route, socket: &mut Socket, session: Session) -> Option<DialStep> {
         match self.current(route).wanted.judge(&session.parameters) {
             Judgement::Accept => Some(DialStep::Done(Box::new(session))),
-            Judgement::Reject(why) => Some(self.broken(route, why, Lead::Host)),
+            Judgement::Reject(why) => Some(self.broken(route, why, RemainingSteps::Host)),
             Judgement::Ask(query) => {
                 let mut out = Vec::new();
                 if let Err(error) = wire::frontend::query(&mut out, query.as_bytes()) {
-                    return Some(self.broken(route, &error.to_string(), Lead::End));
+                    return Some(self.broken(route, &error.to_string(), RemainingSteps::End));
                 }
                 self.stage = Stage::Judging(Box::new(session));
                 self.send(socket, &out)
@@ -423,7 +428,7 @@ impl Dial {
             let frame = match frame::next(rest) {
                 Ok(Some(frame)) => frame,
                 Ok(None) => return DialStep::Pending,
-                Err(error) => return self.broken(route, &error.to_string(), Lead::End),
+                Err(error) => return self.broken(route, &error.to_string(), RemainingSteps::End),
             };
             rest = &rest[frame.total_bytes()..];
             match Message::parse(frame) {
@@ -436,13 +441,13 @@ impl Dial {
                 }
                 Ok(Message::ReadyForQuery(_)) => break,
                 Ok(_) => {}
-                Err(error) => return self.broken(route, &error.to_string(), Lead::End),
+                Err(error) => return self.broken(route, &error.to_string(), RemainingSteps::End),
             }
         }
         let judgement = self.current(route).wanted.judge_answer(&value.unwrap_or_default());
         match (judgement, std::mem::replace(&mut self.stage, Stage::Idle)) {
             (Judgement::Accept, Stage::Judging(session)) => DialStep::Done(session),
-            (Judgement::Reject(why), _) => self.broken(route, why, Lead::Host),
+            (Judgement::Reject(why), _) => self.broken(route, why, RemainingSteps::Host),
             _ => DialStep::Pending,
         }
     }
@@ -470,7 +475,7 @@ impl Dial {
         };
         let failure =
             Failure { hint: Some(hint.to_owned()), is_unreachable: true, ..Failure::new(message) };
-        self.failed(route, failure, Lead::Address)
+        self.failed(route, failure, RemainingSteps::Address)
     }
 
     /// The address has had its time.
@@ -478,7 +483,7 @@ impl Dial {
         let message =
             format!("{}: timeout expired", self.current(route).endpoint.connection_failed());
         let failure = Failure { is_silent: true, ..Failure::new(message) };
-        self.failed(route, failure, Lead::Address)
+        self.failed(route, failure, RemainingSteps::Address)
     }
 
     /// The step under way, in the end the one that led to the session.
@@ -486,7 +491,7 @@ impl Dial {
         route.step_number(self.first, self.tried)
     }
 
-    fn broken(&mut self, route: &Route, why: &str, lead: Lead) -> DialStep {
+    fn broken(&mut self, route: &Route, why: &str, lead: RemainingSteps) -> DialStep {
         let begun = self.current(route).endpoint.connection_failed();
         let message = format!("{begun}: {}", without_errno(why));
         self.failed(route, Failure::new(message), lead)
@@ -504,7 +509,7 @@ impl Dial {
         };
         let hint = hint.map(str::to_owned);
         let lead = match tls {
-            Some(tls) if !crate::tls::lets_go_on(tls) => Lead::End,
+            Some(tls) if !crate::tls::lets_go_on(tls) => RemainingSteps::End,
             _ => self.lead_of_handshake(),
         };
         self.failed(route, Failure { hint, ..Failure::new(message) }, lead)
@@ -512,19 +517,23 @@ impl Dial {
 
     /// The step to take after the socket has failed: a server whose handshake failed may still be
     /// reached without encryption.
-    fn lead_of_handshake(&self) -> Lead {
-        if matches!(self.stage, Stage::Handshaking) { Lead::Attempt } else { Lead::End }
+    fn lead_of_handshake(&self) -> RemainingSteps {
+        if matches!(self.stage, Stage::Handshaking) {
+            RemainingSteps::Attempt
+        } else {
+            RemainingSteps::End
+        }
     }
 
     /// The step to take after a server has said no, as libpq takes it: another login only before the
     /// client was let in, and only where the same login was not made without encryption already.
-    fn lead_of(&self, error: &StartupError) -> Lead {
+    fn lead_of(&self, error: &StartupError) -> RemainingSteps {
         match &self.stage {
-            Stage::Judging(_) => Lead::Host,
-            Stage::StartingUp(startup) if startup.is_authenticated() => Lead::End,
-            Stage::StartingUp(_) if error.leads_to_next_host() => Lead::Host,
+            Stage::Judging(_) => RemainingSteps::Host,
+            Stage::StartingUp(startup) if startup.is_authenticated() => RemainingSteps::End,
+            Stage::StartingUp(_) if error.leads_to_next_host() => RemainingSteps::Host,
             Stage::StartingUp(_) if error.leads_to_next_attempt() && !self.is_declined => {
-                Lead::Attempt
+                RemainingSteps::Attempt
             }
             _ => self.lead_of_handshake(),
         }
@@ -566,7 +575,7 @@ impl Dial {
         self.failed(route, failure, lead)
     }
 
-    fn failed(&mut self, route: &Route, failure: Failure, lead: Lead) -> DialStep {
+    fn failed(&mut self, route: &Route, failure: Failure, lead: RemainingSteps) -> DialStep {
         self.stage = Stage::Idle;
         let next = route.after(self.first, self.tried, lead);
         let failure = match self.failure.take() {
@@ -590,7 +599,7 @@ impl Dial {
             }
             None => {
                 let why = NegotiationError::Unsupported.to_string();
-                self.broken(route, &why, Lead::End)
+                self.broken(route, &why, RemainingSteps::End)
             }
         }
     }

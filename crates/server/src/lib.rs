@@ -20,13 +20,13 @@ mod sync_standbys;
 pub mod tls;
 
 pub use client::{Client, CopyIn, Transaction, connect, connect_async};
-pub use client_certificate::Witness;
+pub use client_certificate::CertificateRequestWitness;
 pub use connect::{Canceller, ConnectError};
 pub use control::{Control, Urgency};
 pub use environment::{keyword_form, os_user, own_conninfo, resolve, resolve_conninfo};
 pub use limits::{LimitReached, Limits};
 pub use stream::Stream;
-pub use sync_standbys::{Demand, Method, NotASetting, Setting};
+pub use sync_standbys::{Method, NotASetting, Setting, StandbyDemand};
 pub use tls::TlsError;
 pub use wire::Password;
 pub use wire::conninfo::{

@@ -90,15 +90,15 @@ impl From<LimitReached> for std::io::Error {
 
 /// The limits of a session and what its stream has seen, for both ends of the session.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct SessionLimits {
     limits: Mutex<Limits>,
     /// True from an error of the server to the end of its answer.
     has_failed: AtomicBool,
 }
 
-impl Kept {
+impl SessionLimits {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
-        Arc::new(Kept { limits: Mutex::new(limits), has_failed: AtomicBool::new(false) })
+        Arc::new(SessionLimits { limits: Mutex::new(limits), has_failed: AtomicBool::new(false) })
     }
 
     pub(crate) fn limits(&self) -> MutexGuard<'_, Limits> {
@@ -116,7 +116,7 @@ impl Kept {
 
 /// The answer that a session waits for: since when, and how much of it has arrived.
 #[derive(Debug, Default)]
-pub(crate) struct Awaited {
+pub(crate) struct AwaitedAnswer {
     since: Option<Instant>,
     has_failed: bool,
     bytes: u64,
@@ -126,7 +126,7 @@ pub(crate) struct Awaited {
     body_left: usize,
 }
 
-impl Awaited {
+impl AwaitedAnswer {
     /// A request goes out at `now`.
     pub(crate) fn sent(&mut self, now: Instant) {
         self.since = Some(now);
@@ -151,7 +151,8 @@ impl Awaited {
                 self.header.clear();
                 match tag {
                     tag::READY_FOR_QUERY => {
-                        *self = Awaited { body_left: self.body_left, ..Awaited::default() };
+                        *self =
+                            AwaitedAnswer { body_left: self.body_left, ..AwaitedAnswer::default() };
                         self.bytes = bytes.len() as u64;
                     }
                     tag::ERROR_RESPONSE => self.has_failed = true,
@@ -206,7 +207,7 @@ mod tests {
             piece in 1..50_usize,
         ) {
             let mut answer: Vec<u8> = bodies.iter().flat_map(|body| frame(b'D', *body)).collect();
-            let mut awaited = Awaited::default();
+            let mut awaited = AwaitedAnswer::default();
             awaited.sent(Instant::now());
             answer.chunks(piece).for_each(|piece| awaited.received(piece));
             prop_assert!(awaited.is_awaited());
@@ -221,10 +222,10 @@ mod tests {
         let control = Control::new();
         let limits = Limits { answer_bytes: 100, ..Limits::of_questions() }.heard_by(&control);
         let now = Instant::now();
-        let check = |awaited: &Awaited, later_s, expected| {
+        let check = |awaited: &AwaitedAnswer, later_s, expected| {
             assert_eq!(awaited.reached(&limits, now + Duration::from_secs(later_s)), expected);
         };
-        let mut awaited = Awaited::default();
+        let mut awaited = AwaitedAnswer::default();
         check(&awaited, 1000, None);
         awaited.sent(now);
         check(&awaited, 9, None);

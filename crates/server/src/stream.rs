@@ -15,9 +15,9 @@ use tokio::net::UnixStream;
 use tokio::time::Sleep;
 use wire::backend::{ServerError, tag};
 
-use crate::connect::{Canceller, GLANCE, Opened};
-use crate::dial::{Received, Sent, Socket};
-use crate::limits::{Awaited, Kept, LimitReached};
+use crate::connect::{Canceller, GLANCE, OpenedSession};
+use crate::dial::{ReadResult, SendProgress, Socket};
+use crate::limits::{AwaitedAnswer, LimitReached, SessionLimits};
 
 /// The bytes of a session, within its limits.
 pub struct Stream {
@@ -29,8 +29,8 @@ pub struct Stream {
     /// Bytes that the library has not read yet.
     arrived: Vec<u8>,
     read: usize,
-    awaited: Awaited,
-    kept: Arc<Kept>,
+    awaited: AwaitedAnswer,
+    kept: Arc<SessionLimits>,
     canceller: Option<Canceller>,
     /// The moment at which the server was asked to cancel what it does.
     cancelled_at: Option<Instant>,
@@ -52,7 +52,7 @@ enum StartUp {
 
 impl Stream {
     /// A stream on the runtime of the caller.
-    pub(crate) fn new(opened: Opened, kept: Arc<Kept>) -> io::Result<Self> {
+    pub(crate) fn new(opened: OpenedSession, kept: Arc<SessionLimits>) -> io::Result<Self> {
         let mut arrived = answer(&opened);
         arrived.extend_from_slice(&opened.rest);
         let watched = opened.socket.fd().try_clone_to_owned()?;
@@ -62,7 +62,7 @@ impl Stream {
             start_up: StartUp::Length(Vec::with_capacity(4)),
             arrived,
             read: 0,
-            awaited: Awaited::default(),
+            awaited: AwaitedAnswer::default(),
             kept,
             canceller: opened.canceller,
             cancelled_at: None,
@@ -151,8 +151,8 @@ impl Stream {
             ready!(self.watched.poll_write_ready(cx))?;
             let socket = &mut self.socket;
             let flushed = self.watched.try_io(Interest::WRITABLE, || match socket.flush()? {
-                Sent::All => Ok(()),
-                Sent::Part => Err(io::ErrorKind::WouldBlock.into()),
+                SendProgress::All => Ok(()),
+                SendProgress::Part => Err(io::ErrorKind::WouldBlock.into()),
             });
             match flushed {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -184,11 +184,11 @@ impl AsyncRead for Stream {
             let (socket, arrived) = (&mut this.socket, &mut this.arrived);
             let received =
                 this.watched.try_io(Interest::READABLE, || match socket.receive(arrived)? {
-                    Received::Nothing => Err(io::ErrorKind::WouldBlock.into()),
+                    ReadResult::Nothing => Err(io::ErrorKind::WouldBlock.into()),
                     received => Ok(received),
                 });
             match received {
-                Ok(Received::Closed) => return Poll::Ready(Ok(())),
+                Ok(ReadResult::Closed) => return Poll::Ready(Ok(())),
                 Ok(_) => {
                     this.awaited.received(&this.arrived);
                     this.kept.set_failed(this.awaited.has_failed());
@@ -242,7 +242,7 @@ impl AsyncWrite for Stream {
 
 /// The end of a start-up as the client library expects it: the login is accepted, the settings are
 /// reported, the server is ready. A cancel key is not passed on: [`Canceller`] has it.
-fn answer(opened: &Opened) -> Vec<u8> {
+fn answer(opened: &OpenedSession) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut put = |tag: u8, body: &[u8]| {
         bytes.push(tag);

@@ -10,12 +10,12 @@ pub enum Setting {
     /// Commits wait for no standby.
     Off,
     /// Commits wait for some.
-    Sync(Demand),
+    Sync(StandbyDemand),
 }
 
 /// The standbys that must confirm a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Demand {
+pub struct StandbyDemand {
     /// Method by which they are chosen.
     pub method: Method,
     /// Number of them.
@@ -61,7 +61,7 @@ impl Setting {
             };
             for &method in methods {
                 let names = asked.names.clone();
-                levels.push(Setting::Sync(Demand { method, count, names }));
+                levels.push(Setting::Sync(StandbyDemand { method, count, names }));
             }
         }
         levels.push(Setting::Off);
@@ -69,7 +69,7 @@ impl Setting {
     }
 }
 
-impl Demand {
+impl StandbyDemand {
     /// The place of a standby in the list of names, from 0; none if it is not listed. The case of
     /// ASCII letters does not matter.
     pub fn priority(&self, standby: &str) -> Option<usize> {
@@ -147,7 +147,7 @@ fn scan(text: &str) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-fn parse(tokens: &[Token]) -> Option<Demand> {
+fn parse(tokens: &[Token]) -> Option<StandbyDemand> {
     let (method, count, list) = match tokens {
         [Token::Any, Token::Number(n), Token::Open, list @ .., Token::Close] => {
             (Method::Any, n.parse().ok()?, list)
@@ -165,7 +165,7 @@ fn parse(tokens: &[Token]) -> Option<Demand> {
         [Token::Name(name) | Token::Number(name)] => Some(name.clone()),
         _ => None,
     });
-    Some(Demand { method, count, names: names.collect::<Option<Vec<_>>>()? })
+    Some(StandbyDemand { method, count, names: names.collect::<Option<Vec<_>>>()? })
 }
 
 fn begins_name(c: char) -> bool {
@@ -179,7 +179,7 @@ fn continues_name(c: char) -> bool {
 /// As the server reads it, with the method and the number always said.
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Setting::Sync(Demand { method, count, names }) = self else { return Ok(()) };
+        let Setting::Sync(StandbyDemand { method, count, names }) = self else { return Ok(()) };
         let method = match method {
             Method::First => "FIRST",
             Method::Any => "ANY",
@@ -263,7 +263,7 @@ mod tests {
             any: bool,
         ) {
             let method = if any { Method::Any } else { Method::First };
-            let setting = Setting::Sync(Demand { method, count, names });
+            let setting = Setting::Sync(StandbyDemand { method, count, names });
             prop_assert_eq!(setting.to_string().parse(), Ok(setting));
         }
 

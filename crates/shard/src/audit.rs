@@ -8,7 +8,7 @@ use crate::text::{bucket_schema, identifier};
 
 /// The rows of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Audit {
+pub struct ClusterAudit {
     /// Rows of each table, over all buckets where the mapping has them.
     pub rows: BTreeMap<String, i64>,
     /// Rows in another bucket than their key's hash says, or on a node that the mapping does not
@@ -20,8 +20,8 @@ impl Cluster {
     /// Counts all rows on all nodes. `key` is the column with the key; tables without it are
     /// counted only. Copies that serve no call, on their way or left behind,
     /// are not rows of the cluster.
-    pub fn audit(&mut self, key: &str) -> Result<Audit, Error> {
-        let mut audit = Audit::default();
+    pub fn audit(&mut self, key: &str) -> Result<ClusterAudit, Error> {
+        let mut audit = ClusterAudit::default();
         for number in self.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
             let failed = |source| on_node("counting rows", number, source);
             let owners = self.owners.clone();

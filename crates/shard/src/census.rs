@@ -8,7 +8,9 @@ use server::Limits;
 use crate::cluster::{Cluster, on_node, on_proxy};
 use crate::error::Error;
 use crate::plan::Batch;
-use crate::state::{BatchState, BucketState, ClusterState, Decision, NodeState, Reply, Step};
+use crate::state::{
+    BatchState, BatchStep, BucketState, ClusterState, NodeState, RecoveryDecision, Reply,
+};
 
 impl Cluster {
     /// The states of the proxy and of all nodes. Where a node has seen a newer tool than this one, the
@@ -34,10 +36,12 @@ impl Cluster {
     pub(crate) fn check_in_step(&mut self) -> Result<(), Error> {
         let census = self.census()?;
         match census.decide() {
-            Decision::InStep => Ok(()),
-            Decision::Refuse { buckets } => Err(Error::Undecided { table: census.table(&buckets) }),
-            Decision::Wait { node } => self.data_node(node).map(drop),
-            Decision::Repair(_) => {
+            RecoveryDecision::InStep => Ok(()),
+            RecoveryDecision::Refuse { buckets } => {
+                Err(Error::Undecided { table: census.table(&buckets) })
+            }
+            RecoveryDecision::Wait { node } => self.data_node(node).map(drop),
+            RecoveryDecision::Repair(_) => {
                 let out = census.out_of_step();
                 Err(Error::OutOfStep { table: census.table(&out), version: census.version })
             }
@@ -120,7 +124,7 @@ impl Cluster {
 
 fn batch_state(row: &Row) -> Result<BatchState, Error> {
     let (number, word): (i32, &str) = (row.get(0), row.get(4));
-    let step = Step::of(word).ok_or_else(|| Error::Refused {
+    let step = BatchStep::of(word).ok_or_else(|| Error::Refused {
         what: format!("batch {number} is at the step {word:?}"),
         hint: "end it by the version of pgrig that has begun it: `pgrig shard confirm` or \
                `pgrig shard rollback`"

@@ -9,9 +9,9 @@ use server::{Client, Conninfo, Control, Limits};
 use crate::error::Error;
 use crate::function::Function;
 use crate::plan::Batch;
-use crate::routines::{self, Serves};
-use crate::servers::{Defined, Wanted};
-use crate::state::Decision;
+use crate::routines::{self, ServedBuckets};
+use crate::servers::{DefinedDefinitions, WantedDefinitions};
+use crate::state::RecoveryDecision;
 use crate::upgrade::upgrade_proxy;
 
 /// Addresses of a data node.
@@ -76,8 +76,12 @@ impl Cluster {
         let mut cluster = Self::take(conninfo)?;
         let census = cluster.census()?;
         match census.decide() {
-            Decision::Refuse { buckets } => Err(Error::Undecided { table: census.table(&buckets) }),
-            Decision::InStep | Decision::Wait { .. } | Decision::Repair(_) => Ok(cluster),
+            RecoveryDecision::Refuse { buckets } => {
+                Err(Error::Undecided { table: census.table(&buckets) })
+            }
+            RecoveryDecision::InStep
+            | RecoveryDecision::Wait { .. }
+            | RecoveryDecision::Repair(_) => Ok(cluster),
         }
     }
 
@@ -254,7 +258,7 @@ impl Cluster {
         transaction.execute("SELECT pgrig_shard.take($1)", &[&tool]).map_err(failed)?;
         transaction.batch_execute(sql).map_err(failed)?;
         let row = transaction.query_one(SERVES, &[]).map_err(failed)?;
-        let serves = Serves { owned: row.get(0), fenced: row.get(1), version: row.get(2) };
+        let serves = ServedBuckets { owned: row.get(0), fenced: row.get(1), version: row.get(2) };
         if serves.readable() != expected {
             return Err(Error::Certificate { node: number, version: serves.version });
         }
@@ -268,12 +272,12 @@ impl Cluster {
         &mut self,
         routes: &BTreeMap<i32, String>,
     ) -> Result<String, Error> {
-        Ok(self.defined()?.become_sql(&Wanted::new(routes)?))
+        Ok(self.defined()?.become_sql(&WantedDefinitions::new(routes)?))
     }
 
     /// The partitions and the user mapping as they are.
-    pub(crate) fn defined(&mut self) -> Result<Defined, Error> {
-        let defined = Defined::read(&mut self.proxy);
+    pub(crate) fn defined(&mut self) -> Result<DefinedDefinitions, Error> {
+        let defined = DefinedDefinitions::read(&mut self.proxy);
         defined.map_err(|source| on_proxy("looking at the partitions", source))
     }
 

@@ -11,7 +11,7 @@ use crate::function::{FUNCTIONS, Function};
 use crate::movable::{Template, data_node_sql, listed, try_template, with_mask};
 use crate::routines;
 use crate::secret;
-use crate::servers::Wanted;
+use crate::servers::WantedDefinitions;
 use crate::text::{bucket_schema, literal, template_sql};
 
 impl Cluster {
@@ -45,7 +45,7 @@ impl Cluster {
         }
         // All of them answer and are fit before anything is changed.
         let routes = (0..).zip(nodes).map(|(number, node)| (number, node.route().to_owned()));
-        Wanted::new(&routes.collect())?;
+        WantedDefinitions::new(&routes.collect())?;
         let mut clients = Vec::new();
         for (number, node) in (0..).zip(nodes) {
             let mut client = connect(&node.conninfo, &node_name(number))?;
@@ -132,7 +132,7 @@ impl Cluster {
         let number = self.free_number();
         let mut routes = self.routes();
         routes.insert(number, node.route().to_owned());
-        Wanted::new(&routes)?;
+        WantedDefinitions::new(&routes)?;
         let mut client = connect(&node.conninfo, &node_name(number))?;
         check_server(&mut client, number)?;
         self.check_is_new(&mut client, number)

@@ -35,12 +35,12 @@ mod status;
 mod text;
 mod upgrade;
 
-pub use audit::Audit;
+pub use audit::ClusterAudit;
 pub use cluster::{Cluster, NodeConfig, NodeRow};
 pub use error::Error;
 pub use function::{Function, KEY};
-pub use moves::{Change, Event, Moves, Options};
+pub use moves::{Event, Moves, NodeChange, Options};
 pub use plan::Batch;
-pub use state::Step;
-pub use status::{Answer, BatchStatus, NodeStatus, Status};
+pub use state::BatchStep;
+pub use status::{BatchStatus, NodeAnswer, NodeStatus, Status};
 pub use text::{bucket_schema, in_bucket};

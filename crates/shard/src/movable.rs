@@ -9,7 +9,7 @@ use crate::cluster::{self, Cluster, on_node};
 use crate::definition::DEFINITION;
 use crate::error::Error;
 use crate::function::{FUNCTIONS, Function, REFUSED, TABLE_FAULTS};
-use crate::moves::{Change, Options};
+use crate::moves::{NodeChange, Options};
 use crate::removal::DEPENDENTS;
 use crate::text::{bucket_schema, template_sql};
 
@@ -65,7 +65,7 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::Refused`] that names the tables; a node's.
-    pub fn check_movable(&mut self, options: &Options, change: Change) -> Result<(), Error> {
+    pub fn check_movable(&mut self, options: &Options, change: NodeChange) -> Result<(), Error> {
         let (_, batches) = self.planned(options, change)?;
         let mut leaving: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
         for batch in &batches {

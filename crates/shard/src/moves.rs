@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use crate::cluster::{Cluster, LOCK_PATIENCE, on_proxy};
 use crate::error::Error;
 use crate::plan::{Batch, plan};
-use crate::state::Step;
+use crate::state::BatchStep;
 use crate::text::int_array;
 
 /// Options for moving buckets.
@@ -61,7 +61,7 @@ impl Default for Options {
 
 /// Change of the nodes for which a plan is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum NodeChange {
     /// The nodes that there are.
     None,
     /// One more.
@@ -157,7 +157,7 @@ impl Cluster {
     pub fn planned(
         &mut self,
         options: &Options,
-        change: Change,
+        change: NodeChange,
     ) -> Result<(Vec<Batch>, Vec<Batch>), Error> {
         let begun: Vec<Batch> = self.unfinished()?.into_iter().map(|(_, batch)| batch).collect();
         let mut owners = self.owners.clone();
@@ -170,9 +170,9 @@ impl Cluster {
         }
         let mut nodes = self.staying();
         match change {
-            Change::None => {}
-            Change::Add => nodes.push(self.free_number()),
-            Change::Remove(number) => nodes.retain(|node| *node != number),
+            NodeChange::None => {}
+            NodeChange::Add => nodes.push(self.free_number()),
+            NodeChange::Remove(number) => nodes.retain(|node| *node != number),
         }
         Ok((begun, plan(&owners, &nodes, options.batch_max)))
     }
@@ -203,7 +203,7 @@ impl<'a> Moves<'a> {
         self.tidy()?;
         self.patiently(|me| {
             let options = me.options.clone();
-            me.cluster.check_movable(&options, Change::None)
+            me.cluster.check_movable(&options, NodeChange::None)
         })?;
         let new = plan(&self.cluster.owners, &self.cluster.staying(), self.options.batch_max);
         let mut numbered = Vec::new();
@@ -252,7 +252,7 @@ impl<'a> Moves<'a> {
         let mut begun_anew = 0;
         loop {
             match self.patiently(|me| me.advance(number, batch))? {
-                Next::Step(Step::Switched) => break,
+                Next::Step(BatchStep::Switched) => break,
                 Next::Step(_) => {}
                 Next::Over => return Ok(()),
                 Next::Anew(why) if begun_anew == ANEW_MAX => {
@@ -272,7 +272,7 @@ impl<'a> Moves<'a> {
     /// Removes what batches that were switched have left, each when its grace is over.
     fn tidy(&mut self) -> Result<(), Error> {
         let census = self.patiently(Self::bring_into_step)?;
-        for one in census.batches.iter().filter(|one| one.step == Step::Switched) {
+        for one in census.batches.iter().filter(|one| one.step == BatchStep::Switched) {
             self.patiently(|me| me.drop_old_rows(one.number, &one.batch))?;
         }
         Ok(())
@@ -400,7 +400,7 @@ fn rest(deadline: Instant) -> Duration {
 /// The continuation after a step.
 enum Next {
     /// The next one.
-    Step(Step),
+    Step(BatchStep),
     /// The first one again, for this reason.
     Anew(String),
     /// None: the batch is over, because something else has overtaken it.

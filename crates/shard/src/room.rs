@@ -9,7 +9,7 @@ use server::Client;
 
 use crate::cluster::{Cluster, NodeConfig, connect, node_name, on_node};
 use crate::error::Error;
-use crate::moves::{Change, Options};
+use crate::moves::{NodeChange, Options};
 use crate::text::bucket_schema;
 
 /// The load that is to come to a node.
@@ -28,7 +28,7 @@ impl Cluster {
     pub fn check_room(
         &mut self,
         options: &Options,
-        change: Change,
+        change: NodeChange,
         new: Option<&NodeConfig>,
     ) -> Result<Vec<i32>, Error> {
         let (_, batches) = self.planned(options, change)?;

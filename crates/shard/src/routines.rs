@@ -13,7 +13,7 @@ use crate::text::{bucket_schema, int_array};
 
 /// The buckets that a data node serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Serves {
+pub(crate) struct ServedBuckets {
     /// Buckets that are read and written here, ascending.
     pub(crate) owned: Vec<i32>,
     /// Buckets that are only read here, ascending.
@@ -21,7 +21,7 @@ pub(crate) struct Serves {
     pub(crate) version: i64,
 }
 
-impl Serves {
+impl ServedBuckets {
     /// All buckets that are read here, ascending.
     pub(crate) fn readable(&self) -> Vec<i32> {
         let mut readable: Vec<i32> = self.owned.iter().chain(&self.fenced).copied().collect();
@@ -31,7 +31,7 @@ impl Serves {
 }
 
 /// A data node's functions.
-pub(crate) fn on_data_node(functions: &[Function], serves: &Serves) -> String {
+pub(crate) fn on_data_node(functions: &[Function], serves: &ServedBuckets) -> String {
     let (readable, is_fenced) = (serves.readable(), !serves.fenced.is_empty());
     let mut sql = String::new();
     for function in functions {
@@ -310,7 +310,7 @@ mod tests {
             is_read,
             key: Some("key".into()),
         };
-        let serves = Serves { owned: vec![1], fenced: vec![2], version: 7 };
+        let serves = ServedBuckets { owned: vec![1], fenced: vec![2], version: 7 };
         let check = |is_read, fenced: bool| {
             let sql = on_data_node(&[function(is_read)], &serves);
             assert!(sql.contains("bucket_0001.f(\"key\")"));

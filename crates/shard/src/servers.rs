@@ -22,12 +22,12 @@ type Options = BTreeMap<String, String>;
 
 /// Definitions that the proxy's catalog shall have.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedDefinitions {
     partitions: Vec<String>,
     credentials: Options,
 }
 
-impl Wanted {
+impl WantedDefinitions {
     /// The partitions of these routes, and the role and password of those that have a password.
     ///
     /// # Errors
@@ -85,12 +85,12 @@ impl Wanted {
 
 /// Definitions that the proxy's catalog has now.
 #[derive(Debug, Default)]
-pub(crate) struct Defined {
+pub(crate) struct DefinedDefinitions {
     server: Option<Options>,
     mapping: Option<Options>,
 }
 
-impl Defined {
+impl DefinedDefinitions {
     pub(crate) fn read(proxy: &mut Client) -> Result<Self, postgres::Error> {
         let mut options = |query: &str| -> Result<Option<Options>, postgres::Error> {
             let rows = proxy.query(query, &[])?;
@@ -105,7 +105,7 @@ impl Defined {
     }
 
     /// SQL that makes the catalog say what it shall; options that are not the cluster's stay.
-    pub(crate) fn become_sql(&self, wanted: &Wanted) -> String {
+    pub(crate) fn become_sql(&self, wanted: &WantedDefinitions) -> String {
         let own = |(name, value): (&String, &String)| {
             is_partition(name).then(|| (name.clone(), value.clone()))
         };
@@ -233,8 +233,8 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_altered_in_one_statement() {
-        let three = Wanted::new(&routes(&[0, 1, 2])).unwrap();
-        let sql = Defined::default().become_sql(&three);
+        let three = WantedDefinitions::new(&routes(&[0, 1, 2])).unwrap();
+        let sql = DefinedDefinitions::default().become_sql(&three);
         assert_eq!(
             sql,
             "CREATE SERVER pgrig_shard FOREIGN DATA WRAPPER plproxy OPTIONS (p0 'host=n0', \
@@ -242,15 +242,15 @@ mod tests {
              CREATE USER MAPPING FOR PUBLIC SERVER pgrig_shard;\n"
         );
         let now = |routes: &[i32]| {
-            let mut server = Wanted::new(&self::routes(routes)).unwrap().options();
+            let mut server = WantedDefinitions::new(&self::routes(routes)).unwrap().options();
             server.insert("connection_lifetime".into(), "60".into());
-            Defined { server: Some(server), mapping: Some(Options::new()) }
+            DefinedDefinitions { server: Some(server), mapping: Some(Options::new()) }
         };
         let sql = now(&[0, 3]).become_sql(&three);
         let expected = "ALTER SERVER pgrig_shard OPTIONS \
                         (SET p1 'host=n1', SET p2 'host=n2', SET p3 'host=n0');\n";
         assert_eq!(sql, expected);
-        let sql = now(&[0, 1, 2]).become_sql(&Wanted::new(&routes(&[0, 1])).unwrap());
+        let sql = now(&[0, 1, 2]).become_sql(&WantedDefinitions::new(&routes(&[0, 1])).unwrap());
         assert_eq!(sql, "ALTER SERVER pgrig_shard OPTIONS (DROP p2, DROP p3);\n");
         assert_eq!(now(&[0, 1, 2]).become_sql(&three), "");
     }
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn passwords_go_into_the_mapping() {
         let check = |routes: &[&str], partitions: &[&str], user: Option<&str>, password| {
-            let wanted = Wanted::new(&given(routes)).unwrap();
+            let wanted = WantedDefinitions::new(&given(routes)).unwrap();
             assert_eq!(wanted.partitions, partitions, "{routes:?}");
             let credential = |name| wanted.credentials.get(name).map(String::as_str);
             assert_eq!((credential("user"), credential("password")), (user, password));
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn routes_that_one_mapping_cannot_serve_are_refused_without_their_passwords() {
         let check = |routes: &[&str], expected: &str| {
-            let error = Wanted::new(&given(routes)).unwrap_err();
+            let error = WantedDefinitions::new(&given(routes)).unwrap_err();
             let text = format!("{error} {:?}", error.hint());
             assert!(text.contains(expected) && !text.contains("secret"), "{text}");
         };

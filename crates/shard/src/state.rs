@@ -61,7 +61,7 @@ impl BucketState {
 
 /// Progress of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Step {
+pub enum BatchStep {
     /// Nothing has happened, or a part of the preparation.
     Planned,
     /// Rows are copied, and changes after them.
@@ -74,7 +74,7 @@ pub enum Step {
     Switched,
 }
 
-impl Step {
+impl BatchStep {
     const ALL: [Self; 5] =
         [Self::Planned, Self::Copying, Self::Fencing, Self::Switching, Self::Switched];
 
@@ -118,7 +118,7 @@ pub(crate) enum Reply {
 pub(crate) struct BatchState {
     pub(crate) number: i32,
     pub(crate) batch: Batch,
-    pub(crate) step: Step,
+    pub(crate) step: BatchStep,
     /// The version that has the buckets on the target; from the step `Switching` on.
     pub(crate) version: Option<i64>,
 }
@@ -135,7 +135,7 @@ pub(crate) struct ClusterState {
 
 /// What is to be done before anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub(crate) enum RecoveryDecision {
     /// Nothing: every server is where a step leaves it.
     InStep,
     /// A node has to answer first.
@@ -162,7 +162,7 @@ pub(crate) struct Repair {
     pub(crate) fenced: BTreeSet<i32>,
     /// The batches that are at another step than the proxy believes; none is the end of a batch that
     /// somebody else has overtaken.
-    pub(crate) steps: Vec<(i32, Option<Step>)>,
+    pub(crate) steps: Vec<(i32, Option<BatchStep>)>,
     /// Copies that nobody serves and that belong to no batch, by node.
     pub(crate) copies: BTreeMap<i32, Vec<i32>>,
 }
@@ -195,7 +195,7 @@ impl ClusterState {
     }
 
     /// Decides from the states of all servers what has to be done before the next step.
-    pub(crate) fn decide(&self) -> Decision {
+    pub(crate) fn decide(&self) -> RecoveryDecision {
         let (mut owners, mut undecided, mut unknown) = (Vec::new(), Vec::new(), None);
         let next = self.newest() + 1;
         for bucket in self.buckets() {
@@ -207,14 +207,14 @@ impl ClusterState {
             }
         }
         if !undecided.is_empty() {
-            return Decision::Refuse { buckets: undecided };
+            return RecoveryDecision::Refuse { buckets: undecided };
         }
         if let Some(node) = unknown {
-            return Decision::Wait { node };
+            return RecoveryDecision::Wait { node };
         }
         // A switch is completed as a step if that is all that is left to do.
         match self.repair(owners.clone(), true) {
-            Decision::Repair(_) => self.repair(owners, false),
+            RecoveryDecision::Repair(_) => self.repair(owners, false),
             decision => decision,
         }
     }
@@ -239,9 +239,9 @@ impl ClusterState {
 
     /// The buckets of which something is not as a step leaves it.
     pub(crate) fn out_of_step(&self) -> Vec<i32> {
-        let Decision::Repair(repair) = self.decide() else {
+        let RecoveryDecision::Repair(repair) = self.decide() else {
             return match self.decide() {
-                Decision::Refuse { buckets } => buckets,
+                RecoveryDecision::Refuse { buckets } => buckets,
                 _ => Vec::new(),
             };
         };
@@ -259,7 +259,7 @@ impl ClusterState {
 
     /// The nodes that need another version of the mapping, and the one that each has.
     pub(crate) fn lagging(&self) -> Vec<(i32, i64)> {
-        let Decision::Repair(repair) = self.decide() else { return Vec::new() };
+        let RecoveryDecision::Repair(repair) = self.decide() else { return Vec::new() };
         let members = self.members().filter(|(node, _)| repair.nodes.contains(node));
         members
             .filter(|(_, state)| state.version != self.version)
@@ -347,17 +347,17 @@ impl ClusterState {
         is_last
             && left > since
             && match self.batch_of(bucket) {
-                Some(one) if one.step == Step::Switching => {
+                Some(one) if one.step == BatchStep::Switching => {
                     one.batch.from == mapped && one.version == Some(left)
                 }
-                Some(one) if one.step == Step::Switched => false,
+                Some(one) if one.step == BatchStep::Switched => false,
                 // The proxy has lost the switch. Others are told of it after the target has the bucket.
                 _ => self.members().all(|(node, state)| node == mapped || state.version < left),
             }
     }
 
     /// Everything that differs from what these owners, and the steps of the batches, would leave.
-    fn repair(&self, owners: Vec<(i32, i64)>, may_switch: bool) -> Decision {
+    fn repair(&self, owners: Vec<(i32, i64)>, may_switch: bool) -> RecoveryDecision {
         let mut repair = Repair { owners, ..Repair::default() };
         let owner = |bucket: i32| Some(repair.owners.get(index(bucket)?)?.0);
         let came = |batch: &Batch| Some(repair.owners.get(index(*batch.buckets.first()?)?)?.1);
@@ -369,19 +369,23 @@ impl ClusterState {
                 let state = |bucket: &i32| self.state(node, *bucket);
                 batch.buckets.iter().all(|bucket| state(bucket).is_some_and(BucketState::serves))
             };
-            let is_switching = one.step == Step::Switching;
+            let is_switching = one.step == BatchStep::Switching;
             let step = match one.step {
                 // In the middle of its switch.
-                Step::Switching if may_switch && all(batch.to) && one.version == came(batch) => {
+                BatchStep::Switching
+                    if may_switch && all(batch.to) && one.version == came(batch) =>
+                {
                     switching.extend(batch.buckets.iter().copied());
-                    Some(Step::Switching)
+                    Some(BatchStep::Switching)
                 }
-                Step::Switched if all(batch.to) => Some(Step::Switched),
-                _ if all(batch.to) => Some(Step::Switched),
-                Step::Switched => None,
+                BatchStep::Switched if all(batch.to) => Some(BatchStep::Switched),
+                _ if all(batch.to) => Some(BatchStep::Switched),
+                BatchStep::Switched => None,
                 // Its fence may have been lifted by a restore: the comparison counts no more.
-                _ if is_switching && all(batch.from) && serves(batch.from) => Some(Step::Fencing),
-                _ if is_switching && all(batch.from) => Some(Step::Copying),
+                _ if is_switching && all(batch.from) && serves(batch.from) => {
+                    Some(BatchStep::Fencing)
+                }
+                _ if is_switching && all(batch.from) => Some(BatchStep::Copying),
                 step if all(batch.from) => Some(step),
                 _ => None,
             };
@@ -393,7 +397,7 @@ impl ClusterState {
             let changed = repair.steps.iter().find(|(number, _)| *number == one.number);
             changed.map_or(Some(one.step), |(_, step)| *step)
         };
-        let fencing = self.batches.iter().filter(|one| step_of(one) == Some(Step::Fencing));
+        let fencing = self.batches.iter().filter(|one| step_of(one) == Some(BatchStep::Fencing));
         let fenced: BTreeSet<i32> = fencing.flat_map(|one| one.batch.buckets.clone()).collect();
         let mut is_moved = false;
         for bucket in self.buckets() {
@@ -410,10 +414,10 @@ impl ClusterState {
                 }
                 is_moved |= state.serves();
                 let belongs = self.batch_of(bucket).is_some_and(|one| match step_of(one) {
-                    Some(Step::Planned | Step::Copying | Step::Fencing) => {
+                    Some(BatchStep::Planned | BatchStep::Copying | BatchStep::Fencing) => {
                         node == one.batch.to && *state == BucketState::Arriving
                     }
-                    Some(Step::Switching | Step::Switched) => {
+                    Some(BatchStep::Switching | BatchStep::Switched) => {
                         node == one.batch.from && *state != BucketState::Arriving
                     }
                     None => false,
@@ -427,7 +431,7 @@ impl ClusterState {
         let told: BTreeSet<i64> = self
             .batches
             .iter()
-            .filter(|one| step_of(one) == Some(Step::Switching))
+            .filter(|one| step_of(one) == Some(BatchStep::Switching))
             .filter_map(|one| one.version)
             .collect();
         let newest = self.newest();
@@ -451,10 +455,10 @@ impl ClusterState {
         };
         nodes.sort_by_key(|node| !returns(*node));
         if nodes.is_empty() && repair.steps.is_empty() && repair.copies.is_empty() {
-            return Decision::InStep;
+            return RecoveryDecision::InStep;
         }
         (repair.nodes, repair.fenced) = (nodes, fenced);
-        Decision::Repair(repair)
+        RecoveryDecision::Repair(repair)
     }
 
     fn words(&self, bucket: i32) -> String {

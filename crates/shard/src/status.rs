@@ -6,7 +6,7 @@ use server::Limits;
 
 use crate::cluster::{Cluster, on_node, on_proxy};
 use crate::error::Error;
-use crate::state::{ClusterState, Decision};
+use crate::state::{ClusterState, RecoveryDecision};
 
 /// A cluster at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,12 +54,12 @@ pub struct NodeStatus {
     /// Buckets that the proxy sends to it.
     pub mapped: usize,
     /// Its answer, or the reason why there is none.
-    pub says: Result<Answer, String>,
+    pub says: Result<NodeAnswer, String>,
 }
 
 /// Answer of a data node about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct NodeAnswer {
     /// The mapping's version there.
     pub version: i64,
     /// Buckets that it reads and writes.
@@ -118,13 +118,13 @@ impl Status {
         out_of_step.extend(census.lagging().into_iter().map(|(node, its)| {
             format!("node {node} has version {its} of the mapping, the proxy {version}")
         }));
-        let is_undecided = matches!(census.decide(), Decision::Refuse { .. });
+        let is_undecided = matches!(census.decide(), RecoveryDecision::Refuse { .. });
         Ok(Self { version, buckets, nodes, batches, is_busy, out_of_step, is_undecided })
     }
 }
 
 fn is_out_of_step(census: &ClusterState) -> bool {
-    !matches!(census.decide(), Decision::InStep | Decision::Wait { .. })
+    !matches!(census.decide(), RecoveryDecision::InStep | RecoveryDecision::Wait { .. })
 }
 
 /// The server and the database that a connection string names.
@@ -139,10 +139,10 @@ fn place(conninfo: &str) -> String {
     }
 }
 
-fn answer(cluster: &mut Cluster, number: i32) -> Result<Answer, Error> {
+fn answer(cluster: &mut Cluster, number: i32) -> Result<NodeAnswer, Error> {
     let row = cluster.data_node(number)?.query_one(ANSWER, &[]);
     let row = row.map_err(|source| on_node("asking for its buckets", number, source))?;
-    Ok(Answer {
+    Ok(NodeAnswer {
         version: row.get(0),
         owned: row.get(1),
         fenced: row.get(2),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use lab::{Node, Server};
 use server::{Client, Limits};
-use shard::{Audit, Cluster, Event, Moves, NodeConfig, Options};
+use shard::{Cluster, ClusterAudit, Event, Moves, NodeConfig, Options};
 use spec::{Buckets, Plproxy, Point};
 
 use crate::data::DataError;
@@ -17,7 +17,7 @@ use crate::site::Site;
 
 /// The buckets that were moved in a trial.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Moved {
+pub struct MovedBuckets {
     /// Buckets that moved to another node.
     pub buckets: usize,
     /// Rows in them.
@@ -41,7 +41,7 @@ pub struct TablePart<'s> {
     pub conninfo: Option<String>,
 }
 
-impl Moved {
+impl MovedBuckets {
     /// In a mark's words.
     pub fn words(&self) -> String {
         let longest = self.fence_ms().map_or(0.0, |(longest, _)| longest);
@@ -149,7 +149,7 @@ impl Site {
     }
 
     /// Moves buckets until these servers hold them and no others, and gives what was moved.
-    pub fn rebalance(&self, name: &str, to: &[String]) -> Result<Moved, Error> {
+    pub fn rebalance(&self, name: &str, to: &[String]) -> Result<MovedBuckets, Error> {
         let began = Instant::now();
         let conninfo = self.address(name).ok_or(Error::ProxyNotOurs)?;
         let mut cluster = Cluster::open(&conninfo)?;
@@ -162,7 +162,7 @@ impl Site {
         for number in leaving.map(|node| node.number).collect::<Vec<_>>() {
             cluster.remove(number)?;
         }
-        let mut moved = Moved::default();
+        let mut moved = MovedBuckets::default();
         let mut tell = |event: &Event<'_>| match event {
             Event::Batch { batch, .. } => moved.buckets += batch.buckets.len(),
             Event::Switched { rows, bytes, fence_ms, .. } => {
@@ -215,11 +215,11 @@ impl Site {
     }
 
     /// Counts the rows of the site's cluster, if it has one.
-    pub fn audit(&self) -> Result<Option<Audit>, Error> {
+    pub fn audit(&self) -> Result<Option<ClusterAudit>, Error> {
         Ok(self.count_rows()?)
     }
 
-    fn count_rows(&self) -> Result<Option<Audit>, shard::Error> {
+    fn count_rows(&self) -> Result<Option<ClusterAudit>, shard::Error> {
         let Some((name, _)) = proxy(&self.plan.topology) else { return Ok(None) };
         let Some(buckets) = &self.plan.data.buckets else { return Ok(None) };
         let Some(conninfo) = self.address(name) else { return Ok(None) };

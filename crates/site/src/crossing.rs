@@ -5,7 +5,7 @@ use crate::site::Site;
 
 /// Traffic that one link lets pass.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Crossing {
+pub struct LinkCrossing {
     /// The link's name.
     pub link: String,
     /// Median round trip, its delay included, in milliseconds.
@@ -15,8 +15,8 @@ pub struct Crossing {
 }
 
 /// Measures each link in turn.
-pub fn crossings(site: &Site) -> Result<Vec<Crossing>, Error> {
-    let measure = |link: &crate::SiteLink| -> Result<Crossing, Error> {
+pub fn crossings(site: &Site) -> Result<Vec<LinkCrossing>, Error> {
+    let measure = |link: &crate::SiteLink| -> Result<LinkCrossing, Error> {
         let leads_to_postgres = site
             .nodes
             .iter()
@@ -25,7 +25,7 @@ pub fn crossings(site: &Site) -> Result<Vec<Crossing>, Error> {
         let is_here = link.host().is_none();
         let bytes_per_s = if leads_to_postgres && is_here { link.link.carries()? } else { None };
         let round_trip_ms = link.link.measure()?.with.median.as_secs_f64() * 1e3;
-        Ok(Crossing { link: link.name().to_owned(), round_trip_ms, bytes_per_s })
+        Ok(LinkCrossing { link: link.name().to_owned(), round_trip_ms, bytes_per_s })
     };
     site.links.iter().map(measure).collect()
 }

@@ -3,7 +3,7 @@
 use std::io::sink;
 use std::path::Path;
 
-use import::{Source, Values};
+use import::{ScriptVariables, Source};
 use lab::Server;
 use lab::guest;
 use load::{Control, Urgency};
@@ -161,7 +161,7 @@ fn load(
         let is_interrupted = || control.urgency() != Urgency::None;
         return Ok(Source::look(path)?.load(
             server,
-            Values { variables: &[], seed },
+            ScriptVariables { variables: &[], seed },
             &is_interrupted,
         )?);
     }
@@ -188,7 +188,7 @@ fn psql(
 ) -> Result<(), DataError> {
     let Server::Node(server) = &node.server else { return Ok(()) };
     let variables: Vec<(String, String)> = data.variables.clone().into_iter().collect();
-    let values = Values { variables: &variables, seed: None };
+    let values = ScriptVariables { variables: &variables, seed: None };
     let source = Source::text(&script.name, &script.text)?;
     source.fits(server.installation())?;
     Ok(source.load(server, values, &|| control.urgency() != Urgency::None)?)

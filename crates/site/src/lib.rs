@@ -42,9 +42,9 @@ pub mod warm;
 mod whom;
 
 pub use build::BuildContext;
-pub use cluster::{Moved, TablePart};
+pub use cluster::{MovedBuckets, TablePart};
 pub use connections::{SPARE_CONNECTIONS, connections};
-pub use crossing::{Crossing, crossings};
+pub use crossing::{LinkCrossing, crossings};
 pub use data::{DataError, Tell, list as list_data, load_file};
 pub use error::Error;
 pub use hosts::{Hosts, open as open_hosts};
@@ -53,11 +53,11 @@ pub use link::SiteLink;
 pub use node::SiteNode;
 pub use plan::{SitePlan, proxy};
 pub use power::{
-    NotStarted, PowerError, Recovered, Taken, cut, cut_machine, disk, fail_disk, fail_requests,
+    NotStarted, PowerError, Recovered, TakenCut, cut, cut_machine, disk, fail_disk, fail_requests,
     flush_disks, heal_disk, recover, start_after_cut, wal_disk,
 };
-pub use prepare::Alone;
-pub use service::{Guarding, Service};
+pub use prepare::SiteUse;
+pub use service::{RunningGuard, Service};
 pub use site::Site;
 pub use stations::{SiteStation, Stations};
 pub use throttles::Throttles;

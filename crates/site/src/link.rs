@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use lab::{Endpoint, Lab, LinkBy, LinkConfig, Network, Shape};
+use lab::{Endpoint, Lab, LinkBy, LinkConfig, Network, TrafficShape};
 use spec::{Direction, Link, LinkKind, Topology};
 
 use crate::error::Error;
@@ -48,7 +48,7 @@ impl SiteLink {
             (LinkKind::Namespace, _) => return Ok(None),
         };
         let delay = Duration::from_micros(link.delay_us);
-        let shape = Shape { delay, bytes_per_s: link.bandwidth_bits.map(|bits| bits / 8) };
+        let shape = TrafficShape { delay, bytes_per_s: link.bandwidth_bits.map(|bits| bits / 8) };
         let config = LinkConfig { program: rig.to_owned(), by, to, shape };
         let is_server_first = link.between[0] == ends[1];
         let (made, name) = (lab.link(&link.name, config)?, link.name.clone());

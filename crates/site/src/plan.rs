@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use spec::{
     Buckets, Data, DataFile, Disk, InitdbOption, Link, LinkKind, Node, NodeKind, PgbenchTables,
-    Plproxy, Point, Reset, ScriptText, Settings, Study, Swallowed, Topology, VariableValues,
+    Plproxy, Point, Reset, ScriptText, Settings, Study, SwallowedFlushes, Topology, VariableValues,
 };
 
 use crate::connections::connections;
@@ -41,7 +41,7 @@ struct Shape<'s> {
     by_tcp: bool,
     initdb: &'s [InitdbOption],
     is_archived: bool,
-    swallow_fsync: Option<Swallowed>,
+    swallow_fsync: Option<SwallowedFlushes>,
     has_own_network: bool,
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use fault::disk::{Cut, DiskConfig, Method, Program};
+use fault::disk::{DiskConfig, Method, PowerCutReport, Program};
 use lab::Node;
 use spec::{DiskFault, DiskRequest, FailingRequests, FileSystem, ServerFiles};
 
@@ -76,11 +76,11 @@ pub fn flush_disks(site: &mut Site) -> Result<(), PowerError> {
 
 /// A cut, and what it met.
 #[derive(Clone, Debug)]
-pub struct Taken {
+pub struct TakenCut {
     /// The server.
     pub node: String,
     /// The bytes that the disk lost and kept.
-    pub cut: Cut,
+    pub cut: PowerCutReport,
     seed: u64,
     /// True if a checkpoint was under way; none where the server does not log them.
     pub in_checkpoint: Option<bool>,
@@ -88,14 +88,14 @@ pub struct Taken {
     pub has_panicked: Option<bool>,
 }
 
-impl Taken {
+impl TakenCut {
     /// Describes the cut in words; the seed replays it.
     pub fn words(&self) -> String {
         words(&self.cut, self.seed)
     }
 }
 
-fn words(cut: &Cut, seed: u64) -> String {
+fn words(cut: &PowerCutReport, seed: u64) -> String {
     format!(
         "{} bytes were not flushed: {} lost, {} kept, {} blocks torn; seed {seed}",
         cut.unflushed_bytes, cut.dropped_bytes, cut.kept_bytes, cut.torn_blocks
@@ -122,7 +122,7 @@ pub fn cut(
     name: &str,
     seed: u64,
     at: Option<DiskRequest>,
-) -> Result<Taken, PowerError> {
+) -> Result<TakenCut, PowerError> {
     let node = server(site, name)?;
     if !node.is_running()? {
         return Err(PowerError::NotRunning);
@@ -133,7 +133,7 @@ pub fn cut(
     }
     let in_checkpoint = is_in_checkpoint(&node.log_text());
     let node = name.to_owned();
-    Ok(Taken { node, cut, seed, in_checkpoint, has_panicked: None })
+    Ok(TakenCut { node, cut, seed, in_checkpoint, has_panicked: None })
 }
 
 /// Has the block disk of a server fail from a request on, waits until the server has ended by itself, and
@@ -147,7 +147,7 @@ pub fn fail_disk(
     seed: u64,
     at: DiskRequest,
     fault: DiskFault,
-) -> Result<Taken, PowerError> {
+) -> Result<TakenCut, PowerError> {
     let node = server(site, name)?;
     if !node.is_running()? {
         return Err(PowerError::NotRunning);
@@ -160,7 +160,7 @@ pub fn fail_disk(
     let has_panicked = Some(log[log.rfind(READY).unwrap_or(0)..].contains(PANIC));
     let cut = node.power_cut(seed, None)?;
     match ended {
-        Some(()) => Ok(Taken { node: name.to_owned(), cut, seed, in_checkpoint, has_panicked }),
+        Some(()) => Ok(TakenCut { node: name.to_owned(), cut, seed, in_checkpoint, has_panicked }),
         None => Err(PowerError::GoesOn { seconds: ENDS_WITHIN.as_secs() }),
     }
 }
@@ -234,7 +234,7 @@ fn is_in_checkpoint(log: &str) -> Option<bool> {
 #[derive(Debug)]
 pub struct Recovered {
     /// The cut, and what it met.
-    pub taken: Taken,
+    pub taken: TakenCut,
     /// Time from its start until it accepted connections, or the reason why it did not.
     pub started: Result<Duration, NotStarted>,
     /// True if it started after pg_resetwal, where it did not by itself.
@@ -277,7 +277,7 @@ impl Recovered {
 
 /// Starts every server that has lost its power; one that does not start is rescued as the
 /// documentation advises, by pg_resetwal, so that what is then missing can be seen.
-pub fn recover(site: &mut Site, cuts: &[Taken]) -> Result<Vec<Recovered>, PowerError> {
+pub fn recover(site: &mut Site, cuts: &[TakenCut]) -> Result<Vec<Recovered>, PowerError> {
     let mut recovered = Vec::new();
     for taken in cuts {
         let node = server(site, &taken.node)?;

@@ -10,14 +10,14 @@ use crate::connections::{SPARE_CONNECTIONS, connections};
 use crate::error::Error;
 use crate::labs::Labs;
 use crate::link::SiteLink;
-use crate::service::Front;
+use crate::service::FrontBuilder;
 use crate::site::{DataState, Site};
 use crate::streaming;
 use crate::throttles::Throttles;
 
 /// The use of a site: alone, or in turn with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alone {
+pub enum SiteUse {
     /// It is the only one.
     Yes,
     /// Others run in between, so that its servers begin cold each time, like theirs.
@@ -31,7 +31,7 @@ impl Site {
     pub fn prepare(
         &mut self,
         point: &Point,
-        alone: Alone,
+        alone: SiteUse,
         labs: Option<&Labs>,
         rig: &Path,
     ) -> Result<(), Error> {
@@ -42,7 +42,7 @@ impl Site {
             Reset::Whole => !self.stations.are_whole()?,
         };
         let goes_on = self.plan.data.reset == Reset::Whole && !begins_anew;
-        if begins_anew || (alone == Alone::No && !goes_on) {
+        if begins_anew || (alone == SiteUse::No && !goes_on) {
             self.stop()?;
         }
         if begins_anew && self.state == DataState::Used {
@@ -211,7 +211,7 @@ impl Site {
         let Some(labs) = labs else { return Ok(()) };
         for node in &point.topology.nodes {
             let way = |to: &str| self.way(&node.name, to);
-            let made = Front { labs, rig, way: &way }.make(node)?;
+            let made = FrontBuilder { labs, rig, way: &way }.make(node)?;
             let Some(mut front) = made else { continue };
             let started = front.start();
             self.fronts.push(front);

@@ -19,7 +19,7 @@ mod machine;
 mod pgbouncer;
 mod postgres;
 
-pub use guard::Guarding;
+pub use guard::RunningGuard;
 
 /// A node of a topology as it stands.
 pub trait Service: fmt::Debug + Send + Sync {
@@ -79,7 +79,7 @@ pub trait Service: fmt::Debug + Send + Sync {
     }
 
     /// The guard, if it is one.
-    fn guarding(&self) -> Option<&Guarding> {
+    fn guarding(&self) -> Option<&RunningGuard> {
         None
     }
 }
@@ -90,7 +90,7 @@ pub(crate) fn routes(nodes: &[SiteNode]) -> impl Iterator<Item = (&str, Endpoint
 }
 
 /// The place where fronts are made.
-pub(crate) struct Front<'a> {
+pub(crate) struct FrontBuilder<'a> {
     pub(crate) labs: &'a Labs,
     /// The rig's own program, of which a guard is a command.
     pub(crate) rig: &'a Path,
@@ -98,7 +98,7 @@ pub(crate) struct Front<'a> {
     pub(crate) way: &'a dyn Fn(&str) -> Option<Endpoint>,
 }
 
-impl Front<'_> {
+impl FrontBuilder<'_> {
     /// Makes what stands in front of servers, not yet started; none for a node with data of its own.
     pub(crate) fn make(&self, node: &Node) -> Result<Option<Box<dyn Service>>, Error> {
         match &node.kind {

@@ -38,7 +38,7 @@ pub struct Site {
     pub(crate) snapshots: Vec<Snapshot>,
     pub(crate) state: DataState,
     /// The rows of its cluster as they were built, if it has one.
-    pub rows_built: Option<shard::Audit>,
+    pub rows_built: Option<shard::ClusterAudit>,
 }
 
 /// The state of the data since they were built.

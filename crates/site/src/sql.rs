@@ -1,7 +1,7 @@
 //! SQL that the rig itself runs: the data's script, and the steps before a trial.
 
 use lab::Server;
-use lab::guest::{self, Outlet};
+use lab::guest::{self, StatementTarget};
 use load::Control;
 use postgres::error::SqlState;
 use script::{CommandKind, Names, Script, Syntax, Variables};
@@ -52,7 +52,7 @@ pub fn run_script(
     client.heard_by(control, |client| {
         for Command { line, sql } in commands {
             let sent = match is_outside {
-                true => guest::send(&sql, &mut Outlet::Server(client)).map(drop),
+                true => guest::send(&sql, &mut StatementTarget::Server(client)).map(drop),
                 false => client.batch_execute(&sql),
             };
             let place = || format!("{}:{line}", text.name);

@@ -7,7 +7,7 @@ use probe::ProbeError;
 use server::Client;
 use server::message::with_detail as server_words;
 use server::quote::{identifier, literal};
-use spec::{Data, Warm, Warmer};
+use spec::{Data, WarmedRelations, Warmer};
 
 /// Reason why relations could not be warmed.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum WarmError {
 
 /// Result of warming.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Warmed {
+pub struct WarmingResult {
     /// Per relation, bytes in memory and bytes in all, as far as that can be told.
     pub residency: BTreeMap<String, (f64, f64)>,
     /// Notes for the reader.
@@ -43,9 +43,9 @@ pub fn extensions(data: &Data, installation: &Installation) -> Vec<String> {
 }
 
 /// Reads the relations in each of the ways that this server has, in their order.
-pub fn warm(client: &mut Client, warm: &Warm) -> Result<Warmed, WarmError> {
+pub fn warm(client: &mut Client, warm: &WarmedRelations) -> Result<WarmingResult, WarmError> {
     let (ways, notes) = ways(client, warm)?;
-    let mut warmed = Warmed { notes, ..Warmed::default() };
+    let mut warmed = WarmingResult { notes, ..WarmingResult::default() };
     for sql in ways {
         client.simple_query(&sql)?;
     }
@@ -66,12 +66,15 @@ pub fn warm(client: &mut Client, warm: &Warm) -> Result<Warmed, WarmError> {
 }
 
 /// Statements that [`warm`] sends to read the relations, if the server has an extension for it.
-pub fn statements(client: &mut Client, warm: &Warm) -> Result<Vec<String>, WarmError> {
+pub fn statements(client: &mut Client, warm: &WarmedRelations) -> Result<Vec<String>, WarmError> {
     Ok(ways(client, warm)?.0)
 }
 
 /// The statements, and a note of each way that this server does not have.
-fn ways(client: &mut Client, warm: &Warm) -> Result<(Vec<String>, Vec<String>), WarmError> {
+fn ways(
+    client: &mut Client,
+    warm: &WarmedRelations,
+) -> Result<(Vec<String>, Vec<String>), WarmError> {
     let (mut statements, mut notes) = (Vec::new(), Vec::new());
     let installed = installed(client)?;
     for way in &warm.with {

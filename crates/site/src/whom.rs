@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spec::Whom;
+use spec::SqlTarget;
 
 use crate::error::Error;
 use crate::node::SiteNode;
@@ -10,13 +10,15 @@ use crate::site::Site;
 
 impl Site {
     /// The server that is meant; none for the one that the data were built on.
-    pub fn whom(&self, whom: Option<&Whom>) -> Result<&SiteNode, Error> {
+    pub fn whom(&self, whom: Option<&SqlTarget>) -> Result<&SiteNode, Error> {
         match whom {
             // Where they are now is for the manager to say.
             None if self.data_node().is_managed() => self.primary_now(),
             None => Ok(self.data_node()),
-            Some(Whom::Node(name)) => self.node(name).ok_or_else(|| Error::NoServer(name.clone())),
-            Some(Whom::PrimaryNow) => self.primary_now(),
+            Some(SqlTarget::Node(name)) => {
+                self.node(name).ok_or_else(|| Error::NoServer(name.clone()))
+            }
+            Some(SqlTarget::PrimaryNow) => self.primary_now(),
         }
     }
 

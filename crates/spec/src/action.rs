@@ -302,7 +302,7 @@ impl ProcessVerb {
 
 /// A node that is found at the moment of its action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Chosen {
+pub enum ActionTarget {
     /// The server that takes writes then.
     PrimaryNow,
     /// The first server that is a standby then.
@@ -311,7 +311,7 @@ pub enum Chosen {
     Earlier(String),
 }
 
-impl Chosen {
-    /// The form of [`Chosen::StandbyNow`] in study.toml; no node can have the name.
+impl ActionTarget {
+    /// The form of [`ActionTarget::StandbyNow`] in study.toml; no node can have the name.
     pub const STANDBY_NOW: &'static str = "a standby now";
 }

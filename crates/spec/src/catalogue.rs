@@ -55,7 +55,7 @@ pub struct Metric {
     /// Unit of its value; empty for a plain number or a ratio.
     pub unit: &'static str,
     /// Direction that is better.
-    pub better: Better,
+    pub better: MetricDirection,
     /// Scope of one value.
     pub scope: Scope,
     /// The way it is recorded.
@@ -78,13 +78,14 @@ impl Metric {
     /// True if the clients measured it: then it is worth no more than the clients were fast enough
     /// to see.
     pub fn is_from_clients(&self) -> bool {
-        self.source.by == By::Clients
+        self.source.by == MetricSource::Clients
     }
 
     /// True if a value of it says nothing where some of the clients were lost with their machine: it counts
     /// what clients did, or depends on how much they did. What a check has found wrong stays wrong.
     pub fn needs_every_client(&self) -> bool {
-        let is_finding = matches!(self.source.by, By::LedgerAndRows | By::Check);
+        let is_finding =
+            matches!(self.source.by, MetricSource::LedgerAndRows | MetricSource::Check);
         !is_finding && self.name != metrics::UNASKED_CRASHES.name
     }
 
@@ -92,7 +93,11 @@ impl Metric {
     /// of the rig stands still.
     pub fn is_time_that_clients_wait(&self) -> bool {
         let is_time = ["ms", "s"].contains(&self.unit);
-        is_time && matches!(self.source.by, By::Clients | By::Ledger | By::Server)
+        is_time
+            && matches!(
+                self.source.by,
+                MetricSource::Clients | MetricSource::Ledger | MetricSource::Server
+            )
     }
 
     /// True if it is a time that clients waited.
@@ -126,7 +131,7 @@ impl Metric {
     /// True if it states the fate of acknowledged transactions: then it says nothing if none was
     /// acknowledged.
     pub fn is_about_acknowledged(&self) -> bool {
-        self.source.by == By::LedgerAndRows
+        self.source.by == MetricSource::LedgerAndRows
     }
 }
 
@@ -134,14 +139,14 @@ impl Metric {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The part that measures it.
-    pub by: By,
+    pub by: MetricSource,
     /// Method of measurement, for people.
     pub says: &'static str,
 }
 
 /// The part that measures a metric, on which the worth of a figure depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum By {
+pub enum MetricSource {
     /// The clients.
     Clients,
     /// The load engine, of itself.
@@ -161,7 +166,7 @@ pub enum By {
 
 /// Direction in which a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Better {
+pub enum MetricDirection {
     /// More is better.
     Higher,
     /// Less is better.
@@ -253,7 +258,7 @@ pub fn statement_label(text: &str) -> String {
 const fn row(
     name: &'static str,
     unit: &'static str,
-    better: Better,
+    better: MetricDirection,
     scope: Scope,
     kind: Kind,
     source: Source,
@@ -262,7 +267,7 @@ const fn row(
     Metric { name, unit, better, scope, kind, label: "", quantile: None, source, says }
 }
 
-const fn by(by: By, says: &'static str) -> Source {
+const fn by(by: MetricSource, says: &'static str) -> Source {
     Source { by, says }
 }
 

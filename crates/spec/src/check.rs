@@ -14,7 +14,7 @@ use crate::sql_check::SqlCheck;
 use crate::timeline::sql_text;
 use crate::topology::Topology;
 use crate::value::{Is, Value};
-use crate::whom::Whom;
+use crate::whom::SqlTarget;
 
 /// A check after a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ pub enum Check {
     /// that nobody wrote.
     Ledger {
         /// The server that is read; none for the one that the data were built on.
-        node: Option<Whom>,
+        node: Option<SqlTarget>,
     },
     /// The history that clients keep shows nothing that this isolation level forbids.
     History {
@@ -38,14 +38,14 @@ pub enum Check {
     /// pg_amcheck finds nothing.
     Amcheck {
         /// The server that is looked through; none for the one that the data were built on.
-        node: Option<Whom>,
+        node: Option<SqlTarget>,
     },
     /// pg_amcheck finds nothing on any server that answers when the check is made.
     AmcheckEverywhere,
     /// pg_checksums finds nothing; the server is shut down for it.
     Checksums {
         /// The server; none for the one that the data were built on.
-        node: Option<Whom>,
+        node: Option<SqlTarget>,
     },
     /// A base backup, taken before the clients came, and the WAL archive are restored, and what is
     /// missing then is counted. It comes last.
@@ -69,11 +69,11 @@ pub enum LooksAt<'c> {
     Nothing,
     /// The rows of a server's tables, none for the one that the data were built on; where they are
     /// a cluster's, every server of it.
-    Rows(Option<&'c Whom>),
+    Rows(Option<&'c SqlTarget>),
     /// Every server of a cluster.
     Cluster,
     /// A server; none for the one that the data were built on.
-    Server(Option<&'c Whom>),
+    Server(Option<&'c SqlTarget>),
 }
 
 impl Check {
@@ -138,7 +138,7 @@ pub struct Explore {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Explain {
     /// The server that runs it; none for the one that the data were built on.
-    pub node: Option<Whom>,
+    pub node: Option<SqlTarget>,
     /// The name of its figures.
     pub name: String,
     /// The query.
@@ -190,7 +190,7 @@ pub(crate) const ROWS: &[Row] = &[
         says: "every acknowledged transaction is there, and nothing that nobody wrote",
         plain: Some(Check::Ledger { node: None }),
         parse: Some(|fields, topology, _| {
-            Some(Check::Ledger { node: Some(Whom::parse(fields, "ledger", topology)?) })
+            Some(Check::Ledger { node: Some(SqlTarget::parse(fields, "ledger", topology)?) })
         }),
         is: |check| matches!(check, Check::Ledger { .. }),
         figures: &["ledger_"],
@@ -213,7 +213,9 @@ pub(crate) const ROWS: &[Row] = &[
         plain: Some(Check::Amcheck { node: None }),
         parse: Some(|fields, topology, _| match fields.text("amcheck") {
             Some(EVERY_SERVER) => Some(Check::AmcheckEverywhere),
-            _ => Some(Check::Amcheck { node: Some(Whom::parse(fields, "amcheck", topology)?) }),
+            _ => {
+                Some(Check::Amcheck { node: Some(SqlTarget::parse(fields, "amcheck", topology)?) })
+            }
         }),
         is: |check| matches!(check, Check::Amcheck { .. } | Check::AmcheckEverywhere),
         figures: &["amcheck_"],
@@ -224,7 +226,7 @@ pub(crate) const ROWS: &[Row] = &[
         says: "pg_checksums finds nothing",
         plain: Some(Check::Checksums { node: None }),
         parse: Some(|fields, topology, _| {
-            Some(Check::Checksums { node: Some(Whom::parse(fields, "checksums", topology)?) })
+            Some(Check::Checksums { node: Some(SqlTarget::parse(fields, "checksums", topology)?) })
         }),
         is: |check| matches!(check, Check::Checksums { .. }),
         figures: &["checksum_"],
@@ -357,7 +359,7 @@ fn explain(fields: &Fields<'_>, topology: &Topology, folder: &Folder) -> Option<
     let name = fields.text("as").map(str::to_owned);
     let session = fields.settings("session");
     let node = match fields.value("on") {
-        Some(_) => Some(Whom::parse(fields, "on", topology)?),
+        Some(_) => Some(SqlTarget::parse(fields, "on", topology)?),
         None => None,
     };
     Some(Explain { node, name: name?, sql: sql?, session })

@@ -10,7 +10,7 @@ use crate::expression::{Condition, Expression, Fault, Target};
 use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::headline::Rank;
-use crate::pairs::Pairs;
+use crate::pairs::PairSettings;
 use crate::problem::{Problems, nearest};
 use crate::profile::Profile;
 use crate::value::Value;
@@ -21,7 +21,7 @@ pub struct Claim {
     /// In words.
     pub says: String,
     /// Subject of the claim.
-    pub about: About,
+    pub about: ClaimSubject,
     /// The published figure, if there is one.
     pub published: Option<f64>,
     /// Kind of the claim, which says if it must hold everywhere.
@@ -39,7 +39,7 @@ pub struct Claim {
 
 /// Subject of a claim.
 #[derive(Clone, Debug, PartialEq)]
-pub enum About {
+pub enum ClaimSubject {
     /// A number made of results, and the interval in which it is expected.
     Value {
         /// The number.
@@ -47,7 +47,7 @@ pub enum About {
         /// Range in which it is expected.
         expect: Expectation,
         /// Settings for measuring its points in pairs; none for whole trials.
-        pairs: Option<Pairs>,
+        pairs: Option<PairSettings>,
     },
     /// Something that is true of trials.
     Every {
@@ -95,26 +95,26 @@ pub struct Answer {
     /// If it cannot be told.
     pub unsure: String,
     /// Sentences that are added to it, whatever the verdict.
-    pub adds: Vec<Added>,
+    pub adds: Vec<AnswerAddition>,
     /// The limits of the answer, in a sentence that stands last; empty for none.
     pub limits: String,
 }
 
 /// A sentence that is added to the answer where its value was measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Added {
+pub struct AnswerAddition {
     /// The sentence; `{value}`, `{low}`, `{high}`, `{interval}` and `{n}` are filled in.
     pub says: String,
     /// The value.
     pub value: Expression,
 }
 
-impl About {
+impl ClaimSubject {
     /// The number that it speaks of; none for what is true of trials.
     pub fn value(&self) -> Option<&Expression> {
         match self {
-            About::Value { value, .. } => Some(value),
-            About::Every { .. } => None,
+            ClaimSubject::Value { value, .. } => Some(value),
+            ClaimSubject::Every { .. } => None,
         }
     }
 }
@@ -167,7 +167,7 @@ impl Claim {
         text: &str,
         profile: Profile,
         targets: &Arc<[Target]>,
-    ) -> Option<About> {
+    ) -> Option<ClaimSubject> {
         // Problems of the claim are reported where it is made.
         let problems = Problems::of(Folder::STUDY);
         let fields = Fields::of("a claim", value, &problems)?;
@@ -192,7 +192,8 @@ impl Answer {
         let fields = Fields::of("answer", value, problems)?;
         let sentence = |key| sentence(&fields, key);
         let adds = fields.list("adds").iter();
-        let adds = adds.filter_map(|one| Added::parse(one, text, profile, targets, problems));
+        let adds =
+            adds.filter_map(|one| AnswerAddition::parse(one, text, profile, targets, problems));
         let answer = Answer {
             holds: sentence("holds"),
             fails: sentence("fails"),
@@ -205,7 +206,7 @@ impl Answer {
     }
 }
 
-impl Added {
+impl AnswerAddition {
     /// Reads one; `None` if it is not made in this profile, or is wrong.
     fn parse(
         value: &Value,
@@ -213,7 +214,7 @@ impl Added {
         profile: Profile,
         targets: &Arc<[Target]>,
         problems: &Problems,
-    ) -> Option<Added> {
+    ) -> Option<AnswerAddition> {
         let fields = Fields::of("what an answer adds", value, problems)?;
         let made = made_in(&fields, profile);
         let says = sentence(&fields, "says");
@@ -224,7 +225,7 @@ impl Added {
         let (written, source) = written.zip(source).filter(|_| made)?;
         let expression = Expression::parse(source, targets);
         let value = expression.map_err(|f| report(f, source, written, text, problems)).ok()?;
-        Some(Added { says, value })
+        Some(AnswerAddition { says, value })
     }
 }
 
@@ -258,7 +259,12 @@ pub(crate) fn made_in(fields: &Fields<'_>, profile: Profile) -> bool {
     listed.is_empty() || named.into_iter().any(|named| named == profile)
 }
 
-fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -> Option<About> {
+fn about(
+    fields: &Fields<'_>,
+    text: &str,
+    made: bool,
+    targets: &Arc<[Target]>,
+) -> Option<ClaimSubject> {
     let problems = fields.problems;
     let (value, every) = (fields.value("value"), fields.value("every"));
     let (every, quantifier) = match (every, fields.value("some")) {
@@ -306,7 +312,7 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
             let source = crate::fields::text("value", value, problems)?;
             let expression = Expression::parse(source, targets);
             let expression = expression.map_err(|f| report(f, source, value, text, problems));
-            let pairs = pairs.and_then(|pairs| Pairs::parse(pairs, problems));
+            let pairs = pairs.and_then(|pairs| PairSettings::parse(pairs, problems));
             let value = expression.ok()?;
             let expect = match written {
                 Some(expect) => expect?,
@@ -320,7 +326,7 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
                     of_pairs?
                 }
             };
-            Some(About::Value { value, expect, pairs })
+            Some(ClaimSubject::Value { value, expect, pairs })
         }
         (None, Some(every)) => {
             if let Some(expect) = expect {
@@ -342,7 +348,12 @@ fn about(fields: &Fields<'_>, text: &str, made: bool, targets: &Arc<[Target]>) -
             }
             let of = fields.text("of").unwrap_or_default().to_owned();
             check_part(of.as_str(), fields, points.iter().map(|point| &targets[*point]));
-            made.then_some(About::Every { quantifier, condition: condition.ok()?, of, points })
+            made.then_some(ClaimSubject::Every {
+                quantifier,
+                condition: condition.ok()?,
+                of,
+                points,
+            })
         }
         _ => {
             let hint = "value = an expression with expect, every or some = a condition";

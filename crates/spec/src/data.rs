@@ -27,7 +27,7 @@ pub struct Data {
     /// Treatment of the data between trials.
     pub reset: Reset,
     /// Relations that are read into memory before the clients come.
-    pub warm: Option<Warm>,
+    pub warm: Option<WarmedRelations>,
 }
 
 /// pgbench's tables, as `pgbench -i` builds them.
@@ -92,7 +92,7 @@ pub enum Reset {
 
 /// Relations that are read into memory before the clients come, and the way they are read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Warm {
+pub struct WarmedRelations {
     /// Tables and indexes.
     pub relations: Vec<String>,
     /// In this order.
@@ -134,7 +134,7 @@ impl Data {
             buckets: fields.value("buckets").and_then(|v| Buckets::parse(v, folder, problems)),
             variables,
             reset: fields.choice("reset", RESETS).unwrap_or(Reset::Clone),
-            warm: fields.value("warm").and_then(|value| Warm::parse(value, problems)),
+            warm: fields.value("warm").and_then(|value| WarmedRelations::parse(value, problems)),
         };
         fields.finish();
         if let Some(buckets) = &data.buckets {
@@ -184,8 +184,8 @@ impl Buckets {
     }
 }
 
-impl Warm {
-    fn parse(value: &Value, problems: &Problems) -> Option<Warm> {
+impl WarmedRelations {
+    fn parse(value: &Value, problems: &Problems) -> Option<WarmedRelations> {
         let fields = Fields::of("warm", value, problems)?;
         let relations: Vec<String> =
             fields.texts("relations").into_iter().map(|(name, _)| name).collect();
@@ -199,7 +199,7 @@ impl Warm {
             with.push(Warmer::PrewarmRead);
         }
         fields.finish();
-        Some(Warm { relations, with })
+        Some(WarmedRelations { relations, with })
     }
 }
 

@@ -9,16 +9,16 @@ use crate::check::{self, Check};
 use crate::claim::made_in;
 use crate::fields::{self, Fields};
 use crate::folder::Folder;
-use crate::named::Named;
+use crate::named::NamedItem;
 use crate::node::{Node, NodeKind};
-use crate::point::{Point, PointName, Requirement, Unfit};
+use crate::point::{Point, PointName, Requirement, UnfitPolicy};
 use crate::problem::Problems;
 use crate::scenario_workloads;
 use crate::tables::Tables;
 use crate::timeline;
 use crate::topology::Topology;
 use crate::value::{Bindings, Is, KeyValue, Table, Value, is_name, names_used, substitute_table};
-use crate::whom::Whom;
+use crate::whom::SqlTarget;
 use crate::workload::Workload;
 
 /// More points than a plan that a person can read; beyond it an axis was mistaken.
@@ -52,13 +52,13 @@ pub(crate) fn points(tables: &Tables<'_>) -> Vec<Point> {
 }
 
 /// The names and descriptions of variants or scenarios, those of other profiles included.
-pub(crate) fn named(entries: &[KeyValue]) -> Vec<Named> {
+pub(crate) fn named(entries: &[KeyValue]) -> Vec<NamedItem> {
     let named = entries.iter().map(|entry| {
         let says = match &entry.value.is {
             Is::Table(table) => table.find("says").and_then(|says| says.value.scalar_text()),
             _ => None,
         };
-        Named { name: entry.key.clone(), says: says.unwrap_or_default() }
+        NamedItem { name: entry.key.clone(), says: says.unwrap_or_default() }
     });
     named.collect()
 }
@@ -251,7 +251,7 @@ fn point(
         must_be_steady: fields.boolean("steady").unwrap_or(true),
         has_tail: fields.boolean("tail").unwrap_or(false),
         needs: needs(&fields),
-        unfit: fields.choice("unfit", UNFIT).unwrap_or(Unfit::Skip),
+        unfit: fields.choice("unfit", UNFIT).unwrap_or(UnfitPolicy::Skip),
         rounds: plan.rounds,
         has_own_servers: false,
         topology: built.topology,
@@ -315,9 +315,9 @@ fn with_variables(axes: &Bindings, topology: &Topology) -> Bindings {
 fn check_nodes_of_checks(point: &Point, fields: &Fields<'_>) {
     for check in &point.checks {
         let (node, is_there, lack): (_, fn(&Node) -> bool, _) = match check {
-            Check::Checksums { node: Some(Whom::PrimaryNow) } => continue,
+            Check::Checksums { node: Some(SqlTarget::PrimaryNow) } => continue,
             Check::Checksums { node } => {
-                (node.as_ref().and_then(Whom::name), Node::has_checksums, "checksums")
+                (node.as_ref().and_then(SqlTarget::name), Node::has_checksums, "checksums")
             }
             Check::Restore { node } => (node.as_deref(), |node| node.is_archived, "archive"),
             _ => continue,
@@ -376,4 +376,5 @@ const LANES_MAX: u32 = 1024;
 
 const ON_LOSS: &[(&str, OnLoss)] = &[("abort", OnLoss::Abort), ("reconnect", OnLoss::Reconnect)];
 const NEEDS: &[(&str, Requirement)] = &[("root", Requirement::Root)];
-const UNFIT: &[(&str, Unfit)] = &[("skip", Unfit::Skip), ("refuse", Unfit::Refuse)];
+const UNFIT: &[(&str, UnfitPolicy)] =
+    &[("skip", UnfitPolicy::Skip), ("refuse", UnfitPolicy::Refuse)];

@@ -287,10 +287,10 @@ pub(crate) mod trace {
 
     /// A table's name in messages, a key of it, and what its value may be; empty where a text or a
     /// table of its own is asked for.
-    pub(crate) type Asked = BTreeSet<(&'static str, &'static str, String)>;
+    pub(crate) type ExpectedField = BTreeSet<(&'static str, &'static str, String)>;
 
     thread_local! {
-        static ASKED: RefCell<Asked> = const { RefCell::new(Asked::new()) };
+        static ASKED: RefCell<ExpectedField> = const { RefCell::new(ExpectedField::new()) };
     }
 
     pub(crate) fn note(what: &'static str, key: &'static str, may_be: String) {
@@ -304,7 +304,7 @@ pub(crate) mod trace {
     }
 
     /// Everything that this thread's parsers have asked for.
-    pub(crate) fn taken() -> Asked {
+    pub(crate) fn taken() -> ExpectedField {
         ASKED.take()
     }
 }

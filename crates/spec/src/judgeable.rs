@@ -4,7 +4,7 @@ use std::fmt;
 
 use stats::{FAMILY_ERROR, HEADLINE_ROUNDS_MIN, holm, sign_test};
 
-use crate::claim::{About, Claim};
+use crate::claim::{Claim, ClaimSubject};
 use crate::folder::Folder;
 use crate::headline::Rank;
 use crate::problem::Problem;
@@ -147,7 +147,7 @@ impl Obstacle {
 /// The claims about values of a study: index of the claim, and what its verdict depends on.
 fn values(study: &Study) -> Vec<(usize, Value)> {
     let claims = study.claims.iter().enumerate().filter_map(|(index, claim)| {
-        let About::Value { value, pairs, .. } = &claim.about else { return None };
+        let ClaimSubject::Value { value, pairs, .. } = &claim.about else { return None };
         let rounds = value.references().iter().map(|one| study.points[one.point].rounds);
         // Of pairs there are as many as it takes.
         let rounds = pairs.map_or(rounds.min().unwrap_or(0), |_| u32::MAX);

@@ -69,13 +69,16 @@ mod duration;
 mod fields;
 mod value;
 
-pub use action::{Action, Chosen, ProcessVerb, RejoinBy, ServerFiles};
+pub use action::{Action, ActionTarget, ProcessVerb, RejoinBy, ServerFiles};
 pub use catalogue::{
-    Better, By, Kind, Metric, Scope, Source, catalogue, metric, metrics, statement_label,
+    Kind, Metric, MetricDirection, MetricSource, Scope, Source, catalogue, metric, metrics,
+    statement_label,
 };
 pub use check::{Check, Explain, Explore, LooksAt};
-pub use claim::{About, Added, Answer, Claim, ClaimKind, Quantifier};
-pub use data::{Buckets, Data, DataFile, PgbenchTables, Reset, ScriptText, Warm, Warmer};
+pub use claim::{Answer, AnswerAddition, Claim, ClaimKind, ClaimSubject, Quantifier};
+pub use data::{
+    Buckets, Data, DataFile, PgbenchTables, Reset, ScriptText, WarmedRelations, Warmer,
+};
 pub use defaults::ROUNDS_MAX;
 pub use disk::Disk;
 pub use duration::parse_ms as duration_ms;
@@ -88,28 +91,28 @@ pub use initdb::InitdbOption;
 pub use judgeable::never_judged;
 pub use link::{Link, LinkKind};
 pub use machine::{Machine, ManagedServer, Process, Ready, ReadyWhen, dotted};
-pub use named::Named;
+pub use named::NamedItem;
 pub use node::{Guard, Node, NodeKind, Pgbouncer, Plproxy, Quorum, QuorumWay, Role};
 pub use pairing::{PairedClaim, Pairing};
-pub use pairs::Pairs;
-pub use plan::Planned;
-pub use point::{Point, PointName, Requirement, Unfit};
+pub use pairs::PairSettings;
+pub use plan::ScheduledTrial;
+pub use point::{Point, PointName, Requirement, UnfitPolicy};
 pub use problem::{PROBLEMS_MAX, Problem, nearest};
 pub use profile::Profile;
 pub use published::Published;
 pub use script::{Protocol, Syntax};
-pub use sql_check::{Expected, SqlCheck};
+pub use sql_check::{ExpectedValue, SqlCheck};
 pub use study::Study;
 pub use table::{Column, Figure, Row, Table};
 pub use template::{explore_template, template};
 pub use terms::Settings;
 pub use terms::{
     Direction, DiskFault, DiskRequest, EndSignal, FailingRequests, FileSystem, OnLoss, Pace,
-    PoolMode, RequestKind, StopMode, Swallowed, WarmUp,
+    PoolMode, RequestKind, StopMode, SwallowedFlushes, WarmUp,
 };
 pub use throttle::Throttle;
-pub use timeline::{Step, Timed};
+pub use timeline::{Step, TimelineEntry};
 pub use topology::Topology;
 pub use twin::Twin;
-pub use whom::Whom;
+pub use whom::SqlTarget;
 pub use workload::{Builtin, Ledger, Script, ScriptSource, Workload};

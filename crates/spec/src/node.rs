@@ -1,6 +1,6 @@
 //! One node of a topology: what it is, whom it follows or serves, how it is set.
 
-use terms::Swallowed;
+use terms::SwallowedFlushes;
 
 use crate::disk::Disk;
 use terms::Settings;
@@ -49,7 +49,7 @@ pub struct Node {
     /// True if its WAL is archived: on the lab's own disk, which no power cut reaches.
     pub is_archived: bool,
     /// The flushes that do nothing, if some do: a fault that a check is to find.
-    pub swallow_fsync: Option<Swallowed>,
+    pub swallow_fsync: Option<SwallowedFlushes>,
 }
 
 /// The kinds of node.
@@ -305,11 +305,11 @@ const BARE_KINDS: &[(&str, ())] = &[("postgres", ())];
 /// More servers than one machine has use for.
 const COUNT_MAX: u32 = 256;
 
-const SWALLOWED: &[(&str, Swallowed)] = &[
-    ("pg_control", Swallowed::Control),
-    ("wal", Swallowed::Wal),
-    ("relation", Swallowed::Relation),
-    ("commit_log", Swallowed::CommitLog),
-    ("directory", Swallowed::Directory),
-    ("all", Swallowed::All),
+const SWALLOWED: &[(&str, SwallowedFlushes)] = &[
+    ("pg_control", SwallowedFlushes::Control),
+    ("wal", SwallowedFlushes::Wal),
+    ("relation", SwallowedFlushes::Relation),
+    ("commit_log", SwallowedFlushes::CommitLog),
+    ("directory", SwallowedFlushes::Directory),
+    ("all", SwallowedFlushes::All),
 ];

@@ -6,13 +6,13 @@ use stats::{Expectation, FAMILY_ERROR};
 use terms::Pace;
 
 use crate::catalogue::{Metric, metrics};
-use crate::claim::{About, Claim};
+use crate::claim::{Claim, ClaimSubject};
 use crate::data::Reset;
 use crate::expression::Expression;
 use terms::Settings;
 
-use crate::pairs::Pairs;
-use crate::plan::Planned;
+use crate::pairs::PairSettings;
+use crate::plan::ScheduledTrial;
 use crate::point::Point;
 use crate::problem::Problems;
 use crate::study::Study;
@@ -28,7 +28,7 @@ pub struct Pairing {
     /// That of the denominator.
     pub below: usize,
     /// The narrowest precision and the longest time that a claim about them asks for.
-    pub pairs: Pairs,
+    pub pairs: PairSettings,
 }
 
 /// Metrics that are measured in pairs.
@@ -41,10 +41,10 @@ const MEASURED: [&Metric; 5] = [
 ];
 
 /// The points of a claim that asks for pairs, numerator first; none for others.
-fn asked(claim: &Claim) -> Option<(&Expression, Pairs)> {
+fn asked(claim: &Claim) -> Option<(&Expression, PairSettings)> {
     match &claim.about {
-        About::Value { value, pairs: Some(pairs), .. } => Some((value, *pairs)),
-        About::Value { .. } | About::Every { .. } => None,
+        ClaimSubject::Value { value, pairs: Some(pairs), .. } => Some((value, *pairs)),
+        ClaimSubject::Value { .. } | ClaimSubject::Every { .. } => None,
     }
 }
 
@@ -176,11 +176,13 @@ pub struct PairedClaim {
 impl Study {
     /// The claims about a pairing.
     pub fn claims_of(&self, pairing: &Pairing) -> Vec<PairedClaim> {
-        let is_value = |claim: &&Claim| matches!(claim.about, About::Value { .. });
+        let is_value = |claim: &&Claim| matches!(claim.about, ClaimSubject::Value { .. });
         let values = || self.claims.iter().filter(is_value);
         let family = values().filter(|claim| claim.rank.is_corrected()).count().max(1);
         let claimed = values().filter_map(|claim| {
-            let About::Value { value, expect, pairs: Some(_) } = &claim.about else { return None };
+            let ClaimSubject::Value { value, expect, pairs: Some(_) } = &claim.about else {
+                return None;
+            };
             let above = &value.references()[value.ratio()?.0];
             let part = self.points[above.point].part(&above.scope);
             let (metric, workload) = (above.metric, part.map(|_| above.scope.clone()));
@@ -215,7 +217,7 @@ impl Study {
     }
 
     /// Those of which both points are among these trials.
-    pub fn pairings_of(&self, trials: &[Planned]) -> Vec<Pairing> {
+    pub fn pairings_of(&self, trials: &[ScheduledTrial]) -> Vec<Pairing> {
         let runs = |point: usize| trials.iter().any(|planned| planned.point == point);
         let mut pairings = self.pairings();
         pairings.retain(|pairing| runs(pairing.above) && runs(pairing.below));

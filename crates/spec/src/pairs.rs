@@ -6,14 +6,14 @@
 
 use stats::Expectation;
 
-use crate::catalogue::{Better, Metric};
+use crate::catalogue::{Metric, MetricDirection};
 use crate::fields::{Fields, duration_ms, text};
 use crate::problem::Problems;
 use crate::value::Value;
 
 /// Settings for measuring a claim's points in pairs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pairs {
+pub struct PairSettings {
     /// Length of a block in milliseconds; none lets a pilot find it.
     pub block_ms: Option<u64>,
     /// Measuring stops when the interval of the throughput's ratio reaches no further than this on
@@ -37,9 +37,9 @@ const BLOCK_MS: std::ops::RangeInclusive<u64> = 100..=10_000;
 
 const HINT: &str = "as in pairs = { block = \"2s\", precision = \"2%\", max = \"10min\" }";
 
-impl Pairs {
+impl PairSettings {
     /// Reads `pairs` of a claim.
-    pub(crate) fn parse(value: &Value, problems: &Problems) -> Option<Pairs> {
+    pub(crate) fn parse(value: &Value, problems: &Problems) -> Option<PairSettings> {
         let fields = Fields::of("pairs", value, problems)?;
         let block = fields.value("block");
         let block_ms = block.and_then(|value| duration_ms("block", value, problems));
@@ -69,12 +69,12 @@ impl Pairs {
         });
         let until_judged = until_judged.unwrap_or(false);
         fields.finish();
-        Some(Pairs { block_ms, precision: precision?, max_ms, until_judged, threshold })
+        Some(PairSettings { block_ms, precision: precision?, max_ms, until_judged, threshold })
     }
 
     /// The narrower precision, the shorter block, the longer time, and to the precision if one says so.
-    pub(crate) fn or(self, other: Pairs) -> Pairs {
-        Pairs {
+    pub(crate) fn or(self, other: PairSettings) -> PairSettings {
+        PairSettings {
             block_ms: self.block_ms.min(other.block_ms).or(self.block_ms).or(other.block_ms),
             precision: self.precision.min(other.precision),
             max_ms: self.max_ms.max(other.max_ms),
@@ -92,9 +92,9 @@ impl Pairs {
         let share = 1.0 + self.threshold?;
         let rounded = |bound: f64| (bound * 1e4).round() / 1e4;
         match metric.better {
-            Better::Higher => Some(Expectation::AtLeast(rounded(1.0 / share))),
-            Better::Lower => Some(Expectation::AtMost(rounded(share))),
-            Better::Neither => None,
+            MetricDirection::Higher => Some(Expectation::AtLeast(rounded(1.0 / share))),
+            MetricDirection::Lower => Some(Expectation::AtMost(rounded(share))),
+            MetricDirection::Neither => None,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::study::Study;
 
 /// One trial to come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct ScheduledTrial {
     /// Position in the order of execution, from 1.
     pub number: usize,
     /// Round, from 1.
@@ -28,7 +28,7 @@ impl Study {
     /// The plan: every point that fits the pattern, in each of its rounds. The order within a
     /// round is balanced (a Williams design), so that neither its place nor what ran before it favours a
     /// point. It depends on nothing but the study, the seed and the pattern.
-    pub fn trials(&self, only: Option<&str>) -> Vec<Planned> {
+    pub fn trials(&self, only: Option<&str>) -> Vec<ScheduledTrial> {
         let rounds = self.points.iter().map(|point| point.rounds).max().unwrap_or(0);
         let fits = |point: &crate::Point| only.is_none_or(|pattern| point.name.fits(pattern));
         let points = self.points.iter().enumerate().filter(|(_, point)| fits(point));
@@ -48,7 +48,7 @@ impl Study {
                 let at_ms = at_ms.collect();
                 let number = trials.len() + 1;
                 let seed = mix(self.seed.wrapping_add(u64::from(round))) >> 1;
-                trials.push(Planned { number, round, point, seed, at_ms });
+                trials.push(ScheduledTrial { number, round, point, seed, at_ms });
             }
         }
         trials
@@ -96,7 +96,7 @@ mod tests {
         let changes = |study: &Study| {
             let variant = |point: usize| study.points[point].name.variant.clone();
             let trials = study.trials(None);
-            let is_change = |pair: &&[crate::Planned]| {
+            let is_change = |pair: &&[crate::ScheduledTrial]| {
                 pair[0].round == pair[1].round && variant(pair[0].point) != variant(pair[1].point)
             };
             trials.windows(2).filter(is_change).count()

@@ -10,7 +10,7 @@ use crate::check::Check;
 use crate::data::Data;
 use crate::link::LinkKind;
 use crate::node::Node;
-use crate::timeline::{Step, Timed};
+use crate::timeline::{Step, TimelineEntry};
 use crate::topology::Topology;
 use crate::workload::Workload;
 
@@ -44,7 +44,7 @@ pub struct Point {
     /// None for the usual time.
     pub drain_ms: Option<u64>,
     /// Actions inside the window.
-    pub timeline: Vec<Timed>,
+    pub timeline: Vec<TimelineEntry>,
     /// Checks after it.
     pub checks: Vec<Check>,
     /// True if it counts only where its throughput was steady; not where unsteadiness is what it is
@@ -55,7 +55,7 @@ pub struct Point {
     /// Permissions that the machine must give besides those that its nodes ask for.
     pub needs: Vec<Requirement>,
     /// The treatment of the point where the machine or the variant cannot run it.
-    pub unfit: Unfit,
+    pub unfit: UnfitPolicy,
     /// In how many rounds it is run.
     pub rounds: u32,
     /// True if its variant has servers of its own at this point although another variant's trials
@@ -176,7 +176,7 @@ pub enum Requirement {
 
 /// The treatment of a point that cannot run here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum UnfitPolicy {
     /// Leave it out and say so.
     Skip,
     /// Do not start the study.

@@ -8,7 +8,7 @@ use crate::folder::Folder;
 use crate::timeline::sql_text;
 use crate::topology::Topology;
 use crate::value::is_name;
-use crate::whom::Whom;
+use crate::whom::SqlTarget;
 
 /// A query and the value that it must give after the load.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,14 +18,14 @@ pub struct SqlCheck {
     /// The query; its value is the first column of its first row.
     pub sql: String,
     /// The server that runs it; none for the one that the data were built on.
-    pub on: Option<Whom>,
+    pub on: Option<SqlTarget>,
     /// The value that is expected.
-    pub expect: Expected,
+    pub expect: ExpectedValue,
 }
 
 /// The value that a query must have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Expected {
+pub struct ExpectedValue {
     relation: Relation,
     to: Operand,
 }
@@ -63,15 +63,15 @@ impl SqlCheck {
             problems.add(fields.span(), format!("as: \"{named}\" cannot be a name"));
         }
         let on = match fields.value("on") {
-            Some(_) => Some(Whom::parse(fields, "on", topology)?),
+            Some(_) => Some(SqlTarget::parse(fields, "on", topology)?),
             None => None,
         };
         let value = fields.required("expect");
         let text = value.map(|value| (value, value.scalar_text()));
         let expect = text.and_then(|(value, text)| {
-            let expect = text.as_deref().and_then(Expected::parse);
+            let expect = text.as_deref().and_then(ExpectedValue::parse);
             if expect.is_none() {
-                problems.hinted(&value.span, "expect: not a value", Expected::HINT);
+                problems.hinted(&value.span, "expect: not a value", ExpectedValue::HINT);
             }
             expect
         });
@@ -79,10 +79,10 @@ impl SqlCheck {
     }
 }
 
-impl Expected {
+impl ExpectedValue {
     const HINT: &'static str = "write expect = \"0\", \">= 5\", \"before\" or \">= before\"";
 
-    fn parse(text: &str) -> Option<Expected> {
+    fn parse(text: &str) -> Option<ExpectedValue> {
         let text = text.trim();
         let relations = [
             ("==", Relation::Equal),
@@ -98,10 +98,10 @@ impl Expected {
         let (relation, operand) = told.unwrap_or((Relation::Equal, text));
         let to = match operand {
             "" => return None,
-            Expected::BEFORE => Operand::Before,
+            ExpectedValue::BEFORE => Operand::Before,
             value => Operand::Value(value.to_owned()),
         };
-        Some(Expected { relation, to })
+        Some(ExpectedValue { relation, to })
     }
 
     /// True if the value from before the load must be known.
@@ -134,7 +134,7 @@ impl Expected {
     const BEFORE: &'static str = "before";
 }
 
-impl fmt::Display for Expected {
+impl fmt::Display for ExpectedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = match self.relation {
             Relation::Equal => "",
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_value_is_compared_with_a_text_a_number_or_what_was_before() {
         let check = |expect: &str, value: &str, before: &str, holds: bool| {
-            let expected = Expected::parse(expect).unwrap();
+            let expected = ExpectedValue::parse(expect).unwrap();
             assert_eq!(expected.holds(Some(value), Some(before)), holds, "{value} {expect}");
         };
         check("0", "0", "", true);
@@ -173,8 +173,8 @@ mod tests {
         check(">= before", "10", "9", true);
         check("> before", "9", "9", false);
         check("> before", "b", "a", false);
-        assert_eq!(Expected::parse(">="), None);
-        assert!(!Expected::parse("0").unwrap().holds(None, None), "no row is no value");
-        assert!(Expected::parse("before").unwrap().holds(None, None));
+        assert_eq!(ExpectedValue::parse(">="), None);
+        assert!(!ExpectedValue::parse("0").unwrap().holds(None, None), "no row is no value");
+        assert!(ExpectedValue::parse("before").unwrap().holds(None, None));
     }
 }

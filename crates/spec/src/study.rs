@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::claim::{About, Answer, Claim};
+use crate::claim::{Answer, Claim, ClaimSubject};
 use crate::defaults::Defaults;
 use crate::expand;
 use crate::expression::Target;
 use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::headline;
-use crate::named::Named;
+use crate::named::NamedItem;
 use crate::pairing;
 use crate::point::{Point, PointName};
 use crate::problem::{Problem, Problems};
@@ -39,9 +39,9 @@ pub struct Study {
     /// one, so that runs differ in the order of their trials.
     pub is_seed_given: bool,
     /// Variants that it compares, in the order of the file.
-    pub variants: Vec<Named>,
+    pub variants: Vec<NamedItem>,
     /// Scenarios that it runs, in the order of the file.
-    pub scenarios: Vec<Named>,
+    pub scenarios: Vec<NamedItem>,
     /// For how many seconds pg_test_fsync tries each wal_sync_method, on the disk that the lab's
     /// data lie on; 0 for not at all.
     pub flush_test_s: u64,
@@ -56,7 +56,7 @@ pub struct Study {
     pub claims: Vec<Claim>,
     /// Statements of claims that only other profiles make about points that this one has. They are not judged
     /// here; they say what is expected of the points.
-    pub expected: Vec<About>,
+    pub expected: Vec<ClaimSubject>,
     /// Tables of its own.
     pub tables: Vec<Table>,
     /// Published figures.
@@ -177,14 +177,15 @@ fn read(
         true => claims(fields, text, profile, points, folder.files.contains_key(Folder::SET)),
         false => skip(fields),
     };
-    let Said { mut claims, mut expected, mut tables, mut answer, mut left_out } = read(&points);
+    let StudyStatements { mut claims, mut expected, mut tables, mut answer, mut left_out } =
+        read(&points);
     headline::rank(&mut claims, problems);
     pairing::check(&claims, &points, problems);
     pairing::part_servers(&claims, &mut points);
     let twin = twin::add(&mut points, &mut variants, &claims, profile);
     if twin.is_some() {
         // What is said of every trial is said of the twin's, too.
-        Said { claims, expected, tables, answer, left_out } = read(&points);
+        StudyStatements { claims, expected, tables, answer, left_out } = read(&points);
         headline::rank(&mut claims, problems);
     }
     for table in &mut tables {
@@ -194,7 +195,7 @@ fn read(
             row.says = row_of_point(&points[row.points[0]].name, &scenarios, &variants);
         }
     }
-    let names = |named: &'_ [Named]| named.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
+    let names = |named: &'_ [NamedItem]| named.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
     let (variant_names, scenario_names) = (names(&declared), names(&scenarios));
     let variant_names: Vec<&str> = variant_names.iter().map(String::as_str).collect();
     let scenario_names: Vec<&str> = scenario_names.iter().map(String::as_str).collect();
@@ -223,8 +224,8 @@ fn read(
 }
 
 /// What a row of one point says: its scenario, its axes, its variant, in words where they have some.
-fn row_of_point(name: &PointName, scenarios: &[Named], variants: &[Named]) -> String {
-    let label = |all: &[Named], name: &str| {
+fn row_of_point(name: &PointName, scenarios: &[NamedItem], variants: &[NamedItem]) -> String {
+    let label = |all: &[NamedItem], name: &str| {
         all.iter()
             .find(|one| one.name == name)
             .map_or(name.to_owned(), |one| one.label().to_owned())
@@ -236,10 +237,10 @@ fn row_of_point(name: &PointName, scenarios: &[Named], variants: &[Named]) -> St
 
 /// Statements about points.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct StudyStatements {
     pub(crate) claims: Vec<Claim>,
     /// Statements of claims that only other profiles make.
-    expected: Vec<About>,
+    expected: Vec<ClaimSubject>,
     tables: Vec<Table>,
     answer: Option<Answer>,
     /// Claims that do not fit values that were set.
@@ -254,7 +255,7 @@ pub(crate) fn claims(
     profile: Profile,
     points: &[Point],
     is_set: bool,
-) -> Said {
+) -> StudyStatements {
     let targets: Arc<[Target]> = points.iter().map(target).collect();
     let mut left_out = 0;
     let problems_of_one = || Problems::of(Folder::STUDY);
@@ -281,14 +282,14 @@ pub(crate) fn claims(
     let answer = fields.value("answer");
     let answer = answer.and_then(|one| Answer::parse(one, text, profile, &targets, problems));
     let answer = answer.filter(|_| own.is_empty() && left_out == 0);
-    Said { claims, expected, tables, answer, left_out }
+    StudyStatements { claims, expected, tables, answer, left_out }
 }
 
-fn skip(fields: &Fields<'_>) -> Said {
+fn skip(fields: &Fields<'_>) -> StudyStatements {
     for key in ["claims", "tables", "answer"] {
         fields.entry(key);
     }
-    Said::default()
+    StudyStatements::default()
 }
 
 fn target(point: &Point) -> Target {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::action::{Action, Chosen, TopologyState, lacks_any};
+use crate::action::{Action, ActionTarget, TopologyState, lacks_any};
 use crate::data::{Reset, script_file};
 use crate::duration;
 use crate::fields::{self, Fields};
@@ -11,20 +11,20 @@ use crate::folder::Folder;
 use crate::problem::Problems;
 use crate::topology::Topology;
 use crate::value::{Is, Value};
-use crate::whom::Whom;
+use crate::whom::SqlTarget;
 
 /// SQL that runs on a node before the clients come, outside a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The node it runs on.
-    pub on: Whom,
+    pub on: SqlTarget,
     /// The command, or the script.
     pub sql: String,
 }
 
 /// An action and its moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timed {
+pub struct TimelineEntry {
     /// Earliest moment, in milliseconds since the window opened.
     pub earliest_ms: u64,
     /// Latest moment; equal to the earliest unless it is drawn at random.
@@ -32,9 +32,9 @@ pub struct Timed {
     /// The action. Where the node is chosen at that moment, its name stands for nothing before.
     pub action: Action,
     /// The way to find the node at that moment; none where its name says it.
-    pub chosen: Option<Chosen>,
+    pub chosen: Option<ActionTarget>,
     /// The same of the node that it follows from then on.
-    pub chosen_of: Option<Chosen>,
+    pub chosen_of: Option<ActionTarget>,
     /// The name by which later actions mean the same node.
     pub called: Option<String>,
 }
@@ -49,8 +49,8 @@ pub(crate) fn steps(
     let problems = fields.problems;
     // Which machine takes writes is for the manager to say.
     let first = match topology.node(first_node).is_some_and(|node| node.machine().is_some()) {
-        true => Whom::PrimaryNow,
-        false => Whom::Node(first_node.to_owned()),
+        true => SqlTarget::PrimaryNow,
+        false => SqlTarget::Node(first_node.to_owned()),
     };
     let values = fields.list("before").iter();
     let steps = values.filter_map(|value| match &value.is {
@@ -61,7 +61,7 @@ pub(crate) fn steps(
         }
         _ => {
             let fields = Fields::of("a step", value, problems)?;
-            let on = Whom::parse(&fields, "on", topology).unwrap_or_else(|| first.clone());
+            let on = SqlTarget::parse(&fields, "on", topology).unwrap_or_else(|| first.clone());
             let sql = fields.required("sql");
             let sql = sql.and_then(|sql| sql_text(sql, folder, problems));
             fields.finish();
@@ -80,14 +80,14 @@ pub(crate) fn timeline(
     reset: Reset,
     window_ms: u64,
     folder: &Folder,
-) -> Vec<Timed> {
+) -> Vec<TimelineEntry> {
     let problems = fields.problems;
     let values = fields.list("timeline");
     let known: Vec<String> = values.iter().filter_map(called).collect();
     let context = Context { topology, folder, window_ms, known: &known, problems };
-    let timed: Vec<(&Range<usize>, Timed)> =
+    let timed: Vec<(&Range<usize>, TimelineEntry)> =
         values.iter().filter_map(|value| Some((&value.span, timed(value, &context)?))).collect();
-    let mut in_order: Vec<&(&Range<usize>, Timed)> = timed.iter().collect();
+    let mut in_order: Vec<&(&Range<usize>, TimelineEntry)> = timed.iter().collect();
     in_order.sort_by_key(|(_, timed)| (timed.earliest_ms, timed.latest_ms));
     let mut course = TopologyState::default();
     // The node behind each name, where it is known beforehand.
@@ -101,7 +101,7 @@ pub(crate) fn timeline(
         ] {
             let Some(chosen) = chosen else { continue };
             match chosen {
-                Chosen::Earlier(name) => match named.get(name.as_str()) {
+                ActionTarget::Earlier(name) => match named.get(name.as_str()) {
                     Some(Some(node)) => action = put(&action, node),
                     Some(None) => is_known = false,
                     None => {
@@ -109,7 +109,7 @@ pub(crate) fn timeline(
                         is_known = false;
                     }
                 },
-                Chosen::PrimaryNow | Chosen::StandbyNow => is_known = false,
+                ActionTarget::PrimaryNow | ActionTarget::StandbyNow => is_known = false,
             }
         }
         if let Some(name) = timed.called.as_deref() {
@@ -151,7 +151,7 @@ fn called(value: &Value) -> Option<String> {
     }
 }
 
-fn timed(value: &Value, context: &Context<'_>) -> Option<Timed> {
+fn timed(value: &Value, context: &Context<'_>) -> Option<TimelineEntry> {
     let Context { topology, folder, window_ms, known, problems } = *context;
     let fields = Fields::of("an action", value, problems)?;
     let at = fields.required("at").and_then(|at| moment(at, window_ms, problems));
@@ -169,7 +169,7 @@ fn timed(value: &Value, context: &Context<'_>) -> Option<Timed> {
         _ => &[],
     };
     texts.iter().for_each(|text| topology.check_text(text, &value.span, problems));
-    Some(Timed { earliest_ms, latest_ms, action, chosen, chosen_of, called })
+    Some(TimelineEntry { earliest_ms, latest_ms, action, chosen, chosen_of, called })
 }
 
 fn moment(value: &Value, window_ms: u64, problems: &Problems) -> Option<(u64, u64)> {

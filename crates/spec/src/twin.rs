@@ -10,9 +10,9 @@ use terms::Pace;
 
 use crate::catalogue::metrics;
 use crate::check::Check;
-use crate::claim::{About, Claim};
+use crate::claim::{Claim, ClaimSubject};
 use crate::data::Reset;
-use crate::named::Named;
+use crate::named::NamedItem;
 use crate::point::Point;
 use crate::profile::Profile;
 
@@ -33,7 +33,7 @@ const ROUNDS_ENOUGH: u32 = 6;
 /// the kind is compared, and in profile smoke, whose figures mean nothing.
 pub(crate) fn add(
     points: &mut Vec<Point>,
-    variants: &mut Vec<Named>,
+    variants: &mut Vec<NamedItem>,
     claims: &[Claim],
     profile: Profile,
 ) -> Option<Twin> {
@@ -63,14 +63,14 @@ pub(crate) fn add(
     }
     copy.has_own_servers = has_own_servers;
     let says = format!("{}, measured again (A/A)", variants[at].label());
-    variants.insert(at + 1, Named { name: copy.name.variant.clone(), says });
+    variants.insert(at + 1, NamedItem { name: copy.name.variant.clone(), says });
     points.push(copy);
     Some(Twin { of, point: points.len() - 1 })
 }
 
 /// The points whose throughput a claim speaks of: where there are several, it compares them.
 fn compared(claim: &Claim) -> BTreeSet<usize> {
-    let About::Value { value, .. } = &claim.about else { return BTreeSet::new() };
+    let ClaimSubject::Value { value, .. } = &claim.about else { return BTreeSet::new() };
     let throughput = value.references().iter().filter(|one| one.metric == &metrics::TPS);
     throughput.map(|one| one.point).collect()
 }

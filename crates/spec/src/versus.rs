@@ -5,10 +5,10 @@ use terms::Settings;
 use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::initdb::InitdbOption;
-use crate::named::Named;
+use crate::named::NamedItem;
 use crate::point::Point;
 use crate::problem::{Problem, Problems};
-use crate::study::{Said, Study, claims};
+use crate::study::{Study, StudyStatements, claims};
 use crate::value;
 
 impl Point {
@@ -32,7 +32,7 @@ impl Study {
             sides[side].clone_into(&mut point.name.variant);
             point
         };
-        let named = |name: &str| Named { name: name.to_owned(), says: String::new() };
+        let named = |name: &str| NamedItem { name: name.to_owned(), says: String::new() };
         Study {
             points: vec![side(0), side(1)],
             variants: sides.map(named).into(),
@@ -54,7 +54,8 @@ impl Study {
         let problems = Problems::of(Folder::STUDY);
         let table = value::parse(text, &problems);
         let fields = Fields::new("claims", &table, 0..0, &problems);
-        let Said { claims, .. } = claims(&fields, text, self.profile, &self.points, false);
+        let StudyStatements { claims, .. } =
+            claims(&fields, text, self.profile, &self.points, false);
         fields.finish();
         let found = problems.into_sorted();
         if found.is_empty() { Ok(Study { claims, ..self }) } else { Err(found) }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use check::{Again, Before};
+use check::{RecoveredState, TrialFacts};
 use lab::{Lab, LabConfig};
 use load::Control;
 use record::KeptExploration;
@@ -31,7 +31,7 @@ pub struct StateRequest {
 }
 
 /// Builds the servers of the state's trial and looks at the state.
-pub fn look_again(request: &StateRequest, control: &Control) -> Result<Again, Error> {
+pub fn look_again(request: &StateRequest, control: &Control) -> Result<RecoveredState, Error> {
     let point = &request.study.points[request.point];
     let installation = lab::find::find(request.pg_bin.as_deref())?;
     let labs = Labs::here(Lab::open(LabConfig::new(installation))?);
@@ -42,7 +42,7 @@ pub fn look_again(request: &StateRequest, control: &Control) -> Result<Again, Er
     let mut site = Site::build(&place, plan, &request.study, &[], control, &mut |_| {})?;
     let (deltas, values) = Default::default();
     let ledger = request.kept.path();
-    let before = Before {
+    let before = TrialFacts {
         point,
         control,
         ledger: &ledger,

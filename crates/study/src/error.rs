@@ -29,7 +29,7 @@ pub enum Error {
     #[error(transparent)]
     Site(site::Error),
     #[error("{}", findings(.0))]
-    Hosts(Vec<host::Finding>),
+    Hosts(Vec<host::HostFinding>),
     /// Hosts of which the inventory does not say where others reach them.
     #[error("the inventory gives no address for {}", .hosts.join(", "))]
     NoAddress { hosts: Vec<String> },
@@ -192,8 +192,8 @@ impl ListingError {
     }
 }
 
-fn findings(findings: &[host::Finding]) -> String {
-    let told = |finding: &host::Finding| format!("{}: {}", finding.who(), finding.trouble);
+fn findings(findings: &[host::HostFinding]) -> String {
+    let told = |finding: &host::HostFinding| format!("{}: {}", finding.who(), finding.trouble);
     findings.iter().map(told).collect::<Vec<_>>().join("\n")
 }
 

@@ -8,8 +8,8 @@ use record::Fact;
 use site::{Labs, Site, SiteNode};
 use terms::{grouped, size};
 
-use crate::fit::has::Outside;
-use crate::fleet::Fleet;
+use crate::fit::has::OutsideServer;
+use crate::fleet::StudyHosts;
 
 /// The machine and its system, with labs in `labs`.
 pub fn machine(labs: &Path) -> Vec<Fact> {
@@ -72,7 +72,7 @@ pub(crate) fn of_servers(facts: &[Fact]) -> Vec<String> {
 }
 
 /// Servers that the rig has built on hosts, and the machines of these hosts.
-pub(crate) fn on_hosts(fleet: &Fleet, labs: &Labs) -> Vec<Fact> {
+pub(crate) fn on_hosts(fleet: &StudyHosts, labs: &Labs) -> Vec<Fact> {
     let mut facts = Vec::new();
     for (host, roles) in fleet.roles() {
         let group = format!("host {}", host.entry().name);
@@ -138,7 +138,7 @@ pub(crate) fn outside(target: &Target) -> Vec<Fact> {
 }
 
 /// Settings of the user's server that are not PostgreSQL's defaults, as it has them.
-pub(crate) fn outside_settings(outside: &Outside) -> Vec<Fact> {
+pub(crate) fn outside_settings(outside: &OutsideServer) -> Vec<Fact> {
     let set = outside.settings.iter().filter(|(_, current)| current.is_set);
     set.map(|(name, current)| fact(SETTINGS, name, current.shown.clone())).collect()
 }

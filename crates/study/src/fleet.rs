@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 
-use host::{Host, HostEntry, LinkWatch, Trouble};
+use host::{Host, HostEntry, LauncherTrouble, LinkWatch};
 use lab::Lab;
 use load::OnHostLoss;
 use load::{Control, Urgency};
@@ -16,7 +16,7 @@ use crate::request::OnHosts;
 
 /// The hosts that a study runs on. Dropping it ends everything that the rig started there.
 #[derive(Debug)]
-pub(crate) struct Fleet {
+pub(crate) struct StudyHosts {
     hosts: Vec<Host>,
     /// Positions of those that generate load.
     generators: Vec<usize>,
@@ -43,9 +43,13 @@ enum LinkEnd {
     Host(usize, u32),
 }
 
-impl Fleet {
+impl StudyHosts {
     /// Reaches the hosts that a study needs.
-    pub(crate) fn reach(asked: &OnHosts, study: &Study, control: &Control) -> Result<Fleet, Error> {
+    pub(crate) fn reach(
+        asked: &OnHosts,
+        study: &Study,
+        control: &Control,
+    ) -> Result<StudyHosts, Error> {
         let placed = place(asked, study)?;
         let generators: Vec<usize> = match asked.inventory.place.get(GENERATORS) {
             Some(chosen) => chosen.clone(),
@@ -82,7 +86,7 @@ impl Fleet {
         let place =
             placed.iter().filter_map(|(node, at)| Some((node.clone(), position(at)?))).collect();
         let mut fleet =
-            Fleet { hosts, generators, place, on_loss: asked.on_loss, links: Vec::new() };
+            StudyHosts { hosts, generators, place, on_loss: asked.on_loss, links: Vec::new() };
         fleet.watch_links()?;
         Ok(fleet)
     }
@@ -95,7 +99,8 @@ impl Fleet {
             let name = &host.entry().name;
             let address = host.entry().address.as_deref().unwrap_or_default();
             let failed = |host: &str, why: String| {
-                let trouble = Trouble::Unreachable { address: format!("{name} at {address}"), why };
+                let trouble =
+                    LauncherTrouble::Unreachable { address: format!("{name} at {address}"), why };
                 Error::Hosts(host::group(vec![(host.to_owned(), Vec::new(), trouble)]))
             };
             let port = host.answer_echo(address).map_err(|why| failed(name, why))?;

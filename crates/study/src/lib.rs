@@ -37,17 +37,19 @@ pub use error::{ChoiceError, Error, ListingError, SidesError};
 pub use facts::machine as machine_facts;
 pub use fit::commands::commands;
 pub use fit::estimate::Estimate;
-pub use fit::has::Has;
+pub use fit::has::MachineResources;
 pub use fit::misfit::Misfit;
 pub use fit::mistakes::mistakes;
-pub use fit::need::Need;
-pub use fit::preflight::{Pair, Preflight};
+pub use fit::need::ResourceNeed;
+pub use fit::preflight::{PointPair, Preflight};
 pub use pairs::options::Options;
 pub use pairs::side::{Data, SideOptions};
-pub use pairs::versus::{Asked, Choice, Found, Variants, Versus, versus};
+pub use pairs::versus::{
+    Choice, ComparisonLoad, ComparisonRequest, ComparisonResult, Variants, versus,
+};
 pub use platform::has_on_hosts;
-pub use request::{OnHosts, Place, Request, Servers};
+pub use request::{OnHosts, RecordPlace, Request, Servers};
 pub use run::dry_run::dry_run;
 pub use run::event::Event;
-pub use run::{Ended, run};
-pub use trial::stage::Stage;
+pub use run::{RunResult, run};
+pub use trial::stage::LoadStage;

@@ -13,15 +13,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use compare::{CONFIDENCE, Claimed, Contest, Event, PairMeasurement, Rule, Watched};
+use compare::{CONFIDENCE, Contest, CrashWatch, Event, PairMeasurement, RatioClaim, StoppingRule};
 use load::{Control, Urgency};
 use record::comparison::{Floor, Metric, Shown, Stop};
 use record::{Ending, Fault, Interruption, Moment, Paired, SkipKind};
-use site::{Alone, Labs, Site};
+use site::{Labs, Site, SiteUse};
 use spec::{Pairing, Point, Study};
 
 use crate::clock;
-use crate::pairs::standing::{Stand, Standing};
+use crate::pairs::standing::{StandingPair, StandingSide};
 use crate::trial::load_plan;
 use crate::trial::{ready, watchdog};
 
@@ -124,7 +124,7 @@ impl PairsOrder<'_> {
         watchdog::patiently(limits.iter().sum(), "the preparation", Failure::from, || {
             for (site, point) in sites.iter_mut().zip(points) {
                 let place = ready::ServiceContext { labs: self.labs, program: self.program };
-                ready::servers(point, site, Alone::No, &place, self.control)?;
+                ready::servers(point, site, SiteUse::No, &place, self.control)?;
                 ready::fronts(point, site, &place)?;
                 ready::limits(point, site)?;
             }
@@ -138,9 +138,9 @@ impl PairsOrder<'_> {
         });
         let names = paired.sides();
         let [a, b] = sites;
-        let mut stand = Stand::new([
-            Standing { name: &names[0], site: a, point: points[0] },
-            Standing { name: &names[1], site: b, point: points[1] },
+        let mut stand = StandingPair::new([
+            StandingSide { name: &names[0], site: a, point: points[0] },
+            StandingSide { name: &names[1], site: b, point: points[1] },
         ]);
         let mut contest = Contest {
             arena: &mut stand,
@@ -148,7 +148,7 @@ impl PairsOrder<'_> {
             floor: Floor::default(),
             lanes: load_plan::lanes(points[0]),
             seed: self.seed(),
-            rule: Rule {
+            rule: StoppingRule {
                 deciding: Metric::deciding(rate).to_vec(),
                 precision: pairs.precision,
                 threshold: pairs.threshold.unwrap_or(pairs.precision),
@@ -163,7 +163,7 @@ impl PairsOrder<'_> {
             max_time: Duration::from_millis(pairs.max_ms),
             control: self.control,
         };
-        let watched = Watched::begin(contest.arena.sides());
+        let watched = CrashWatch::begin(contest.arena.sides());
         let shape = contest.find_shape(pairs.block_ms)?;
         paired.shown = contest.begun(shape);
         let PairMeasurement { shown, series, crashes, lost, .. } =
@@ -182,7 +182,7 @@ impl PairsOrder<'_> {
             return Err(of_server(crashes.join("; ")));
         }
         let nothing_is_down = |_: &str| false;
-        for Standing { site, point, .. } in &stand.sides {
+        for StandingSide { site, point, .. } in &stand.sides {
             let limit = watchdog::standing_limit(point, site);
             watchdog::patiently(limit, "asking the servers after the load", of_server, || {
                 let alive = site.check_alive(&nothing_is_down);
@@ -197,7 +197,7 @@ impl PairsOrder<'_> {
     }
 
     /// The claims with which measuring stops as soon as they are judged.
-    fn claims(&self) -> Vec<Claimed> {
+    fn claims(&self) -> Vec<RatioClaim> {
         if !self.pairing.pairs.until_judged {
             return Vec::new();
         }
@@ -205,7 +205,7 @@ impl PairsOrder<'_> {
         let claimed = claims.filter_map(|claim| {
             let metric = Metric::of(claim.metric)?;
             let spec::PairedClaim { workload, expect, error, .. } = claim;
-            Some(Claimed { metric, workload, expect, error })
+            Some(RatioClaim { metric, workload, expect, error })
         });
         claimed.collect()
     }

@@ -12,53 +12,57 @@ use spec::Study;
 
 use crate::error::Error;
 use crate::facts;
-use crate::fit::has::Has;
-use crate::fleet::Fleet;
+use crate::fit::has::MachineResources;
+use crate::fleet::StudyHosts;
 use crate::request::{OnHosts, Request, Servers};
 
 /// The platform that was found for a study.
-pub(crate) enum Found {
+pub(crate) enum FoundPlatform {
     Installation(Installation, Hosts, Option<Cache>),
-    OnHosts(Fleet, Labs),
+    OnHosts(StudyHosts, Labs),
     Target(Box<Target>, StudyRights),
 }
 
-impl Found {
-    pub(crate) fn here(request: &Request, control: &Control) -> Result<Found, Error> {
+impl FoundPlatform {
+    pub(crate) fn here(request: &Request, control: &Control) -> Result<FoundPlatform, Error> {
         Ok(match &request.servers {
             Servers::Built { pg_bin, hosts, cache } => {
                 let installation = lab::find::find(pg_bin.as_deref())?;
                 let hosts = site::open_hosts(hosts, &request.study, control)?;
-                Found::Installation(installation, hosts, cache.clone())
+                FoundPlatform::Installation(installation, hosts, cache.clone())
             }
             Servers::OnHosts(asked) => {
-                let fleet = Fleet::reach(asked, &request.study, control)?;
+                let fleet = StudyHosts::reach(asked, &request.study, control)?;
                 let labs = fleet.open_labs(asked)?;
-                Found::OnHosts(fleet, labs)
+                FoundPlatform::OnHosts(fleet, labs)
             }
             Servers::Outside { conninfo, rights } => {
-                Found::Target(Box::new(outside::open(conninfo, control)?), *rights)
+                FoundPlatform::Target(Box::new(outside::open(conninfo, control)?), *rights)
             }
         })
     }
 
-    pub(crate) fn has(&self, labs: &Path) -> Result<Has, Error> {
+    pub(crate) fn has(&self, labs: &Path) -> Result<MachineResources, Error> {
         Ok(match self {
-            Found::Installation(installation, hosts, _) => {
-                Has::here(installation.clone(), labs)?.with_hosts(hosts)?
+            FoundPlatform::Installation(installation, hosts, _) => {
+                MachineResources::here(installation.clone(), labs)?.with_hosts(hosts)?
             }
-            Found::OnHosts(_, built) => Has::on_hosts(built, labs)?,
-            Found::Target(target, _) => Has::outside(target, labs)?,
+            FoundPlatform::OnHosts(_, built) => MachineResources::on_hosts(built, labs)?,
+            FoundPlatform::Target(target, _) => MachineResources::outside(target, labs)?,
         })
     }
 }
 
 /// The resources that the hosts of an inventory have for a study. Labs are opened there for the
 /// question, and are gone when this returns.
-pub fn has_on_hosts(asked: &OnHosts, study: &Study, control: &Control) -> Result<Has, Error> {
-    let fleet = Fleet::reach(asked, study, control)?;
+pub fn has_on_hosts(
+    asked: &OnHosts,
+    study: &Study,
+    control: &Control,
+) -> Result<MachineResources, Error> {
+    let fleet = StudyHosts::reach(asked, study, control)?;
     let labs = fleet.open_labs(asked)?;
-    Ok(Has::on_hosts(&labs, &std::env::temp_dir())?)
+    Ok(MachineResources::on_hosts(&labs, &std::env::temp_dir())?)
 }
 
 /// The platform on which sites are made: a lab of the rig's, or a server of the user's.
@@ -66,7 +70,7 @@ pub(crate) enum Platform {
     Labs {
         labs: Labs,
         targets: Hosts,
-        fleet: Option<Box<Fleet>>,
+        fleet: Option<Box<StudyHosts>>,
     },
     /// The server with the login of the study's SQL.
     Target {
@@ -90,17 +94,21 @@ fn open(
 }
 
 impl Platform {
-    pub(crate) fn open(found: Found, run_id: &str, control: &Control) -> Result<Platform, Error> {
+    pub(crate) fn open(
+        found: FoundPlatform,
+        run_id: &str,
+        control: &Control,
+    ) -> Result<Platform, Error> {
         Ok(match found {
-            Found::Installation(installation, hosts, cache) => {
+            FoundPlatform::Installation(installation, hosts, cache) => {
                 let labs = open(installation, cache, control)?;
                 Platform::Labs { labs, targets: hosts, fleet: None }
             }
-            Found::OnHosts(fleet, labs) => {
+            FoundPlatform::OnHosts(fleet, labs) => {
                 let labs = labs.heeding(control);
                 Platform::Labs { labs, targets: Hosts::new(), fleet: Some(Box::new(fleet)) }
             }
-            Found::Target(target, rights) => {
+            FoundPlatform::Target(target, rights) => {
                 let schema = Box::new(OwnSchema::make(&target, run_id, rights)?);
                 let target = Box::new(schema.guest().clone());
                 Platform::Target { target, rights, schema }
@@ -140,7 +148,7 @@ impl Platform {
         }
     }
 
-    pub(crate) fn fleet(&self) -> Option<&Fleet> {
+    pub(crate) fn fleet(&self) -> Option<&StudyHosts> {
         match self {
             Platform::Labs { fleet, .. } => fleet.as_deref(),
             Platform::Target { .. } => None,

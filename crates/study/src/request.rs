@@ -7,7 +7,7 @@ use host::{Inventory, Program};
 use import::Cache;
 use lab::guest::StudyRights;
 use load::OnHostLoss;
-use spec::{Folder, Planned, Study};
+use spec::{Folder, ScheduledTrial, Study};
 
 /// A study to be run, and where.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Request {
     /// The one trial of the plan that shall be run, by its number.
     pub trial: Option<usize>,
     /// The place of the record.
-    pub place: Place,
+    pub place: RecordPlace,
     /// The servers that it runs on.
     pub servers: Servers,
     /// The program that becomes a generator process when it is called with `generator`.
@@ -34,7 +34,7 @@ pub struct Request {
 
 /// The place of a record.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum RecordPlace {
     /// Into a new directory `DATE-STUDY-N` below this one.
     Below(PathBuf),
     /// Into this directory, which is new or empty.
@@ -82,7 +82,7 @@ pub struct OnHosts {
 
 impl Request {
     /// The trials of the plan, in the order of execution.
-    pub fn trials(&self) -> Vec<Planned> {
+    pub fn trials(&self) -> Vec<ScheduledTrial> {
         let mut trials = self.study.trials(self.only.as_deref());
         trials.retain(|planned| self.trial.is_none_or(|number| planned.number == number));
         trials

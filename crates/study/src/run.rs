@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use load::{Control, Urgency};
 use record::{Ending, Paired, PlannedTrial, RunState, Trial, Writer};
-use site::{Alone, Site, SitePlan, outside};
-use spec::{Pairing, Planned, Profile};
+use site::{Site, SitePlan, SiteUse, outside};
+use spec::{Pairing, Profile, ScheduledTrial};
 
 use crate::clock;
 use crate::error::Error;
@@ -22,18 +22,18 @@ use crate::facts::{self, fact};
 use crate::fit::estimate;
 use crate::fit::has::HasServers;
 use crate::fit::preflight::Preflight;
-use crate::platform::{Found, Platform};
+use crate::platform::{FoundPlatform, Platform};
 use crate::request::Request;
 use crate::run::event::Event;
 use crate::run::opening::open_record;
 use crate::trial::order::order;
 use crate::trial::result::{needs_its_ledger, skipped};
-use crate::trial::stage::Stage;
-use crate::trial::{self, Ran};
+use crate::trial::stage::LoadStage;
+use crate::trial::{self, TrialEnd};
 
 /// Result of a run.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct RunResult {
     /// The record.
     pub directory: PathBuf,
     /// State of the run, as the record has it.
@@ -56,7 +56,7 @@ pub fn run(
     request: &Request,
     control: &Control,
     observe: &mut dyn FnMut(Event<'_>),
-) -> Result<Ended, Error> {
+) -> Result<RunResult, Error> {
     attempt(request, control, observe).map_err(|error| blamed(control, "preparing the run", error))
 }
 
@@ -74,7 +74,7 @@ fn attempt(
     request: &Request,
     control: &Control,
     observe: &mut dyn FnMut(Event<'_>),
-) -> Result<Ended, Error> {
+) -> Result<RunResult, Error> {
     let began = Instant::now();
     let trials = request.trials();
     if let (Some(number), true) = (request.trial, trials.is_empty()) {
@@ -87,7 +87,7 @@ fn attempt(
         return Err(Error::NothingFits { pattern, points: points.collect() });
     }
     let labs = std::env::temp_dir();
-    let found = Found::here(request, control)?;
+    let found = FoundPlatform::here(request, control)?;
     let has = found.has(&labs)?;
     let preflight = Preflight::of(&request.study, &trials, &has);
     if preflight.refused {
@@ -171,8 +171,8 @@ impl Run<'_> {
     }
 
     /// Trials that are still to be run, or to be recorded as skipped.
-    fn to_run(&self, trials: &[Planned]) -> Vec<Planned> {
-        let is_left = |planned: &&Planned| match self.last(planned.number) {
+    fn to_run(&self, trials: &[ScheduledTrial]) -> Vec<ScheduledTrial> {
+        let is_left = |planned: &&ScheduledTrial| match self.last(planned.number) {
             Some(last) => last.ending.is_open() || self.goes_again(last),
             None => true,
         };
@@ -207,11 +207,11 @@ impl Run<'_> {
     fn all(
         &mut self,
         platform: &mut Platform,
-        trials: &[Planned],
-        planned: &[Planned],
+        trials: &[ScheduledTrial],
+        planned: &[ScheduledTrial],
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Error> {
-        let (fitting, unfit): (Vec<&Planned>, Vec<&Planned>) =
+        let (fitting, unfit): (Vec<&ScheduledTrial>, Vec<&ScheduledTrial>) =
             planned.iter().partition(|one| self.preflight.reason(one.point).is_none());
         for planned in unfit {
             self.skip(planned, trials.len(), observe)?;
@@ -314,14 +314,14 @@ impl Run<'_> {
 
     fn skip(
         &mut self,
-        planned: &Planned,
+        planned: &ScheduledTrial,
         of: usize,
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Error> {
         let why = self.preflight.reason(planned.point).unwrap_or_default();
         let (request, control, origin) = (self.request, self.control, self.origin);
         let attempt = self.next_attempt(planned.number);
-        let order = order(request, control, origin, (planned, attempt), Alone::Yes, None, None);
+        let order = order(request, control, origin, (planned, attempt), SiteUse::Yes, None, None);
         let finished = skipped(&order, why);
         self.writer.add(&finished)?;
         observe(Event::TrialEnded { trial: &finished.trial, of });
@@ -333,13 +333,13 @@ impl Run<'_> {
     fn one(
         &mut self,
         platform: &mut Platform,
-        planned: &Planned,
-        left: &[&Planned],
+        planned: &ScheduledTrial,
+        left: &[&ScheduledTrial],
         of: usize,
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Error> {
         let point = &self.request.study.points[planned.point];
-        let alone = if self.sites.len() == 1 { Alone::Yes } else { Alone::No };
+        let alone = if self.sites.len() == 1 { SiteUse::Yes } else { SiteUse::No };
         let left_s = self.left_s(left);
         observe(Event::TrialBegins { planned, of, point: &point.name, left_s });
         let is_its_own = |site: &Site| site.plan.points.contains(&planned.point);
@@ -366,8 +366,8 @@ impl Run<'_> {
     fn attempt(
         &mut self,
         platform: &Platform,
-        planned: &Planned,
-        (alone, of): (Alone, usize),
+        planned: &ScheduledTrial,
+        (alone, of): (SiteUse, usize),
         left_s: f64,
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<record::Finished, Error> {
@@ -381,24 +381,24 @@ impl Run<'_> {
         let ledger = self.writer.ledger_of(&blank)?;
         let record = Some((&self.writer, ledger.as_path()));
         let order = order(request, control, origin, attempt, alone, Some(platform), record);
-        let mut show = |stage: Stage| {
+        let mut show = |stage: LoadStage| {
             let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
             observe(Event::Load { stage, left_s });
         };
         match trial::run(&order, &mut self.sites[index], &mut show) {
-            Ran::Finished(finished) => Ok(*finished),
-            Ran::Stopped { finished, why } => {
+            TrialEnd::Finished(finished) => Ok(*finished),
+            TrialEnd::Stopped { finished, why } => {
                 self.add(&finished)?;
                 let directory = self.writer.directory().to_owned();
                 Err(Error::Statement { trial: point_name(request, planned), why, directory })
             }
-            Ran::Interrupted(finished) => {
+            TrialEnd::Interrupted(finished) => {
                 self.add(&finished)?;
                 observe(Event::TrialEnded { trial: &finished.trial, of });
                 self.keep(finished.trial);
                 Err(Error::Interrupted { doing: "running trials" })
             }
-            Ran::Unrecorded(error) => Err(error.into()),
+            TrialEnd::Unrecorded(error) => Err(error.into()),
         }
     }
 
@@ -409,7 +409,7 @@ impl Run<'_> {
     }
 
     /// Estimate of the time that the remaining trials take, from those that are over.
-    fn left_s(&self, left: &[&Planned]) -> f64 {
+    fn left_s(&self, left: &[&ScheduledTrial]) -> f64 {
         let points = left.iter().map(|planned| &self.request.study.points[planned.point]);
         let estimated: f64 = points.map(estimate::trial_s).sum();
         let pairs_s: f64 = self.pairings.iter().map(estimate::pairs_s).sum();
@@ -439,7 +439,7 @@ impl Run<'_> {
     }
 
     /// Writes how it ended on the record's first page.
-    fn finish(mut self, result: Result<(), Error>) -> Result<Ended, Error> {
+    fn finish(mut self, result: Result<(), Error>) -> Result<RunResult, Error> {
         let result = result.map_err(|error| blamed(self.control, "building servers", error));
         let wall_s = self.spent.began.elapsed().as_secs_f64();
         let needed_s = self.spent.measured_s + self.spent.builds_s;
@@ -468,11 +468,11 @@ impl Run<'_> {
             return Err(Error::Stopped { directory, source });
         }
         let (failed, skipped) = (self.failed, self.skipped);
-        Ok(Ended { directory, state, failed, skipped, overhead })
+        Ok(RunResult { directory, state, failed, skipped, overhead })
     }
 }
 
-fn point_name(request: &Request, planned: &Planned) -> String {
+fn point_name(request: &Request, planned: &ScheduledTrial) -> String {
     request.study.points[planned.point].name.to_string()
 }
 

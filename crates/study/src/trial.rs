@@ -37,27 +37,27 @@ use std::time::Duration;
 use load::{End, LoadError, Outcome, Plan, Urgency};
 use record::{Ending, Fault, Finished, Interruption, Moment};
 use site::Site;
-use spec::{Planned, metrics};
+use spec::{ScheduledTrial, metrics};
 
 use crate::clock;
-use crate::fleet::Fleet;
-use crate::trial::broke::Broke;
+use crate::fleet::StudyHosts;
+use crate::trial::broke::TrialFailure;
 use crate::trial::crashes::Crashes;
 use crate::trial::leaks::Leaks;
-use crate::trial::meter::Metered;
-use crate::trial::order::Order;
+use crate::trial::meter::WindowReadings;
+use crate::trial::order::TrialOrder;
 use crate::trial::progress::LoadProgress;
-use crate::trial::ready::Ready;
-use crate::trial::result::{Loaded, blank, fill, log_tails, needs_its_ledger};
+use crate::trial::ready::PreparedPoint;
+use crate::trial::result::{TrialEvidence, blank, fill, log_tails, needs_its_ledger};
 use crate::trial::roles::Roles;
 use crate::trial::samplers::Samplers;
-use crate::trial::schedule::Agenda;
-use crate::trial::stage::Stage;
-use crate::trial::watch::Watch;
-use crate::trial::watchers::Watchers;
+use crate::trial::schedule::WindowAgenda;
+use crate::trial::stage::LoadStage;
+use crate::trial::watch::LoadWatch;
+use crate::trial::watchers::ServerWatchers;
 
 /// The result of a trial.
-pub(crate) enum Ran {
+pub(crate) enum TrialEnd {
     /// It is over, for better or worse.
     Finished(Box<Finished>),
     /// A statement is wrong: others will fail, too.
@@ -80,12 +80,16 @@ struct Seen {
 }
 
 /// Runs one trial on a site. What breaks it becomes its ending.
-pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(Stage)) -> Ran {
+pub(crate) fn run(
+    order: &TrialOrder<'_>,
+    site: &mut Site,
+    observe: &mut dyn FnMut(LoadStage),
+) -> TrialEnd {
     let mut finished = blank(order);
     let mut seen = Seen::default();
     let mut result = attempt(order, site, &mut seen, &finished, observe);
-    if order.control.urgency() != Urgency::None && !matches!(result, Err(Broke::Record(_))) {
-        result = Err(Broke::Interrupted);
+    if order.control.urgency() != Urgency::None && !matches!(result, Err(TrialFailure::Record(_))) {
+        result = Err(TrialFailure::Interrupted);
     }
     let crashed = seen.crashes.as_ref().and_then(Crashes::why);
     let crash = |why: Option<String>| {
@@ -101,20 +105,20 @@ pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(St
                 finished.trial.ending = crash(None);
             }
         }
-        Err(Broke::Somehow(why)) => {
+        Err(TrialFailure::Somehow(why)) => {
             finished.trial.ending = match crashed {
                 Some(_) => crash(Some(why.text)),
                 None => Ending::Failed(why),
             };
         }
-        Err(Broke::Statement(why)) => {
+        Err(TrialFailure::Statement(why)) => {
             finished.trial.ending = match crashed {
                 Some(_) => crash(Some(why.clone())),
                 None => Ending::failed(Fault::Study, why.clone()),
             };
             stopped = crashed.is_none().then_some(why);
         }
-        Err(Broke::Interrupted) => {
+        Err(TrialFailure::Interrupted) => {
             let after_s = clock::now(order.origin).since(finished.trial.began) as f64 / 1e9;
             let text = format!("by a signal, after {after_s:.1} s");
             let kind = match (seen.has_begun, crashed.is_some(), seen.is_sound) {
@@ -127,9 +131,9 @@ pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(St
                 None => Ending::interrupted(kind, text),
             };
         }
-        Err(Broke::Record(error)) => return Ran::Unrecorded(error),
+        Err(TrialFailure::Record(error)) => return TrialEnd::Unrecorded(error),
     }
-    if let Some((host, why)) = order.fleet.and_then(Fleet::lost_with_servers)
+    if let Some((host, why)) = order.fleet.and_then(StudyHosts::lost_with_servers)
         && matches!(finished.trial.ending, Ending::Failed(_) | Ending::Done | Ending::Void(_))
     {
         // What its servers did or did not do is its own doing.
@@ -148,9 +152,9 @@ pub(crate) fn run(order: &Order<'_>, site: &mut Site, observe: &mut dyn FnMut(St
     finished.trial.ended = clock::now(order.origin);
     let finished = Box::new(finished);
     match stopped {
-        Some(why) => Ran::Stopped { finished, why },
-        None if order.control.urgency() != Urgency::None => Ran::Interrupted(finished),
-        None => Ran::Finished(finished),
+        Some(why) => TrialEnd::Stopped { finished, why },
+        None if order.control.urgency() != Urgency::None => TrialEnd::Interrupted(finished),
+        None => TrialEnd::Finished(finished),
     }
 }
 
@@ -168,28 +172,28 @@ fn note_crashes(seen: &Seen, finished: &mut Finished) {
 fn patiently<T>(
     limit: Duration,
     part: &str,
-    work: impl FnOnce() -> Result<T, Broke>,
-) -> Result<T, Broke> {
-    watchdog::patiently(limit, part, Broke::unknown, work)
+    work: impl FnOnce() -> Result<T, TrialFailure>,
+) -> Result<T, TrialFailure> {
+    watchdog::patiently(limit, part, TrialFailure::unknown, work)
 }
 
 fn attempt(
-    order: &Order<'_>,
+    order: &TrialOrder<'_>,
     site: &mut Site,
     seen: &mut Seen,
     blank: &Finished,
-    observe: &mut dyn FnMut(Stage),
-) -> Result<Loaded, Broke> {
+    observe: &mut dyn FnMut(LoadStage),
+) -> Result<TrialEvidence, TrialFailure> {
     let point = order.point;
     let (load_limit, other_limit) = (watchdog::load_limit(point), watchdog::other_limit(point));
-    let (Ready { warmed, crossings }, values) =
+    let (PreparedPoint { warmed, crossings }, values) =
         patiently(other_limit, "the preparation", || prepare(order, site))?;
-    order.begins(&blank.trial).map_err(Broke::Record)?;
+    order.begins(&blank.trial).map_err(TrialFailure::Record)?;
     seen.has_begun = true;
     let (loaded, metered, readings, sampled, watched) = patiently(load_limit, "the load", || {
         let samplers = Samplers::start(point, site, order.fleet, order.origin)
-            .map_err(|error| Broke::by(&error))?;
-        let watchers = Watchers::start(site, &point.timeline, order.origin);
+            .map_err(|error| TrialFailure::by(&error))?;
+        let watchers = ServerWatchers::start(site, &point.timeline, order.origin);
         let (loaded, metered) = load(order, site, &samplers, watchers.roles(), observe);
         // They are stopped whatever became of the load: they hold connections.
         let (readings, sampled) = samplers.stop(order.fleet);
@@ -199,19 +203,19 @@ fn attempt(
     let nodes = nodes.map(|node| node.name.as_str());
     seen.crashes = Some(Crashes::of(nodes, &metered, &readings));
     if order.control.urgency() == Urgency::Clean {
-        let has_run = matches!(loaded, Ok(_) | Err(Broke::Interrupted));
+        let has_run = matches!(loaded, Ok(_) | Err(TrialFailure::Interrupted));
         seen.is_sound = has_run && aftermath::is_sound(order, site, &metered);
     }
     order.go_on()?;
     let is_down = |node: &str| metered.is_down(node);
-    site.check_alive(&is_down).map_err(Broke::server)?;
+    site.check_alive(&is_down).map_err(TrialFailure::server)?;
     let (outcome, messages) = loaded?;
     let leaks = patiently(other_limit, "looking at the pooler's backends", || {
         Ok(Leaks::look(point, site, &outcome))
     })?;
     let found = patiently(other_limit, "the checks", || {
         site.check_answers(&is_down)
-            .map_err(|error| Broke::server(format_args!("after the load: {error}")))?;
+            .map_err(|error| TrialFailure::server(format_args!("after the load: {error}")))?;
         aftermath::check(order, site, &outcome, &metered, &readings, &values)
     });
     let mut found = found.map_err(|broke| after_action(broke, &metered))?;
@@ -219,7 +223,7 @@ fn attempt(
         found.add(watched.outcome(window, metered.first_action()));
     }
     let data_host = site.data_node().host().map(str::to_owned);
-    Ok(Loaded {
+    Ok(TrialEvidence {
         outcome,
         readings,
         sampled,
@@ -234,52 +238,55 @@ fn attempt(
 }
 
 /// A check that fails after an action that failed is due to that action.
-fn after_action(broke: Broke, metered: &Metered) -> Broke {
+fn after_action(broke: TrialFailure, metered: &WindowReadings) -> TrialFailure {
     let failed = metered.failures.iter().find_map(|one| Some((one.fault?, &one.text)));
     match (broke, failed) {
-        (Broke::Somehow(why), Some((fault, text))) => {
-            Broke::somehow(fault, format_args!("{text}; {}", why.text))
+        (TrialFailure::Somehow(why), Some((fault, text))) => {
+            TrialFailure::somehow(fault, format_args!("{text}; {}", why.text))
         }
         (broke, _) => broke,
     }
 }
 
 /// Gets servers, checks and fronts ready for the clients.
-fn prepare(order: &Order<'_>, site: &mut Site) -> Result<(Ready, check::Values), Broke> {
+fn prepare(
+    order: &TrialOrder<'_>,
+    site: &mut Site,
+) -> Result<(PreparedPoint, check::QueryValues), TrialFailure> {
     let point = order.point;
     let place = ready::ServiceContext { labs: order.labs, program: order.generator };
     let ready = ready::servers(point, site, order.alone, &place, order.control);
-    let ready = ready.map_err(Broke::unknown)?;
+    let ready = ready.map_err(TrialFailure::unknown)?;
     order.go_on()?;
     check::prepare(point, site).map_err(|error| match error.is_of_study() {
-        true => Broke::somehow(Fault::Study, error),
-        false => Broke::by(&error),
+        true => TrialFailure::somehow(Fault::Study, error),
+        false => TrialFailure::by(&error),
     })?;
     order.go_on()?;
-    ready::fronts(point, site, &place).map_err(Broke::unknown)?;
+    ready::fronts(point, site, &place).map_err(TrialFailure::unknown)?;
     order.go_on()?;
-    check::back_up(point, site).map_err(|error| Broke::by(&error))?;
+    check::back_up(point, site).map_err(|error| TrialFailure::by(&error))?;
     order.go_on()?;
-    let values = check::values(point, site).map_err(|error| Broke::by(&error))?;
+    let values = check::values(point, site).map_err(|error| TrialFailure::by(&error))?;
     order.go_on()?;
-    site::flush_disks(site).map_err(|error| Broke::by(&error))?;
+    site::flush_disks(site).map_err(|error| TrialFailure::by(&error))?;
     Ok((ready, values))
 }
 
-type LoadResult = Result<(Outcome, Vec<String>), Broke>;
+type LoadResult = Result<(Outcome, Vec<String>), TrialFailure>;
 
 /// The load on this thread, the meter on another one.
 fn load(
-    order: &Order<'_>,
+    order: &TrialOrder<'_>,
     site: &mut Site,
     samplers: &Samplers,
     roles: &Roles,
-    observe: &mut dyn FnMut(Stage),
-) -> (LoadResult, Metered) {
+    observe: &mut dyn FnMut(LoadStage),
+) -> (LoadResult, WindowReadings) {
     let point = order.point;
     let throttles = match site.limit_io(point) {
         Ok(throttles) => throttles,
-        Err(error) => return (Err(Broke::by(&error)), Metered::default()),
+        Err(error) => return (Err(TrialFailure::by(&error)), WindowReadings::default()),
     };
     let conninfos = site.conninfos();
     let schema = site.data_node().schema.filter(|_| !site.is_sharded());
@@ -287,7 +294,7 @@ fn load(
     plan.ledger = load_plan::ledger(point, order.ledger, ledger_seed(order.planned));
     plan.history = load_plan::history(point, order.ledger);
     let planned = order.planned;
-    let agenda = &Agenda {
+    let agenda = &WindowAgenda {
         point,
         at_ms: &planned.at_ms,
         origin: order.origin,
@@ -298,14 +305,14 @@ fn load(
     };
     let (opens, is_open) = channel::<Moment>();
     let site = &mut *site;
-    let mut watch = Watch::new(LoadProgress::of(point));
+    let mut watch = LoadWatch::new(LoadProgress::of(point));
     let (outcome, metered) = thread::scope(|scope| {
         let meter = scope.spawn(move || schedule::follow(agenda, site, &is_open));
         let outcome = {
             let mut hear = |event: load::Event<'_>| {
                 match event {
                     load::Event::Connecting { done, of } => {
-                        observe(Stage::Connecting { done, of });
+                        observe(LoadStage::Connecting { done, of });
                     }
                     load::Event::Generators(pids) => {
                         for (index, pid) in pids.iter().enumerate() {
@@ -328,21 +335,21 @@ fn load(
         // Whatever an action is still at need not be slow any more.
         throttles.lift_all();
         drop(opens);
-        (outcome, meter.join().unwrap_or_else(|_| Metered::of_panic()))
+        (outcome, meter.join().unwrap_or_else(|_| WindowReadings::of_panic()))
     });
     let messages = watch.messages;
     let outcome = match outcome {
         Ok(outcome) => outcome,
-        Err(LoadError::Interrupted { .. }) => return (Err(Broke::Interrupted), metered),
+        Err(LoadError::Interrupted { .. }) => return (Err(TrialFailure::Interrupted), metered),
         Err(error) => {
-            let broke = Broke::somehow(blame::of_load_error(&error), load_failure(&error));
+            let broke = TrialFailure::somehow(blame::of_load_error(&error), load_failure(&error));
             return (Err(broke), metered);
         }
     };
     let result = match (outcome.end, watch.failed) {
         (End::ExitedOnAbort(_), Some(why)) => Err(match blame::of_load(&outcome) {
-            Fault::Study => Broke::Statement(why),
-            fault => Broke::somehow(fault, why),
+            Fault::Study => TrialFailure::Statement(why),
+            fault => TrialFailure::somehow(fault, why),
         }),
         _ => Ok((outcome, messages)),
     };
@@ -350,14 +357,14 @@ fn load(
 }
 
 /// Trials of one round draw the same numbers; their rows must not pass for one another's.
-fn ledger_seed(planned: &Planned) -> u64 {
+fn ledger_seed(planned: &ScheduledTrial) -> u64 {
     planned.seed.wrapping_add(planned.number as u64)
 }
 
 fn run_plan(
     plan: &Plan,
     generators: u32,
-    order: &Order<'_>,
+    order: &TrialOrder<'_>,
     observe: &mut dyn FnMut(load::Event<'_>),
 ) -> Result<Outcome, LoadError> {
     let hosts = order.fleet.map(|fleet| fleet.generators());

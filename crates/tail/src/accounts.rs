@@ -8,11 +8,11 @@
 
 use std::collections::HashMap;
 
-use crate::{Activity, Look, activity::Lookup};
+use crate::{Activity, ActivityLook, activity::BackendLook};
 
 /// The kernel's account of a process: times that it has spent so far, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct ProcessTimes {
     /// On a CPU.
     pub cpu_ns: u64,
     /// Ready to run, without a CPU.
@@ -38,7 +38,7 @@ impl OffCpu {
 }
 
 /// Samples with the state of each backend at each look.
-pub(crate) struct Settled<'a> {
+pub(crate) struct SettledSamples<'a> {
     pub(crate) activity: &'a Activity,
     /// For each entry of the samples; none where the account is not known.
     off_cpu: Vec<Option<OffCpu>>,
@@ -48,7 +48,7 @@ pub(crate) struct Settled<'a> {
 
 /// A backend at a look.
 #[derive(Clone, Copy)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct SettledBackend<'a> {
     pub(crate) backend: i32,
     pub(crate) event: &'a str,
     pub(crate) off_cpu: Option<OffCpu>,
@@ -60,8 +60,8 @@ const READ_WITHIN_NS: u64 = 150_000_000;
 /// Between two looks further apart than this, a backend without a wait event at both may have had one.
 const SAME_WITHIN_NS: u64 = 5_000_000;
 
-impl<'a> Settled<'a> {
-    pub(crate) fn new(activity: &'a Activity) -> Settled<'a> {
+impl<'a> SettledSamples<'a> {
+    pub(crate) fn new(activity: &'a Activity) -> SettledSamples<'a> {
         let looks = activity.looks();
         let mut off_cpu = vec![None; activity.entries()];
         let mut load_delay = vec![0.0; looks.len()];
@@ -87,7 +87,7 @@ impl<'a> Settled<'a> {
                     (None, None) => {}
                 }
             }
-            let spent = Spent { cpu_ns: 0, run_delay_ns: look.load_waited_ns };
+            let spent = ProcessTimes { cpu_ns: 0, run_delay_ns: look.load_waited_ns };
             let now = Later::new(look.at, spent, "Client:ClientRead");
             match &mut load {
                 Some(after) => {
@@ -101,7 +101,7 @@ impl<'a> Settled<'a> {
                 load = None;
             }
         }
-        Settled { activity, off_cpu, load_delay }
+        SettledSamples { activity, off_cpu, load_delay }
     }
 
     pub(crate) fn load_delay(&self, index: usize) -> f64 {
@@ -109,25 +109,25 @@ impl<'a> Settled<'a> {
     }
 
     /// All backends of a look.
-    pub(crate) fn backends(&self, look: &Look) -> impl Iterator<Item = Seen<'_>> {
+    pub(crate) fn backends(&self, look: &ActivityLook) -> impl Iterator<Item = SettledBackend<'_>> {
         self.activity.places(look).map(|place| self.seen(place))
     }
 
     /// A backend at a look; none if it was not there.
-    pub(crate) fn backend(&self, look: &Look, backend: i32) -> Option<Seen<'_>> {
+    pub(crate) fn backend(&self, look: &ActivityLook, backend: i32) -> Option<SettledBackend<'_>> {
         Some(self.seen(self.activity.place(look, backend)?))
     }
 
-    fn seen(&self, place: usize) -> Seen<'_> {
-        let Lookup { backend, event, .. } = self.activity.at_place(place);
-        Seen { backend, event, off_cpu: self.off_cpu[place] }
+    fn seen(&self, place: usize) -> SettledBackend<'_> {
+        let BackendLook { backend, event, .. } = self.activity.at_place(place);
+        SettledBackend { backend, event, off_cpu: self.off_cpu[place] }
     }
 }
 
 /// A reading, and what is known of the time before it.
 struct Later<'a> {
     at: u64,
-    spent: Spent,
+    spent: ProcessTimes,
     event: &'a str,
     waits: Accounted,
     runs: Accounted,
@@ -151,7 +151,7 @@ struct State {
 }
 
 impl<'a> Later<'a> {
-    fn new(at: u64, spent: Spent, event: &'a str) -> Later<'a> {
+    fn new(at: u64, spent: ProcessTimes, event: &'a str) -> Later<'a> {
         let (waits, runs) = (Accounted::default(), Accounted::default());
         Later { at, spent, event, waits, runs, unread: Vec::new() }
     }
@@ -235,11 +235,11 @@ mod tests {
     fn states(readings: &[(u64, u64, u64, &str)]) -> Vec<Option<[f32; 2]>> {
         let mut activity = Activity::from(Source::SharedMemory);
         for &(at, cpu, run_delay, event) in readings {
-            let spent = Some(Spent { cpu_ns: cpu * US, run_delay_ns: run_delay * US });
-            let backend = Lookup { backend: 1, event, spent };
+            let spent = Some(ProcessTimes { cpu_ns: cpu * US, run_delay_ns: run_delay * US });
+            let backend = BackendLook { backend: 1, event, spent };
             activity.add(at * US, Background::default(), [backend]);
         }
-        let settled = Settled::new(&activity);
+        let settled = SettledSamples::new(&activity);
         let rounded = |share: f32| (share * 100.0).round() / 100.0;
         let states = settled.off_cpu.iter();
         states.map(|one| one.map(|one| [rounded(one.run_delay), rounded(one.blocked)])).collect()
@@ -278,11 +278,11 @@ mod tests {
         let read = "Client:ClientRead";
         let mut activity = Activity::from(Source::SharedMemory);
         for (at, run_delay) in [(0, Some(0)), (1_000, None), (2_000, None), (4_000, Some(3_000))] {
-            let spent = run_delay.map(|us| Spent { cpu_ns: 0, run_delay_ns: us * US });
-            let backend = Lookup { backend: 1, event: read, spent };
+            let spent = run_delay.map(|us| ProcessTimes { cpu_ns: 0, run_delay_ns: us * US });
+            let backend = BackendLook { backend: 1, event: read, spent };
             activity.add(at * US, Background::default(), [backend]);
         }
-        let delays: Vec<Option<f32>> = Settled::new(&activity)
+        let delays: Vec<Option<f32>> = SettledSamples::new(&activity)
             .off_cpu
             .iter()
             .map(|state| state.map(|state| state.run_delay))

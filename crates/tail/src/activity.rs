@@ -9,8 +9,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Spent,
-    background::{Beside, Checkpoint},
+    ProcessTimes,
+    background::{BackgroundWork, Checkpoint},
 };
 
 /// The way in which a server was sampled.
@@ -45,21 +45,21 @@ pub struct Activity {
     /// Wait events by the number that entries give them.
     events: Vec<String>,
     numbers: HashMap<String, u16>,
-    looks: Vec<Look>,
+    looks: Vec<ActivityLook>,
     /// Nobody has looked since the last look.
     is_paused: bool,
     entries: Vec<Entry>,
     /// Backends that bear the load's `application_name`, as those of a pooler do that work for it.
     pub of_load: BTreeSet<i32>,
     /// Who held what a backend waited for, in order of time.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldLock>,
     /// The holders that `held` names.
-    pub holders: Vec<Holder>,
+    pub holders: Vec<LockHolder>,
 }
 
 /// One look at all backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct ActivityLook {
     /// The moment of it.
     pub at: u64,
     /// CPU time that the hypervisor took, in 255ths of all that was wanted.
@@ -101,18 +101,18 @@ struct Entry {
 
 /// A backend at a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lookup<'a> {
+pub struct BackendLook<'a> {
     /// Its process id.
     pub backend: i32,
     /// Its wait event as `type:event`; empty if it waited for nothing.
     pub event: &'a str,
     /// The kernel's account of it; none if it was not read.
-    pub spent: Option<Spent>,
+    pub spent: Option<ProcessTimes>,
 }
 
 /// A lock that a backend waited for, and its holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldLock {
     /// The moment at which the server was asked.
     pub at: u64,
     /// The backend that waited.
@@ -125,7 +125,7 @@ pub struct Held {
 
 /// A holder of locks, without what differs between two sessions that do the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct LockHolder {
     /// Its `backend_type`.
     pub backend_type: String,
     /// Its `application_name`.
@@ -152,10 +152,10 @@ impl Activity {
         &mut self,
         at: u64,
         background: Background<'_>,
-        backends: impl IntoIterator<Item = Lookup<'a>>,
+        backends: impl IntoIterator<Item = BackendLook<'a>>,
     ) -> bool {
         let first = self.entries.len();
-        for Lookup { backend, event, spent } in backends {
+        for BackendLook { backend, event, spent } in backends {
             let event = self.number(event);
             self.entries.push(Entry::new(backend, event, spent));
         }
@@ -163,7 +163,7 @@ impl Activity {
         let Background { checkpointer, autovacuum, steal, load_waited_ns } = background;
         let checkpointer = checkpointer.map(|event| self.number(event));
         let count = self.entries.len() - first;
-        self.looks.push(Look {
+        self.looks.push(ActivityLook {
             at,
             steal,
             load_waited_ns,
@@ -187,29 +187,29 @@ impl Activity {
 
     /// The looks, in order of time.
     #[must_use]
-    pub fn looks(&self) -> &[Look] {
+    pub fn looks(&self) -> &[ActivityLook] {
         &self.looks
     }
 
     /// The server's work in the background at a look. A checkpointer with nothing to do waits for work.
-    pub(crate) fn beside(&self, look: &Look) -> Beside {
+    pub(crate) fn beside(&self, look: &ActivityLook) -> BackgroundWork {
         let event = look.checkpointer.map(|number| self.event(number));
         let checkpoint = match event.map(|event| event.split_once(':').unwrap_or((event, ""))) {
             None | Some(("Activity", _)) => Checkpoint::None,
             Some(("IO", name)) if name.contains("Sync") => Checkpoint::Flushes,
             Some(_) => Checkpoint::Writes,
         };
-        Beside { checkpoint, autovacuum: look.autovacuum }
+        BackgroundWork { checkpoint, autovacuum: look.autovacuum }
     }
 
     /// All backends of a look.
-    pub fn backends(&self, look: &Look) -> impl Iterator<Item = Lookup<'_>> {
+    pub fn backends(&self, look: &ActivityLook) -> impl Iterator<Item = BackendLook<'_>> {
         self.places(look).map(|place| self.at_place(place))
     }
 
     /// A backend at a look; none if it was not there.
     #[must_use]
-    pub fn backend(&self, look: &Look, backend: i32) -> Option<Lookup<'_>> {
+    pub fn backend(&self, look: &ActivityLook, backend: i32) -> Option<BackendLook<'_>> {
         Some(self.at_place(self.place(look, backend)?))
     }
 
@@ -219,35 +219,35 @@ impl Activity {
     }
 
     /// The places of a look's backends among those of all looks.
-    pub(crate) fn places(&self, look: &Look) -> Range<usize> {
+    pub(crate) fn places(&self, look: &ActivityLook) -> Range<usize> {
         look.first..look.first + look.count
     }
 
-    pub(crate) fn place(&self, look: &Look, backend: i32) -> Option<usize> {
+    pub(crate) fn place(&self, look: &ActivityLook, backend: i32) -> Option<usize> {
         let entries = &self.entries[self.places(look)];
         let index = entries.binary_search_by_key(&backend, |entry| entry.backend).ok()?;
         Some(look.first + index)
     }
 
-    pub(crate) fn at_place(&self, place: usize) -> Lookup<'_> {
+    pub(crate) fn at_place(&self, place: usize) -> BackendLook<'_> {
         let entry = &self.entries[place];
-        Lookup { backend: entry.backend, event: self.event(entry.event), spent: entry.spent() }
+        BackendLook { backend: entry.backend, event: self.event(entry.event), spent: entry.spent() }
     }
 
     /// Notes who held what `waiter` waited for: the process `backend`.
-    pub fn hold(&mut self, at: u64, waiter: i32, backend: i32, holder: Holder) {
+    pub fn hold(&mut self, at: u64, waiter: i32, backend: i32, holder: LockHolder) {
         let known = self.holders.iter().position(|one| *one == holder);
         let holder = known.unwrap_or_else(|| {
             self.holders.push(holder);
             self.holders.len() - 1
         });
-        self.held.push(Held { at, waiter, backend, holder });
+        self.held.push(HeldLock { at, waiter, backend, holder });
     }
 
     /// The holder of what `waiter` waited for at about this moment with its process, and nobody if it was
     /// not asked for then.
     #[must_use]
-    pub fn holder(&self, at: u64, waiter: i32, within_ns: u64) -> Option<(i32, &Holder)> {
+    pub fn holder(&self, at: u64, waiter: i32, within_ns: u64) -> Option<(i32, &LockHolder)> {
         let from = self.held.partition_point(|held| held.at + within_ns < at);
         let near = self.held[from..].iter().take_while(|held| held.at <= at + within_ns);
         let nearest =
@@ -294,31 +294,31 @@ impl Activity {
             // A pause before the one that is dropped is one before the next.
             let follows_pause = look.follows_pause || std::mem::take(&mut drops_pause);
             drops_pause = two.get(1).is_some_and(|dropped| dropped.follows_pause);
-            looks.push(Look { first, follows_pause, ..look });
+            looks.push(ActivityLook { first, follows_pause, ..look });
         }
         (self.entries, self.looks) = (entries, looks);
     }
 }
 
 impl Entry {
-    fn new(backend: i32, event: u16, spent: Option<Spent>) -> Entry {
-        let us = |of: fn(Spent) -> u64| spent.map_or(0, |spent| (of(spent) / 1_000) as u32);
+    fn new(backend: i32, event: u16, spent: Option<ProcessTimes>) -> Entry {
+        let us = |of: fn(ProcessTimes) -> u64| spent.map_or(0, |spent| (of(spent) / 1_000) as u32);
         let (cpu_us, run_delay_us) = (us(|spent| spent.cpu_ns), us(|spent| spent.run_delay_ns));
         Entry { backend, event, has_account: spent.is_some(), cpu_us, run_delay_us }
     }
 
-    fn spent(&self) -> Option<Spent> {
+    fn spent(&self) -> Option<ProcessTimes> {
         let ns = |us: u32| u64::from(us) * 1_000;
-        let spent = Spent { cpu_ns: ns(self.cpu_us), run_delay_ns: ns(self.run_delay_us) };
+        let spent = ProcessTimes { cpu_ns: ns(self.cpu_us), run_delay_ns: ns(self.run_delay_us) };
         self.has_account.then_some(spent)
     }
 }
 
-impl Holder {
+impl LockHolder {
     /// A holder, with the text of its statement made comparable.
     #[must_use]
-    pub fn new(backend_type: &str, application: &str, state: &str, statement: &str) -> Holder {
-        Holder {
+    pub fn new(backend_type: &str, application: &str, state: &str, statement: &str) -> LockHolder {
+        LockHolder {
             backend_type: backend_type.to_owned(),
             application: application.to_owned(),
             state: state.to_owned(),
@@ -402,7 +402,7 @@ mod tests {
         let mut activity = Activity::from(Source::View);
         let mut was_full = 0;
         for at in 0..30_000_u64 {
-            let backends = (0..100).map(|backend| Lookup {
+            let backends = (0..100).map(|backend| BackendLook {
                 backend,
                 event: if at % 2 == 0 { "IO:WALSync" } else { "" },
                 spent: None,

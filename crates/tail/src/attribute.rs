@@ -7,19 +7,19 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Activity, Cause, Look, Slow, Slowest, Tail, TailShare,
-    accounts::{OffCpu, Seen, Settled},
-    background::{Checkpoint, Due, Seconds, due},
+    Activity, ActivityLook, Cause, SlowTransaction, SlowestTransactions, Tail, TailShare,
+    accounts::{OffCpu, SettledBackend, SettledSamples},
+    background::{BackgroundSeconds, Checkpoint, Seconds, due},
     overlap,
     report::{WaitShare, rank},
-    strata::Strata,
+    strata::LengthStrata,
 };
 
 /// The load whose slow transactions are looked at.
 #[derive(Clone, Copy)]
-pub struct Load<'a> {
+pub struct TailSource<'a> {
     /// Its slowest transactions.
-    pub slowest: &'a Slowest,
+    pub slowest: &'a SlowestTransactions,
     /// Its successful transactions.
     pub count: u64,
     /// Latency at a quantile, in nanoseconds.
@@ -38,10 +38,10 @@ const HOLDER_WITHIN_NS: u64 = 300_000_000;
 
 /// The slow transactions of a load by cause; none if there are none.
 #[must_use]
-pub fn attribute(load: &Load<'_>, activity: &Activity) -> Option<Tail> {
+pub fn attribute(load: &TailSource<'_>, activity: &Activity) -> Option<Tail> {
     let wanted = (1.0 - FEW / (load.count as f64).max(1.0)).clamp(0.95, 0.99);
     let (mut quantile, mut above_ns) = (wanted, (load.latency_ns)(wanted));
-    let slower = |above_ns: u64| -> Vec<Slow> {
+    let slower = |above_ns: u64| -> Vec<SlowTransaction> {
         let kept = load.slowest.kept().iter();
         kept.filter(|slow| slow.latency_ns() > above_ns).copied().collect()
     };
@@ -52,10 +52,10 @@ pub fn attribute(load: &Load<'_>, activity: &Activity) -> Option<Tail> {
     let slow = slower(above_ns);
     let (from, to) = (slow.iter().map(|s| s.began).min()?, slow.iter().map(|s| s.ended).max()?);
     let weights = overlap::weights(activity);
-    let settled = Settled::new(activity);
+    let settled = SettledSamples::new(activity);
     let mut sums = Sums::new(&settled, &weights);
     sums.is_pooled = is_pooled(&slow, activity);
-    let strata = Strata::new(&slow, activity.looks(), &weights);
+    let strata = LengthStrata::new(&slow, activity.looks(), &weights);
     for one in &slow {
         sums.take(one, strata.factor(one), load.under_way);
     }
@@ -87,7 +87,7 @@ pub fn attribute(load: &Load<'_>, activity: &Activity) -> Option<Tail> {
 
 /// True if most looks into slow transactions do not find their backends: the client was told of a
 /// session that is not the server's.
-fn is_pooled(slow: &[Slow], activity: &Activity) -> bool {
+fn is_pooled(slow: &[SlowTransaction], activity: &Activity) -> bool {
     let (mut seen, mut unseen) = (0_u64, 0_u64);
     for one in slow {
         for look in &activity.looks()[overlap::within(activity.looks(), one.began, one.ended)] {
@@ -109,7 +109,7 @@ fn is_at_work(event: &str) -> bool {
 type Kind = (Cause, String, bool);
 
 struct Sums<'a> {
-    settled: &'a Settled<'a>,
+    settled: &'a SettledSamples<'a>,
     activity: &'a Activity,
     weights: &'a [f64],
     /// A pooler is between the clients and the server.
@@ -125,7 +125,7 @@ struct Sums<'a> {
 }
 
 impl<'a> Sums<'a> {
-    fn new(settled: &'a Settled<'a>, weights: &'a [f64]) -> Sums<'a> {
+    fn new(settled: &'a SettledSamples<'a>, weights: &'a [f64]) -> Sums<'a> {
         Sums {
             settled,
             activity: settled.activity,
@@ -142,7 +142,7 @@ impl<'a> Sums<'a> {
     }
 
     /// Takes the looks into a transaction, each of which counts for `factor` times what it stands for.
-    fn take(&mut self, slow: &Slow, factor: f64, under_way: &dyn Fn(u64) -> f64) {
+    fn take(&mut self, slow: &SlowTransaction, factor: f64, under_way: &dyn Fn(u64) -> f64) {
         let activity = self.activity;
         let span = overlap::within(activity.looks(), slow.began, slow.ended);
         for index in span.clone() {
@@ -170,7 +170,13 @@ impl<'a> Sums<'a> {
     }
 
     /// Adds a look at a backend.
-    fn add(&mut self, look: &Look, seen: &Seen<'_>, client_waits: f64, weight: f64) {
+    fn add(
+        &mut self,
+        look: &ActivityLook,
+        seen: &SettledBackend<'_>,
+        client_waits: f64,
+        weight: f64,
+    ) {
         *self.waits.entry(seen.event.to_owned()).or_default() += weight;
         if seen.event.is_empty() {
             self.add_without_event(look, seen, weight);
@@ -201,7 +207,7 @@ impl<'a> Sums<'a> {
 
     /// Adds a look at which another backend held a lock. If that one waited for a file then, the lock took
     /// longer for the same reason.
-    fn add_lock(&mut self, look: &Look, holder: i32, words: &str, weight: f64) {
+    fn add_lock(&mut self, look: &ActivityLook, holder: i32, words: &str, weight: f64) {
         let waits_for = self.activity.backend(look, holder);
         let cause = waits_for.map_or(Cause::Lock, |seen| Cause::of_event(seen.event));
         let can_be_due = matches!(cause, Cause::WalFlush | Cause::FileIo);
@@ -211,7 +217,7 @@ impl<'a> Sums<'a> {
     /// Adds a look at a backend that waits for nothing that PostgreSQL knows. Time that the hypervisor
     /// takes from a running process is in neither of the kernel's accounts: all that is known of it is its
     /// share of the machine's time.
-    fn add_without_event(&mut self, look: &Look, seen: &Seen<'_>, weight: f64) {
+    fn add_without_event(&mut self, look: &ActivityLook, seen: &SettledBackend<'_>, weight: f64) {
         let OffCpu { run_delay, blocked } = seen.off_cpu.unwrap_or_default();
         let (run_delay, blocked) = (f64::from(run_delay), f64::from(blocked));
         let stolen = (f64::from(look.steal) / 255.0).min(1.0 - run_delay);
@@ -224,7 +230,7 @@ impl<'a> Sums<'a> {
 
     /// Adds a look at which the server waited for its client. A client of the load that waits for a CPU
     /// itself is late for no other reason.
-    fn add_client(&mut self, look: &Look, client_waits: f64, weight: f64) {
+    fn add_client(&mut self, look: &ActivityLook, client_waits: f64, weight: f64) {
         self.cause(look, Cause::RunDelay, "", weight * client_waits);
         self.cause(look, Cause::Client, "", weight * (1.0 - client_waits));
     }
@@ -232,10 +238,10 @@ impl<'a> Sums<'a> {
     /// Adds a look at which any of the pooler's sessions may have worked for a client. Clients beyond
     /// these sessions are in the queue. A session with nothing to do waits for its client, or for the
     /// pooler. Sessions that do not bear the load's name are other programs': what they wait for is no cause.
-    fn add_any(&mut self, look: &Look, weight: f64, client_waits: f64, under_way: f64) {
+    fn add_any(&mut self, look: &ActivityLook, weight: f64, client_waits: f64, under_way: f64) {
         let (settled, of_load) = (self.settled, &self.activity.of_load);
         let sessions = settled.backends(look).filter(|seen| of_load.contains(&seen.backend));
-        let (busy, idle): (Vec<Seen<'_>>, Vec<Seen<'_>>) =
+        let (busy, idle): (Vec<SettledBackend<'_>>, Vec<SettledBackend<'_>>) =
             sessions.partition(|seen| is_at_work(seen.event));
         let under_way = under_way.max(busy.len() as f64);
         self.looked += weight;
@@ -254,11 +260,11 @@ impl<'a> Sums<'a> {
         }
     }
 
-    fn cause(&mut self, look: &Look, cause: Cause, detail: &str, weight: f64) {
+    fn cause(&mut self, look: &ActivityLook, cause: Cause, detail: &str, weight: f64) {
         self.put(look, (cause, detail.to_owned(), cause.can_be_due_to_background()), weight);
     }
 
-    fn put(&mut self, look: &Look, kind: Kind, weight: f64) {
+    fn put(&mut self, look: &ActivityLook, kind: Kind, weight: f64) {
         if weight > 0.0 {
             let sums = self.causes.entry(kind).or_default();
             sums.add(self.activity.beside(look), weight);
@@ -311,9 +317,12 @@ impl<'a> Sums<'a> {
 /// The parts of all causes together that are due to work in the background, and the share of each
 /// cause's own part that counts. Each cause alone is more at some times than at others by chance: their
 /// parts together are no more than the part of the sum.
-fn due_to_background(causes: &BTreeMap<Kind, Seconds>, time: &Seconds) -> (Due, Due) {
+fn due_to_background(
+    causes: &BTreeMap<Kind, Seconds>,
+    time: &Seconds,
+) -> (BackgroundSeconds, BackgroundSeconds) {
     let mut sum = Seconds::default();
-    let mut parts = Due::default();
+    let mut parts = BackgroundSeconds::default();
     for ((.., can_be_due), sums) in causes {
         if *can_be_due {
             sum.add_all(sums);
@@ -324,11 +333,11 @@ fn due_to_background(causes: &BTreeMap<Kind, Seconds>, time: &Seconds) -> (Due, 
     }
     let whole = due(&sum, time);
     let share = |whole: f64, parts: f64| if parts > 0.0 { (whole / parts).min(1.0) } else { 0.0 };
-    let share = Due {
+    let share = BackgroundSeconds {
         checkpoint: share(whole.checkpoint, parts.checkpoint),
         autovacuum: share(whole.autovacuum, parts.autovacuum),
     };
-    let background = Due {
+    let background = BackgroundSeconds {
         checkpoint: parts.checkpoint * share.checkpoint,
         autovacuum: parts.autovacuum * share.autovacuum,
     };

@@ -20,7 +20,7 @@ pub(crate) enum Checkpoint {
 
 /// The server's work in the background at a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Beside {
+pub(crate) struct BackgroundWork {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) autovacuum: bool,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Seconds([[f64; 3]; 2]);
 
 /// Seconds of a tail that are due to work in the background.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Due {
+pub(crate) struct BackgroundSeconds {
     pub(crate) checkpoint: f64,
     pub(crate) autovacuum: f64,
 }
@@ -44,7 +44,7 @@ struct Passed {
 }
 
 impl Seconds {
-    pub(crate) fn add(&mut self, beside: Beside, seconds: f64) {
+    pub(crate) fn add(&mut self, beside: BackgroundWork, seconds: f64) {
         self.0[usize::from(beside.autovacuum)][beside.checkpoint as usize] += seconds;
     }
 
@@ -60,12 +60,12 @@ impl Seconds {
 }
 
 /// The parts of `tail` that are due to a checkpoint and to autovacuum. `time` is the time of all looks.
-pub(crate) fn due(tail: &Seconds, time: &Seconds) -> Due {
+pub(crate) fn due(tail: &Seconds, time: &Seconds) -> BackgroundSeconds {
     let passed = |autovacuum: usize, state: Checkpoint| Passed {
         tail: tail.0[autovacuum][state as usize],
         time: time.0[autovacuum][state as usize],
     };
-    let mut due = Due::default();
+    let mut due = BackgroundSeconds::default();
     let mut rest = [Passed::default(); 2];
     for (autovacuum, rest) in rest.iter_mut().enumerate() {
         let [none, writes, flushes] = [Checkpoint::None, Checkpoint::Writes, Checkpoint::Flushes]
@@ -130,7 +130,7 @@ mod tests {
     fn like_is_compared_with_like() {
         // In each row: no checkpoint, one that writes, one that flushes.
         let check = |tail: [[f64; 3]; 2], time: [[f64; 3]; 2], expected: [f64; 2]| {
-            let Due { checkpoint, autovacuum } = due(&Seconds(tail), &Seconds(time));
+            let BackgroundSeconds { checkpoint, autovacuum } = due(&Seconds(tail), &Seconds(time));
             let found = [checkpoint, autovacuum];
             let is_same = found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-9);
             assert!(is_same, "{tail:?} in {time:?}: {found:?}");

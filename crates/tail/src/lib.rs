@@ -1,7 +1,7 @@
 //! The tail of the latency, and its causes: slow transactions, joined with samples of what their
 //! backends did.
 //!
-//! A load keeps its slowest transactions ([`Slowest`]), each with its backend and its span. A sampler
+//! A load keeps its slowest transactions ([`SlowestTransactions`]), each with its backend and its span. A sampler
 //! notes again and again what every backend waits for ([`Activity`]). [`attribute`] joins the two: the
 //! seconds that transactions above a quantile took, by cause and by wait event ([`Tail`]).
 //!
@@ -18,13 +18,13 @@ mod report;
 mod slowest;
 mod strata;
 
-pub use accounts::Spent;
-pub use activity::{Activity, Background, Held, Holder, Look, Lookup, Source};
-pub use attribute::{Load, attribute};
+pub use accounts::ProcessTimes;
+pub use activity::{Activity, ActivityLook, BackendLook, Background, HeldLock, LockHolder, Source};
+pub use attribute::{TailSource, attribute};
 pub use cause::Cause;
 pub use event::event_key;
 pub use report::{Tail, TailShare, WaitShare};
-pub use slowest::{Slow, Slowest};
+pub use slowest::{SlowTransaction, SlowestTransactions};
 
 /// Beginning of the names of a load's threads, by which a sampler knows them.
 pub const LOAD_THREAD: &str = "lane";

@@ -1,6 +1,6 @@
 //! Looks, and the time that each stands for.
 
-use crate::{Activity, Look};
+use crate::{Activity, ActivityLook};
 
 /// A look stands for no more time than this, however long the sampler was away.
 const STANDS_FOR_NS_MAX: u64 = 1_000_000_000;
@@ -23,7 +23,7 @@ pub(crate) fn weights(activity: &Activity) -> Vec<f64> {
 }
 
 /// Indexes of the looks between two moments.
-pub(crate) fn within(looks: &[Look], from: u64, to: u64) -> std::ops::Range<usize> {
+pub(crate) fn within(looks: &[ActivityLook], from: u64, to: u64) -> std::ops::Range<usize> {
     let first = looks.partition_point(|look| look.at < from);
     let last = looks.partition_point(|look| look.at <= to);
     first..last.max(first)

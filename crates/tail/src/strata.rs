@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Look, Slow, overlap};
+use crate::{ActivityLook, SlowTransaction, overlap};
 
 /// With fewer looks than this into transactions of a length, these are taken together with longer ones.
 const LOOKS_MIN: u64 = 8;
@@ -32,13 +32,17 @@ impl Stratum {
 }
 
 /// The factors of looks, by the length of the transaction that they see.
-pub(crate) struct Strata {
+pub(crate) struct LengthStrata {
     factors: BTreeMap<u32, f64>,
 }
 
-impl Strata {
+impl LengthStrata {
     /// Of transactions and looks, each of which stands for so many seconds.
-    pub(crate) fn new(slow: &[Slow], looks: &[Look], weights: &[f64]) -> Strata {
+    pub(crate) fn new(
+        slow: &[SlowTransaction],
+        looks: &[ActivityLook],
+        weights: &[f64],
+    ) -> LengthStrata {
         let mut octaves: BTreeMap<u32, Stratum> = BTreeMap::new();
         for one in slow {
             let span = overlap::within(looks, one.began, one.ended);
@@ -70,20 +74,20 @@ impl Strata {
             let factor = group.factor();
             members.into_iter().map(move |octave| (octave, factor))
         });
-        Strata { factors: factors.collect() }
+        LengthStrata { factors: factors.collect() }
     }
 
     /// The factor of looks into this transaction.
-    pub(crate) fn factor(&self, slow: &Slow) -> f64 {
+    pub(crate) fn factor(&self, slow: &SlowTransaction) -> f64 {
         self.factors.get(&octave(slow)).copied().unwrap_or(1.0)
     }
 }
 
-fn served_ns(slow: &Slow) -> u64 {
+fn served_ns(slow: &SlowTransaction) -> u64 {
     slow.ended.saturating_sub(slow.began)
 }
 
 /// Lengths between two powers of two.
-fn octave(slow: &Slow) -> u32 {
+fn octave(slow: &SlowTransaction) -> u32 {
     u64::BITS - served_ns(slow).leading_zeros()
 }

@@ -19,7 +19,7 @@ pub use load::{OnLoss, Pace, WarmUp};
 pub use number::{counted, duration, grouped, scaled, size};
 pub use server::{
     Direction, DiskFault, DiskRequest, EndSignal, FailingRequests, FileSystem, PoolMode,
-    RequestKind, StopMode, Swallowed,
+    RequestKind, StopMode, SwallowedFlushes,
 };
 pub use settings::Settings;
 pub use visible::{escaped, visible, visible_in_place};

@@ -95,7 +95,7 @@ impl Direction {
 /// The flushes of a server that do nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Swallowed {
+pub enum SwallowedFlushes {
     /// Those of `pg_control`.
     Control,
     /// Those of the WAL.
@@ -153,6 +153,18 @@ pub enum RequestKind {
     Write,
     /// A flush, which is of the whole disk.
     Flush,
+}
+
+impl RequestKind {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            RequestKind::Read => "read",
+            RequestKind::Write => "write",
+            RequestKind::Flush => "flush",
+        }
+    }
 }
 
 /// Requests of a disk that fail, while its others are done.

@@ -2,10 +2,10 @@
 //! from what else was measured, and what it does not show.
 
 use record::Trial;
-use spec::{Added, Profile, Study};
+use spec::{AnswerAddition, Profile, Study};
 use stats::Interval;
 
-use crate::claim_verdict::{ClaimVerdict, Measured, Verdict};
+use crate::claim_verdict::{ClaimMeasurement, ClaimVerdict, Verdict};
 use crate::value;
 use terms::{figure, figure_with_interval};
 
@@ -30,14 +30,14 @@ pub(crate) fn answer(study: &Study, claims: &[ClaimVerdict], trials: &[Trial]) -
 /// from whole trials. None where nothing was measured.
 fn measured(
     study: &Study,
-    added: &Added,
+    added: &AnswerAddition,
     claims: &[ClaimVerdict],
     trials: &[Trial],
 ) -> Option<Interval> {
     let of_pairs = study.claims.iter().zip(claims).find_map(|(claim, judged)| {
         let is_meant = claim.about.value().is_some_and(|value| value == &added.value);
         match &judged.measured {
-            Measured::Pairs { interval, .. } if is_meant => Some(*interval),
+            ClaimMeasurement::Pairs { interval, .. } if is_meant => Some(*interval),
             _ => None,
         }
     });
@@ -45,7 +45,7 @@ fn measured(
 }
 
 /// A sentence of measured figures.
-fn filled_in(added: &Added, interval: &Interval) -> Option<String> {
+fn filled_in(added: &AnswerAddition, interval: &Interval) -> Option<String> {
     let Interval { point, low, high, n, .. } = *interval;
     point.is_finite().then_some(())?;
     let (value, range) = match n {
@@ -76,21 +76,21 @@ fn first_sentence(study: &Study, claims: &[ClaimVerdict]) -> String {
     };
     let is_first = claims.first().is_some_and(|first| !first.is_left_out());
     let (value, interval, n) = match &headline.measured {
-        Measured::Value { interval, .. } if interval.n == 1 => {
+        ClaimMeasurement::Value { interval, .. } if interval.n == 1 => {
             (figure(interval.point), "(one round)".to_owned(), "1".to_owned())
         }
-        Measured::Pairs { interval, pairs } => {
+        ClaimMeasurement::Pairs { interval, pairs } => {
             let (value, range) = figure_with_interval(interval.point, interval.low, interval.high);
             (value, range, pairs.to_string())
         }
-        Measured::Value { interval, .. } => {
+        ClaimMeasurement::Value { interval, .. } => {
             let (value, range) = figure_with_interval(interval.point, interval.low, interval.high);
             (value, range, interval.n.to_string())
         }
-        Measured::Count { trials, failures, .. } => {
+        ClaimMeasurement::Count { trials, failures, .. } => {
             (format!("{}", trials - failures), format!("of {trials}"), trials.to_string())
         }
-        Measured::Nothing | Measured::LeftOut | Measured::BeyondProfile => {
+        ClaimMeasurement::Nothing | ClaimMeasurement::LeftOut | ClaimMeasurement::BeyondProfile => {
             return match headline.why.as_str() {
                 "" => "Cannot tell yet.".to_owned(),
                 why => format!("Cannot tell: {why}."),
@@ -113,7 +113,7 @@ fn first_sentence(study: &Study, claims: &[ClaimVerdict]) -> String {
     };
     let published = headline.published.map_or_else(String::new, |value| value.to_string());
     let (low, high) = match &headline.measured {
-        Measured::Value { interval, .. } | Measured::Pairs { interval, .. } => {
+        ClaimMeasurement::Value { interval, .. } | ClaimMeasurement::Pairs { interval, .. } => {
             (figure(interval.low), figure(interval.high))
         }
         _ => (String::new(), String::new()),

@@ -12,7 +12,7 @@ use record::{Ending, Fault, Interruption, Trial};
 
 /// The attempt of each trial that is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Chosen {
+pub(crate) enum AttemptChoice {
     /// The one that counts.
     Counted,
     /// The one that counts, of the trials whose throughput was steady.
@@ -21,24 +21,24 @@ pub(crate) enum Chosen {
     FirstComplete,
 }
 
-impl Chosen {
+impl AttemptChoice {
     /// In words, where a verdict differs from that of another choice.
     pub(crate) fn words(self) -> &'static str {
         match self {
-            Chosen::Counted => "all trials that count",
-            Chosen::Steady => "steady trials alone",
-            Chosen::FirstComplete => "the first complete attempt of each trial",
+            AttemptChoice::Counted => "all trials that count",
+            AttemptChoice::Steady => "steady trials alone",
+            AttemptChoice::FirstComplete => "the first complete attempt of each trial",
         }
     }
 }
 
 /// The chosen attempt of each trial, in the order of the trials; trials without one are left out.
-pub(crate) fn chosen(trials: &[Trial], which: Chosen) -> impl Iterator<Item = &Trial> {
+pub(crate) fn chosen(trials: &[Trial], which: AttemptChoice) -> impl Iterator<Item = &Trial> {
     let mut first: BTreeMap<usize, &Trial> = BTreeMap::new();
     let fits = |trial: &&Trial| match which {
-        Chosen::Counted => trial.ending == Ending::Done,
-        Chosen::Steady => trial.is_steady(),
-        Chosen::FirstComplete => trial.ending.is_complete(),
+        AttemptChoice::Counted => trial.ending == Ending::Done,
+        AttemptChoice::Steady => trial.is_steady(),
+        AttemptChoice::FirstComplete => trial.ending.is_complete(),
     };
     for trial in trials.iter().filter(fits) {
         let known = first.entry(trial.number).or_insert(trial);
@@ -49,14 +49,14 @@ pub(crate) fn chosen(trials: &[Trial], which: Chosen) -> impl Iterator<Item = &T
     first.into_values()
 }
 
-/// The choices besides [`Chosen::Counted`] that may make a difference.
-pub(crate) fn others<'t>(trials: impl Iterator<Item = &'t Trial>) -> Vec<Chosen> {
+/// The choices besides [`AttemptChoice::Counted`] that may make a difference.
+pub(crate) fn others<'t>(trials: impl Iterator<Item = &'t Trial>) -> Vec<AttemptChoice> {
     let (mut any_unsteady, mut any_again) = (false, false);
     for trial in trials {
         any_unsteady |= trial.ending == Ending::Done && !trial.is_steady();
         any_again |= trial.ending.is_unsteady();
     }
-    let others = [(any_unsteady, Chosen::Steady), (any_again, Chosen::FirstComplete)];
+    let others = [(any_unsteady, AttemptChoice::Steady), (any_again, AttemptChoice::FirstComplete)];
     others.into_iter().filter_map(|(is, chosen)| is.then_some(chosen)).collect()
 }
 

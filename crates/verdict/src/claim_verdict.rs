@@ -18,7 +18,7 @@ pub struct ClaimVerdict {
     /// A condition or a doubt that the study itself states.
     pub note: String,
     /// The measured figure.
-    pub measured: Measured,
+    pub measured: ClaimMeasurement,
     /// True if it is true only where checks have found harm, as a control claims of what nothing protects.
     pub needs_harm: bool,
     /// The verdict, all claims of the study considered.
@@ -32,7 +32,7 @@ pub struct ClaimVerdict {
 
 /// The measurement that a verdict rests on.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Measured {
+pub enum ClaimMeasurement {
     /// Nothing yet.
     Nothing,
     /// Nothing, because the run left out points that the claim is about, as with `--only`.
@@ -88,7 +88,7 @@ impl ClaimVerdict {
     /// True if the run left out points that it is about, as with `--only`.
     #[must_use]
     pub fn is_left_out(&self) -> bool {
-        self.measured == Measured::LeftOut
+        self.measured == ClaimMeasurement::LeftOut
     }
 
     /// True if it holds because harm was seen, which is no good news.
@@ -118,11 +118,13 @@ impl ClaimVerdict {
     }
 }
 
-impl Measured {
+impl ClaimMeasurement {
     /// Of counted trials: in how many it was so. What every trial must show and what one trial is
     /// enough for read differently.
     pub fn counted(&self) -> Option<String> {
-        let Measured::Count { quantifier, trials, failures, .. } = *self else { return None };
+        let ClaimMeasurement::Count { quantifier, trials, failures, .. } = *self else {
+            return None;
+        };
         Some(match (quantifier, trials - failures) {
             (Quantifier::Some, 0) => format!("seen in none of {trials}"),
             (Quantifier::Some, seen) => format!("seen in {seen} of {trials}"),
@@ -137,16 +139,20 @@ impl Measured {
     pub fn figures(&self) -> Figures {
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
         match self {
-            Measured::Nothing | Measured::LeftOut | Measured::BeyondProfile => Figures::default(),
-            Measured::Value { interval, .. } | Measured::Pairs { interval, .. } => Figures {
-                measured: finite(interval.point),
-                low: finite(interval.low),
-                high: finite(interval.high),
-                confidence: finite(interval.confidence),
-                method: interval.method.name(),
-                n: Some(interval.n as u64),
-            },
-            Measured::Count { trials, failures, rates: (lowest, highest), .. } => Figures {
+            ClaimMeasurement::Nothing
+            | ClaimMeasurement::LeftOut
+            | ClaimMeasurement::BeyondProfile => Figures::default(),
+            ClaimMeasurement::Value { interval, .. } | ClaimMeasurement::Pairs { interval, .. } => {
+                Figures {
+                    measured: finite(interval.point),
+                    low: finite(interval.low),
+                    high: finite(interval.high),
+                    confidence: finite(interval.confidence),
+                    method: interval.method.name(),
+                    n: Some(interval.n as u64),
+                }
+            }
+            ClaimMeasurement::Count { trials, failures, rates: (lowest, highest), .. } => Figures {
                 measured: finite(1.0 - *failures as f64 / *trials as f64),
                 low: finite(1.0 - highest),
                 high: finite(1.0 - lowest).filter(|_| *failures > 0),
@@ -185,7 +191,7 @@ impl Verdict {
 
 /// Findings about a claim.
 pub(crate) struct ClaimFinding {
-    pub(crate) measured: Measured,
+    pub(crate) measured: ClaimMeasurement,
     pub(crate) verdict: Verdict,
     pub(crate) why: String,
     /// Of a value that has an interval: how much would have to be wrong for the verdict to be.
@@ -196,7 +202,7 @@ impl ClaimFinding {
     /// What is found about a claim whose points the run left out.
     pub(crate) fn left_out() -> ClaimFinding {
         ClaimFinding {
-            measured: Measured::LeftOut,
+            measured: ClaimMeasurement::LeftOut,
             verdict: Verdict::CannotTell,
             why: "this run left out points that it is about".to_owned(),
             p: None,

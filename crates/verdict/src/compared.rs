@@ -6,9 +6,9 @@ use spec::{ClaimKind, Rank, Study};
 use stats::sequence::OBSERVATIONS_MIN;
 use stats::{Expectation, Interval};
 
-use crate::claim_verdict::{ClaimVerdict, Measured, Verdict};
+use crate::claim_verdict::{ClaimMeasurement, ClaimVerdict, Verdict};
 use crate::judge::{Judgement, judge_at, leave_to_larger_profiles};
-use crate::paired::{CONFIDENCE, Judged, verdict_of};
+use crate::paired::{CONFIDENCE, JudgedPair, verdict_of};
 
 /// Judges a record. One of `pgrig compare` also decides by figures that claims cannot speak of, and by the
 /// transactions that failed; it has an answer of its own.
@@ -34,7 +34,7 @@ pub fn judge_record(
         let (claimed, others): (Vec<Metric>, Vec<Metric>) =
             comparison.decides.iter().partition(|metric| metric.catalogued().is_some());
         for (claim, metric) in judgement.claims.iter_mut().zip(claimed.iter().copied()) {
-            if let Measured::Pairs { interval, .. } = &claim.measured
+            if let ClaimMeasurement::Pairs { interval, .. } = &claim.measured
                 && claim.verdict != Verdict::CannotTell
                 && let Some(why) = below_floor(comparison, paired, metric, interval.point)
             {
@@ -101,7 +101,7 @@ fn judged_figure(comparison: &Comparison, paired: &Paired, figure: &Figure) -> (
         None => return (Verdict::CannotTell, figure.lacking().to_owned()),
     };
     let verdict = verdict_of(expect, &interval);
-    let mut doubts = Judged { paired, metric, expect, interval, verdict }.doubts();
+    let mut doubts = JudgedPair { paired, metric, expect, interval, verdict }.doubts();
     if figure.b_over_a.is_some() {
         doubts.extend(below_floor(comparison, paired, metric, interval.point));
         // What differs for a transaction was as much on both in the same time.
@@ -135,7 +135,7 @@ fn invariant(says: String, verdict: Verdict, why: String) -> ClaimVerdict {
         expected: String::new(),
         published: None,
         note: String::new(),
-        measured: Measured::Nothing,
+        measured: ClaimMeasurement::Nothing,
         needs_harm: false,
         verdict,
         alone: verdict,

@@ -3,11 +3,11 @@
 use record::{Fact, Header};
 use spec::{Point, Workload};
 
-use crate::diff::Side;
+use crate::diff::DiffSide;
 
 /// Something that was not the same in two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition {
+pub struct RunCondition {
     /// Name of the condition: "scale", "PostgreSQL version", "shared_buffers of primary".
     pub what: String,
     /// Its value in the first run.
@@ -27,14 +27,14 @@ const FLEETING_GROUPS: [&str; 2] = ["pg_test_fsync", "time"];
 
 /// Conditions in which two runs differ, those of the whole run first; one that is true of several
 /// points is listed once.
-pub(crate) fn differing(before: Side<'_>, after: Side<'_>) -> Vec<Condition> {
+pub(crate) fn differing(before: DiffSide<'_>, after: DiffSide<'_>) -> Vec<RunCondition> {
     let mut conditions = of_runs(before.header, after.header);
     for point in &before.study.points {
         let Some(other) = after.study.points.iter().find(|other| other.name == point.name) else {
             continue;
         };
         for (what, before, after) in different(&properties(point), &properties(other)) {
-            let same = |one: &&mut Condition| {
+            let same = |one: &&mut RunCondition| {
                 !one.points.is_empty()
                     && (&one.what, &one.before, &one.after) == (&what, &before, &after)
             };
@@ -42,7 +42,7 @@ pub(crate) fn differing(before: Side<'_>, after: Side<'_>) -> Vec<Condition> {
                 Some(condition) => condition.points.push(point.name.to_string()),
                 None => {
                     let points = vec![point.name.to_string()];
-                    conditions.push(Condition { what, before, after, points });
+                    conditions.push(RunCondition { what, before, after, points });
                 }
             }
         }
@@ -50,9 +50,10 @@ pub(crate) fn differing(before: Side<'_>, after: Side<'_>) -> Vec<Condition> {
     conditions
 }
 
-fn of_runs(before: &Header, after: &Header) -> Vec<Condition> {
+fn of_runs(before: &Header, after: &Header) -> Vec<RunCondition> {
     let different = different(&run(before), &run(after));
-    let condition = |(what, before, after)| Condition { what, before, after, points: Vec::new() };
+    let condition =
+        |(what, before, after)| RunCondition { what, before, after, points: Vec::new() };
     different.into_iter().map(condition).collect()
 }
 

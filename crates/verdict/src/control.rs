@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use record::PlannedTrial;
-use spec::{About, ClaimKind, Metric, Study, metrics};
+use spec::{ClaimKind, ClaimSubject, Metric, Study, metrics};
 
 use crate::claim_verdict::{ClaimVerdict, Verdict};
 use crate::left_out;
@@ -55,8 +55,8 @@ fn why(says: &str, control: &ClaimVerdict) -> String {
 }
 
 /// True of a claim that says what there was to judge, and nothing of what the judgement found.
-fn is_about_evidence(about: &About) -> bool {
-    let About::Every { condition, .. } = about else { return false };
+fn is_about_evidence(about: &ClaimSubject) -> bool {
+    let ClaimSubject::Every { condition, .. } = about else { return false };
     let is_evidence = |metric: &&Metric| EVIDENCE.iter().any(|one| one.name == metric.name);
     condition.metrics().iter().all(is_evidence)
 }
@@ -77,12 +77,14 @@ const EVIDENCE: [&Metric; 9] = [
 /// The scenarios of those meant points whose trials or figures a claim speaks of.
 fn scenarios<'s>(
     study: &'s Study,
-    about: &About,
+    about: &ClaimSubject,
     is_meant: impl Fn(usize) -> bool,
 ) -> BTreeSet<&'s str> {
     let points: Vec<usize> = match about {
-        About::Value { value, .. } => value.references().iter().map(|one| one.point).collect(),
-        About::Every { points, .. } => points.clone(),
+        ClaimSubject::Value { value, .. } => {
+            value.references().iter().map(|one| one.point).collect()
+        }
+        ClaimSubject::Every { points, .. } => points.clone(),
     };
     let meant = points.into_iter().filter(|point| is_meant(*point));
     meant.map(|point| study.points[point].name.scenario.as_str()).collect()

@@ -11,7 +11,7 @@ use record::{Ending, Generator, Trial};
 use spec::{Expression, Metric, Study, metrics};
 
 /// The trials as they would be without a delay.
-pub(crate) struct Case {
+pub(crate) struct DelayCase {
     /// The delay, in words.
     pub(crate) says: String,
     pub(crate) trials: Vec<Trial>,
@@ -33,7 +33,7 @@ pub(crate) fn cases(
     expression: &Expression,
     is_pulled: bool,
     trials: &[Trial],
-) -> Vec<Case> {
+) -> Vec<DelayCase> {
     let points: BTreeSet<usize> = expression.references().iter().map(|one| one.point).collect();
     let most = |share: fn(&Trial) -> f64| {
         let own = trials.iter().filter(|trial| {
@@ -60,7 +60,7 @@ pub(crate) fn cases(
              quotient towards 1",
             wait_most * 100.0
         );
-        cases.push(Case { says, trials: without(&points, wait) });
+        cases.push(DelayCase { says, trials: without(&points, wait) });
     }
     if lag_most > Generator::LAG_SHARE_MAX {
         let says = format!(
@@ -69,7 +69,7 @@ pub(crate) fn cases(
         );
         let alone = points.iter().map(|point| BTreeSet::from([*point]));
         for points in alone.chain([points.clone()]) {
-            cases.push(Case { says: says.clone(), trials: without(&points, lag) });
+            cases.push(DelayCase { says: says.clone(), trials: without(&points, lag) });
         }
     }
     cases

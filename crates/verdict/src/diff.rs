@@ -8,17 +8,17 @@
 //! are called different, and never better or worse. That takes several runs of either side.
 
 use record::{Ending, Figure, Header, Paired, Series, Trial};
-use spec::{Better, Metric, Study};
+use spec::{Metric, MetricDirection, Study};
 use stats::equivalence::{self, Region};
 use stats::{Expectation, FAMILY_ERROR, HEADLINE_ROUNDS_MIN, Interval, ratio, sample, student};
 
-use crate::conditions::{self, Condition};
+use crate::conditions::{self, RunCondition};
 use crate::noise;
 use crate::rounds::figure_of;
 
 /// One side of a comparison.
 #[derive(Clone, Copy, Debug)]
-pub struct Side<'r> {
+pub struct DiffSide<'r> {
     /// Study, machine and programs of the run.
     pub header: &'r Header,
     /// The study as it was run.
@@ -31,10 +31,10 @@ pub struct Side<'r> {
 
 /// Changes from one record to another.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Diff {
+pub struct RecordDiff {
     /// Conditions in which the runs differ: figures of different sizes or machines cannot be told
     /// apart from a change.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<RunCondition>,
     /// One for each figure that both have, in the order of the first.
     pub differences: Vec<Difference>,
 }
@@ -56,14 +56,14 @@ pub struct Difference {
     /// after ÷ before, with its interval; none where it has none.
     pub ratio: Option<Interval>,
     /// Conclusion from the figure by itself.
-    pub alone: Change,
+    pub alone: DifferenceMeaning,
     /// Conclusion after the correction for all figures that were looked at (Holm's).
-    pub change: Change,
+    pub change: DifferenceMeaning,
 }
 
 /// Meaning of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Change {
+pub enum DifferenceMeaning {
     /// More in the second run, beyond what the spread of the rounds explains.
     More,
     /// Less in the second run, beyond what the spread of the rounds explains.
@@ -74,21 +74,21 @@ pub enum Change {
     CannotTell,
 }
 
-impl Change {
+impl DifferenceMeaning {
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            Change::More => "differs between these two runs: more",
-            Change::Less => "differs between these two runs: less",
-            Change::Same => "same",
-            Change::CannotTell => "cannot tell",
+            DifferenceMeaning::More => "differs between these two runs: more",
+            DifferenceMeaning::Less => "differs between these two runs: less",
+            DifferenceMeaning::Same => "same",
+            DifferenceMeaning::CannotTell => "cannot tell",
         }
     }
 }
 
-impl Diff {
+impl RecordDiff {
     /// Number of figures with the conclusion `change`.
-    pub fn count(&self, change: Change) -> usize {
+    pub fn count(&self, change: DifferenceMeaning) -> usize {
         self.differences.iter().filter(|one| one.change == change).count()
     }
 
@@ -96,9 +96,13 @@ impl Diff {
     pub fn summary(&self) -> String {
         let all = self.differences.len();
         let figures = if all == 1 { "figure" } else { "figures" };
-        let [more, less, same, unsure] =
-            [Change::More, Change::Less, Change::Same, Change::CannotTell]
-                .map(|change| self.count(change));
+        let [more, less, same, unsure] = [
+            DifferenceMeaning::More,
+            DifferenceMeaning::Less,
+            DifferenceMeaning::Same,
+            DifferenceMeaning::CannotTell,
+        ]
+        .map(|change| self.count(change));
         if more + less + same == 0 {
             return format!("Nothing can be told from {all} {figures}.");
         }
@@ -116,7 +120,7 @@ impl Diff {
 }
 
 /// Compares every point that both have, in the order of the first, and what both have measured in pairs.
-pub fn diff(before: Side<'_>, after: Side<'_>) -> Diff {
+pub fn diff(before: DiffSide<'_>, after: DiffSide<'_>) -> RecordDiff {
     let (mut differences, mut p_values) = (Vec::new(), Vec::new());
     for (index, point) in before.study.points.iter().enumerate() {
         let Some(other) = after.study.points.iter().position(|p| p.name == point.name) else {
@@ -156,7 +160,7 @@ pub fn diff(before: Side<'_>, after: Side<'_>) -> Diff {
         }
     }
     correct(&mut differences, &p_values);
-    Diff { conditions: conditions::differing(before, after), differences }
+    RecordDiff { conditions: conditions::differing(before, after), differences }
 }
 
 /// The attempts at pairs that were measured to their end.
@@ -176,7 +180,7 @@ fn correct(differences: &mut [Difference], p_values: &[Option<f64>]) {
     for (difference, p) in differences.iter_mut().zip(p_values) {
         let adjusted = p.and_then(|_| adjusted.next());
         if adjusted.is_none_or(|p| p > FAMILY_ERROR) {
-            difference.change = Change::CannotTell;
+            difference.change = DifferenceMeaning::CannotTell;
         }
     }
 }
@@ -201,7 +205,8 @@ fn difference(
     // How much larger than a lower bound a value is, is not known, and so no ratio of it.
     let is_known = enough && is_at_least == [false, false];
     let judged = ratio.filter(|_| is_known).zip(logs);
-    let change = judged.as_ref().map_or(Change::CannotTell, |(ratio, _)| change(metric, ratio));
+    let change =
+        judged.as_ref().map_or(DifferenceMeaning::CannotTell, |(ratio, _)| change(metric, ratio));
     let p = judged.map(|(ratio, (before, after))| {
         let Region { low, high } = Region::DEFAULT;
         let same = Expectation::Between { low, high };
@@ -213,12 +218,14 @@ fn difference(
     Some((found, p))
 }
 
-fn change(metric: &Metric, ratio: &Interval) -> Change {
+fn change(metric: &Metric, ratio: &Interval) -> DifferenceMeaning {
     match (Region::DEFAULT.judge(ratio), metric.better) {
-        (equivalence::Difference::CannotTell, _) | (_, Better::Neither) => Change::CannotTell,
-        (equivalence::Difference::Equal, _) => Change::Same,
-        (equivalence::Difference::More, _) => Change::More,
-        (equivalence::Difference::Less, _) => Change::Less,
+        (equivalence::Difference::CannotTell, _) | (_, MetricDirection::Neither) => {
+            DifferenceMeaning::CannotTell
+        }
+        (equivalence::Difference::Equal, _) => DifferenceMeaning::Same,
+        (equivalence::Difference::More, _) => DifferenceMeaning::More,
+        (equivalence::Difference::Less, _) => DifferenceMeaning::Less,
     }
 }
 
@@ -230,7 +237,7 @@ fn range(before: &[f64], after: &[f64], point: f64) -> Option<Interval> {
 }
 
 /// The values of a metric over the rounds, and whether any is only a lower bound.
-fn values(side: Side<'_>, point: usize, metric: &Metric) -> (Vec<f64>, bool) {
+fn values(side: DiffSide<'_>, point: usize, metric: &Metric) -> (Vec<f64>, bool) {
     let trials = side.trials.iter().filter(|trial| {
         trial.ending == Ending::Done
             && side.study.point(&trial.variant, &trial.scenario, &trial.axes) == Some(point)

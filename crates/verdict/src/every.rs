@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::{Ending, Fault, Figure, PlannedTrial, Reason, Trial, VoidKind};
-use spec::{Better, Condition, Metric, OnLoss, Quantifier, Study, metrics};
+use spec::{Condition, Metric, MetricDirection, OnLoss, Quantifier, Study, metrics};
 
-use crate::claim_verdict::{ClaimFinding, Measured, Verdict};
+use crate::claim_verdict::{ClaimFinding, ClaimMeasurement, Verdict};
 use crate::left_out;
 use crate::name::{point_name, trial_name};
 use crate::rounds::{figure_of, value_of};
@@ -18,7 +18,7 @@ use crate::truth::truth;
 
 /// A condition on trials, and the trials that it speaks of.
 #[derive(Clone, Copy)]
-pub(crate) struct Question<'a> {
+pub(crate) struct TrialQuestion<'a> {
     pub(crate) study: &'a Study,
     pub(crate) quantifier: Quantifier,
     pub(crate) condition: &'a Condition,
@@ -31,11 +31,11 @@ pub(crate) struct Question<'a> {
 /// Judges a condition on every trial of some points. `plan` is what the run consists of: a trial of
 /// it that was not run keeps the claim open.
 pub(crate) fn judge(
-    question: Question<'_>,
+    question: TrialQuestion<'_>,
     plan: &[PlannedTrial],
     trials: &[Trial],
 ) -> ClaimFinding {
-    let Question { study, quantifier, condition, points, .. } = question;
+    let TrialQuestion { study, quantifier, condition, points, .. } = question;
     let asked = asked(study, condition, points);
     let mut by_number: BTreeMap<(usize, String), Vec<&Trial>> = BTreeMap::new();
     for trial in trials {
@@ -75,10 +75,10 @@ pub(crate) fn judge(
         why.push("no such trial was run to its end".to_owned());
     }
     let measured = match seen {
-        0 => Measured::Nothing,
+        0 => ClaimMeasurement::Nothing,
         trials => {
             let rates = stats::failure_rate::rates(failures, trials);
-            Measured::Count { quantifier, trials, failures, rates }
+            ClaimMeasurement::Count { quantifier, trials, failures, rates }
         }
     };
     ClaimFinding { measured, verdict, why: why.join("; "), p: None }
@@ -157,7 +157,7 @@ enum AttemptAnswer {
     Nothing(String),
 }
 
-impl Question<'_> {
+impl TrialQuestion<'_> {
     fn trial(&self, attempts: &[&Trial]) -> Shown {
         let mut shown = Shown::default();
         let mut broken = None;
@@ -328,7 +328,7 @@ const LOAD_SHARE_MIN: f64 = 0.9;
 /// True if a value of a metric says that acknowledged transactions are there. That a server did not
 /// survive needs no transaction to be true.
 fn says_that_nothing_is_lost(metric: &Metric, value: f64) -> bool {
-    let is_destruction = metric.better == Better::Higher && value == 0.0;
+    let is_destruction = metric.better == MetricDirection::Higher && value == 0.0;
     metric.is_about_acknowledged() && !is_destruction
 }
 

@@ -1,7 +1,7 @@
 //! Checks that failed. What a check found is evidence, whether or not a claim names it.
 
 use record::{Figure, Trial};
-use spec::{About, Better, Metric, Study, metrics};
+use spec::{ClaimSubject, Metric, MetricDirection, Study, metrics};
 
 use crate::rounds::figure_of;
 use crate::truth::truth;
@@ -32,7 +32,7 @@ fn is_expected(study: &Study, trial: &Trial, metric: &Metric) -> bool {
     let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
     let made_here = study.claims.iter().map(|claim| &claim.about);
     made_here.chain(&study.expected).any(|about| {
-        let About::Every { condition, of, points, .. } = about else { return false };
+        let ClaimSubject::Every { condition, of, points, .. } = about else { return false };
         let asked = condition.metrics();
         if !point.is_some_and(|point| points.contains(&point))
             || !asked.iter().any(|one| is_count_of(one, metric))
@@ -56,13 +56,13 @@ fn is_expected(study: &Study, trial: &Trial, metric: &Metric) -> bool {
 /// survived is 1.
 fn value_where_all_is_well(metric: &Metric, value: f64) -> f64 {
     match metric.better {
-        Better::Lower => 0.0,
-        Better::Higher if metric.unit.is_empty() => value.max(1.0),
-        Better::Higher | Better::Neither => value,
+        MetricDirection::Lower => 0.0,
+        MetricDirection::Higher if metric.unit.is_empty() => value.max(1.0),
+        MetricDirection::Higher | MetricDirection::Neither => value,
     }
 }
 
 /// True if a figure counts something wrong that the same check found.
 fn is_count_of(one: &Metric, metric: &Metric) -> bool {
-    one.source == metric.source && one.better == Better::Lower && one.unit.is_empty()
+    one.source == metric.source && one.better == MetricDirection::Lower && one.unit.is_empty()
 }

@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::{Ending, Fault, PlannedTrial, Reason, Trial, VoidKind};
-use spec::{Better, Reference, Study};
+use spec::{MetricDirection, Reference, Study};
 
-use crate::attempts::{self, Chosen};
+use crate::attempts::{self, AttemptChoice};
 use crate::name::point_name;
 use crate::rounds::figure_of;
 
 /// The rounds of an expression, those with gaps included.
-pub(crate) struct Gaps {
+pub(crate) struct RoundGaps {
     rounds: Vec<Vec<Cell>>,
     /// Missing figures, in words.
     pub(crate) words: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Gaps {
 enum Cell {
     Value(f64),
     /// Counted as nothing: a rate of zero, a latency without an end.
-    Nothing(Better),
+    Nothing(MetricDirection),
     /// It could be anything.
     Unknown,
 }
@@ -33,20 +33,21 @@ enum Cell {
 /// Larger than any figure. An infinite one has no logarithm.
 const ENDLESS: f64 = 1e300;
 
-impl Gaps {
+impl RoundGaps {
     /// Looks for the gaps of the rounds that were planned.
     pub(crate) fn of(
         study: &Study,
         references: &[Reference],
         plan: &[PlannedTrial],
         trials: &[Trial],
-    ) -> Gaps {
+    ) -> RoundGaps {
         let mut by_number: BTreeMap<usize, Vec<&Trial>> = BTreeMap::new();
         for trial in trials {
             by_number.entry(trial.number).or_default().push(trial);
         }
-        let counted: BTreeMap<usize, &Trial> =
-            attempts::chosen(trials, Chosen::Counted).map(|trial| (trial.number, trial)).collect();
+        let counted: BTreeMap<usize, &Trial> = attempts::chosen(trials, AttemptChoice::Counted)
+            .map(|trial| (trial.number, trial))
+            .collect();
         let mut by_round: BTreeMap<usize, Vec<Option<Cell>>> = BTreeMap::new();
         let (mut dead, mut missing) = (BTreeSet::new(), BTreeSet::new());
         for (number, round, place) in planned(study, plan, trials) {
@@ -92,7 +93,7 @@ impl Gaps {
             say(&dead, failed, failed),
             say(&missing, "has no figure or was not run", "have no figure or were not run"),
         ];
-        Gaps { rounds: rounds.collect(), words: words.into_iter().flatten().collect() }
+        RoundGaps { rounds: rounds.collect(), words: words.into_iter().flatten().collect() }
     }
 
     /// The rounds with each gap filled with the worst: counted as nothing where that is known, and
@@ -100,14 +101,14 @@ impl Gaps {
     pub(crate) fn filled(&self) -> Vec<Vec<Vec<f64>>> {
         let cells = || self.rounds.iter().flatten();
         let has_gap = cells().any(|cell| !matches!(cell, Cell::Value(_)));
-        let is_open =
-            cells().any(|cell| matches!(cell, Cell::Unknown | Cell::Nothing(Better::Neither)));
+        let is_open = cells()
+            .any(|cell| matches!(cell, Cell::Unknown | Cell::Nothing(MetricDirection::Neither)));
         let with = |unknown: f64| -> Vec<Vec<f64>> {
             let value = |cell: &Cell| match cell {
                 Cell::Value(value) => *value,
-                Cell::Nothing(Better::Higher) => 0.0,
-                Cell::Nothing(Better::Lower) => ENDLESS,
-                Cell::Nothing(Better::Neither) | Cell::Unknown => unknown,
+                Cell::Nothing(MetricDirection::Higher) => 0.0,
+                Cell::Nothing(MetricDirection::Lower) => ENDLESS,
+                Cell::Nothing(MetricDirection::Neither) | Cell::Unknown => unknown,
             };
             // A quotient of nothing by nothing is no number: then it cannot be told.
             self.rounds.iter().map(|row| row.iter().map(value).collect()).collect()

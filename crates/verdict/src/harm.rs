@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use record::Trial;
-use spec::{About, Better, By, Claim, Metric, metrics};
+use spec::{Claim, ClaimSubject, Metric, MetricDirection, MetricSource, metrics};
 use terms::{figure, grouped};
 
 use crate::name::trial_name;
@@ -123,14 +123,14 @@ fn of_kind(kind: HarmKind, trials: &[Trial]) -> Option<Harm> {
 /// none. Such a claim holds where something was lost, damaged or split, and no reader should take that for
 /// good news.
 pub(crate) fn needs_harm(claim: &Claim) -> bool {
-    let About::Every { condition, .. } = &claim.about else { return false };
+    let ClaimSubject::Every { condition, .. } = &claim.about else { return false };
     let asked = condition.metrics();
     // What is no finding of a check may have any value.
     let sound = |free: f64| -> Vec<f64> {
         let value = |metric: &&Metric| match metric.better {
             _ if !is_finding(metric) => free,
-            Better::Lower => 0.0,
-            Better::Higher | Better::Neither => free.max(1.0),
+            MetricDirection::Lower => 0.0,
+            MetricDirection::Higher | MetricDirection::Neither => free.max(1.0),
         };
         asked.iter().map(value).collect()
     };
@@ -141,7 +141,7 @@ pub(crate) fn needs_harm(claim: &Claim) -> bool {
 /// True of what checks count, and of two primaries. How many transactions failed or waited for nobody is no
 /// finding, and neither are times and shares.
 fn is_finding(metric: &Metric) -> bool {
-    let by_checks = matches!(metric.source.by, By::LedgerAndRows | By::Check);
+    let by_checks = matches!(metric.source.by, MetricSource::LedgerAndRows | MetricSource::Check);
     let of_split = [metrics::LEDGER_SPLIT.name, metrics::TWO_PRIMARIES_MS.name];
     (by_checks && metric.unit.is_empty()) || of_split.contains(&metric.name)
 }

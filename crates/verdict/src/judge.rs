@@ -1,11 +1,11 @@
 //! Judgement of every claim of a study.
 
 use record::{Ending, Paired, PlannedTrial, Trial};
-use spec::{About, Claim, ClaimKind, Expression, Profile, Study};
+use spec::{Claim, ClaimKind, ClaimSubject, Expression, Profile, Study};
 use stats::{Expectation, HEADLINE_ROUNDS_MIN};
 
-use crate::claim_verdict::{ClaimFinding, ClaimVerdict, Measured, Verdict};
-use crate::every::Question;
+use crate::claim_verdict::{ClaimFinding, ClaimMeasurement, ClaimVerdict, Verdict};
+use crate::every::TrialQuestion;
 use crate::harm::{self, Harm};
 use crate::name::trial_name;
 use crate::noise::{self, Noise};
@@ -24,7 +24,7 @@ pub struct Judgement {
     /// two rounds.
     pub noise: Vec<Noise>,
     /// Attempts whose figures were left out, and why.
-    pub discarded: Vec<Discarded>,
+    pub discarded: Vec<DiscardedAttempt>,
     /// The case against the run as a whole, whatever its claims say: attempts that broke and for which a
     /// server may be to blame, crashes that nobody asked for, and checks that failed. No gate is passed with any.
     pub against: Vec<String>,
@@ -39,7 +39,7 @@ impl Judgement {
 
     /// Those of them that this profile can judge: what a reader is shown.
     pub fn judged(&self) -> impl Iterator<Item = &ClaimVerdict> {
-        self.asked().filter(|claim| claim.measured != Measured::BeyondProfile)
+        self.asked().filter(|claim| claim.measured != ClaimMeasurement::BeyondProfile)
     }
 
     /// Says how many claims have no verdict because of `--only` or of the profile; nothing where none is.
@@ -61,7 +61,7 @@ impl Judgement {
 
 /// An attempt whose figures were left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Discarded {
+pub struct DiscardedAttempt {
     /// Its trial's number.
     pub number: usize,
     /// Number of the attempt at this trial, from 1.
@@ -117,13 +117,13 @@ pub(crate) fn leave_to_larger_profiles(study: &Study, claims: &mut [ClaimVerdict
     if study.profile != Profile::Smoke {
         return;
     }
-    let is_too_little = |measured: &Measured| match measured {
-        Measured::Nothing => true,
-        Measured::Value { interval, .. } => interval.n < HEADLINE_ROUNDS_MIN,
-        Measured::LeftOut
-        | Measured::BeyondProfile
-        | Measured::Pairs { .. }
-        | Measured::Count { .. } => false,
+    let is_too_little = |measured: &ClaimMeasurement| match measured {
+        ClaimMeasurement::Nothing => true,
+        ClaimMeasurement::Value { interval, .. } => interval.n < HEADLINE_ROUNDS_MIN,
+        ClaimMeasurement::LeftOut
+        | ClaimMeasurement::BeyondProfile
+        | ClaimMeasurement::Pairs { .. }
+        | ClaimMeasurement::Count { .. } => false,
     };
     let is_beyond = |claim: &&mut ClaimVerdict| {
         claim.kind == ClaimKind::Finding
@@ -132,7 +132,7 @@ pub(crate) fn leave_to_larger_profiles(study: &Study, claims: &mut [ClaimVerdict
             && is_too_little(&claim.measured)
     };
     for claim in claims.iter_mut().filter(is_beyond) {
-        claim.measured = Measured::BeyondProfile;
+        claim.measured = ClaimMeasurement::BeyondProfile;
     }
 }
 
@@ -158,23 +158,23 @@ fn found(
     let (expected, found) = match &claim.about {
         about if left_out::is_left_out(study, claim, plan) => {
             let expected = match about {
-                About::Value { expect, .. } => expect.to_string(),
-                About::Every { .. } => String::new(),
+                ClaimSubject::Value { expect, .. } => expect.to_string(),
+                ClaimSubject::Every { .. } => String::new(),
             };
             (expected, ClaimFinding::left_out())
         }
-        About::Value { value, expect, pairs: None } => {
+        ClaimSubject::Value { value, expect, pairs: None } => {
             (expect.to_string(), value::judge(study, value, *expect, plan, trials))
         }
-        About::Value { value, expect, pairs: Some(_) } => {
+        ClaimSubject::Value { value, expect, pairs: Some(_) } => {
             let by_pairs = paired::judge(confidence, study, value, *expect, pairs);
             let missing = paired::missing(study, value, pairs);
             let found =
                 missing.and_then(|why| by_trials(study, value, *expect, (plan, trials), &why));
             (expect.to_string(), found.unwrap_or(by_pairs))
         }
-        About::Every { quantifier, condition, of, points } => {
-            let question = Question { study, quantifier: *quantifier, condition, of, points };
+        ClaimSubject::Every { quantifier, condition, of, points } => {
+            let question = TrialQuestion { study, quantifier: *quantifier, condition, of, points };
             let mut found = every::judge(question, plan, trials);
             found.doubt(doubt::of_condition(study, condition, of, points, trials));
             (String::new(), found)
@@ -206,7 +206,7 @@ fn by_trials(
     why: &str,
 ) -> Option<ClaimFinding> {
     let mut found = value::judge(study, value, expect, plan, trials);
-    matches!(found.measured, Measured::Value { .. }).then_some(())?;
+    matches!(found.measured, ClaimMeasurement::Value { .. }).then_some(())?;
     let said = format!("in whole trials, because {why}");
     found.why = match found.why.is_empty() {
         true => said,
@@ -215,8 +215,8 @@ fn by_trials(
     Some(found)
 }
 
-fn discarded(trial: &Trial) -> Option<Discarded> {
-    (trial.ending != Ending::Done).then(|| Discarded {
+fn discarded(trial: &Trial) -> Option<DiscardedAttempt> {
+    (trial.ending != Ending::Done).then(|| DiscardedAttempt {
         number: trial.number,
         attempt: trial.attempt,
         name: trial_name(trial),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use record::PlannedTrial;
-use spec::{About, Claim, Study};
+use spec::{Claim, ClaimSubject, Study};
 
 use crate::every;
 
@@ -19,10 +19,10 @@ pub(crate) fn planned(study: &Study, plan: &[PlannedTrial]) -> Option<BTreeSet<u
 pub(crate) fn is_left_out(study: &Study, claim: &Claim, plan: &[PlannedTrial]) -> bool {
     let Some(planned) = planned(study, plan) else { return false };
     match &claim.about {
-        About::Value { value, .. } => {
+        ClaimSubject::Value { value, .. } => {
             value.references().iter().any(|one| !planned.contains(&one.point))
         }
-        About::Every { condition, points, .. } => {
+        ClaimSubject::Every { condition, points, .. } => {
             let asked = every::asked(study, condition, points);
             !asked.is_empty() && asked.iter().all(|point| !planned.contains(point))
         }

@@ -1,6 +1,6 @@
 //! From a study and its record to verdicts, and from two records to differences.
 //!
-//! Reading order: [`judge`] answers every claim of a study, [`judge_record`] those of a record; [`Measured`] is what it rests on, and
+//! Reading order: [`judge`] answers every claim of a study, [`judge_record`] those of a record; [`ClaimMeasurement`] is what it rests on, and
 //! `doubt` what may stand against it; [`diff()`] compares two records.
 //!
 //! Limits: nothing is read from disk, drawn or printed here. Everything is a function of the study
@@ -41,16 +41,16 @@ mod diff;
 mod name;
 
 pub use attempts::{AttemptUse, uses};
-pub use claim_verdict::{ClaimVerdict, Figures, Measured, Verdict};
+pub use claim_verdict::{ClaimMeasurement, ClaimVerdict, Figures, Verdict};
 pub use compared::judge_record;
-pub use conditions::Condition;
-pub use diff::{Change, Diff, Difference, Side, diff};
+pub use conditions::RunCondition;
+pub use diff::{DiffSide, Difference, DifferenceMeaning, RecordDiff, diff};
 pub use explored::{ExploredStates, explored};
 pub use harm::{Harm, HarmKind, harms};
-pub use judge::{Discarded, Judgement, judge, judge_claim};
+pub use judge::{DiscardedAttempt, Judgement, judge, judge_claim};
 pub use noise::{Noise, Source};
 pub use rate::{MissedRate, missed_rates};
 pub use rounds::{Rounds, value_of};
 pub use seen::{ClientSight, client_sight};
-pub use table::{Cell, Listed, Tabled, tables};
+pub use table::{Cell, FilledTable, Listed, tables};
 pub use unseen::{ASSUMED, ProofLimit, UNSEEN};

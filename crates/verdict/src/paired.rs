@@ -9,7 +9,7 @@ use record::{Doubt, Ending, Paired, Series, Sort};
 use spec::{Expression, Study};
 use stats::{Expectation, Interval, sequence};
 
-use crate::claim_verdict::{ClaimFinding, Measured, Verdict};
+use crate::claim_verdict::{ClaimFinding, ClaimMeasurement, Verdict};
 
 /// The confidence of every interval but those of a comparison.
 pub(crate) const CONFIDENCE: f64 = 0.95;
@@ -44,7 +44,7 @@ pub(crate) fn judge(
     pairs: &[Paired],
 ) -> ClaimFinding {
     let nothing = |why: String| ClaimFinding {
-        measured: Measured::Nothing,
+        measured: ClaimMeasurement::Nothing,
         verdict: Verdict::CannotTell,
         why,
         p: None,
@@ -91,11 +91,11 @@ pub(crate) fn judge(
             Verdict::CannotTell => "the interval reaches over the bound".to_owned(),
             Verdict::Holds | Verdict::DoesNotHold => String::new(),
         },
-        measured: Measured::Pairs { interval, pairs: paired.shown.pairs },
+        measured: ClaimMeasurement::Pairs { interval, pairs: paired.shown.pairs },
         verdict,
         p: Some(p),
     };
-    let judged = Judged { paired, metric: series.metric, expect, interval, verdict };
+    let judged = JudgedPair { paired, metric: series.metric, expect, interval, verdict };
     let mut doubts = judged.doubts();
     let is_open = |paired: &&Paired| paired.ending.stays_open();
     if let Some(earlier) = pairs.iter().filter(is_meant).find(is_open) {
@@ -131,7 +131,7 @@ fn p_value(series: &Series, point: f64, bound: f64, lasting: f64) -> f64 {
 }
 
 /// A quotient that was measured in pairs, and its verdict.
-pub(crate) struct Judged<'p> {
+pub(crate) struct JudgedPair<'p> {
     pub(crate) paired: &'p Paired,
     pub(crate) metric: Metric,
     pub(crate) expect: Expectation,
@@ -139,7 +139,7 @@ pub(crate) struct Judged<'p> {
     pub(crate) verdict: Verdict,
 }
 
-impl Judged<'_> {
+impl JudgedPair<'_> {
     /// Doubts about it.
     pub(crate) fn doubts(&self) -> Vec<String> {
         let sort = match self.metric {

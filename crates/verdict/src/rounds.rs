@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use record::{Figure, Trial};
 use spec::{Metric, Reference, Study};
 
-use crate::attempts::{self, Chosen};
+use crate::attempts::{self, AttemptChoice};
 
 /// Values that an expression refers to, one row for each round in which all of them were measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Rounds {
 impl Rounds {
     /// Collects the references' values from the attempts that count.
     pub fn collect(study: &Study, references: &[Reference], trials: &[Trial]) -> Rounds {
-        Rounds::of(study, references, trials, Chosen::Counted)
+        Rounds::of(study, references, trials, AttemptChoice::Counted)
     }
 
     /// Collects the references' values from the chosen attempt of each trial.
@@ -29,7 +29,7 @@ impl Rounds {
         study: &Study,
         references: &[Reference],
         trials: &[Trial],
-        which: Chosen,
+        which: AttemptChoice,
     ) -> Rounds {
         let mut by_round: BTreeMap<usize, Vec<Option<f64>>> = BTreeMap::new();
         let mut at_least = Vec::new();

@@ -8,7 +8,7 @@ use crate::value;
 
 /// A table and its figures.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tabled<'s> {
+pub struct FilledTable<'s> {
     /// The table.
     pub table: &'s Table,
     /// Its rows, those that the table made of points without a trial left out.
@@ -59,7 +59,7 @@ pub enum Cell {
     },
 }
 
-impl Tabled<'_> {
+impl FilledTable<'_> {
     /// True if something was measured.
     #[must_use]
     pub fn has_figures(&self) -> bool {
@@ -82,11 +82,16 @@ pub struct Listed<'s> {
 }
 
 /// Fills the tables of a study. Only trials that count are in them.
-pub fn tables<'s>(study: &'s Study, facts: &[Fact], trials: &[Trial]) -> Vec<Tabled<'s>> {
+pub fn tables<'s>(study: &'s Study, facts: &[Fact], trials: &[Trial]) -> Vec<FilledTable<'s>> {
     study.tables.iter().map(|table| fill(study, table, facts, trials)).collect()
 }
 
-fn fill<'s>(study: &'s Study, table: &'s Table, facts: &[Fact], trials: &[Trial]) -> Tabled<'s> {
+fn fill<'s>(
+    study: &'s Study,
+    table: &'s Table,
+    facts: &[Fact],
+    trials: &[Trial],
+) -> FilledTable<'s> {
     let (mut rows, mut cells, mut listed) = (Vec::new(), Vec::new(), Vec::new());
     for row in &table.rows {
         let is_own = |trial: &&Trial| {
@@ -113,7 +118,7 @@ fn fill<'s>(study: &'s Study, table: &'s Table, facts: &[Fact], trials: &[Trial]
         let is_listed = |trial: &&&Trial| is_true(condition, "", trial) == Some(true);
         listed.extend(own.iter().filter(is_listed).map(|trial| list(table, row, trial)));
     }
-    Tabled { table, rows, cells, listed }
+    FilledTable { table, rows, cells, listed }
 }
 
 /// A cell that rests on the row's own trials, or on a fact.

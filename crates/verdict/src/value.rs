@@ -20,11 +20,11 @@ use stats::{
     Expectation, HEADLINE_ROUNDS_MIN, Interval, NoInterval, centre, ratio, sample, sign_test,
 };
 
-use crate::attempts::{self, Chosen};
-use crate::claim_verdict::{ClaimFinding, Measured, Verdict};
+use crate::attempts::{self, AttemptChoice};
+use crate::claim_verdict::{ClaimFinding, ClaimMeasurement, Verdict};
 use crate::delay;
 use crate::doubt;
-use crate::gaps::Gaps;
+use crate::gaps::RoundGaps;
 use crate::paired;
 use crate::rounds::Rounds;
 use terms::{figure, figure_with_interval};
@@ -33,7 +33,7 @@ use terms::{figure, figure_with_interval};
 const CONFIDENCE: f64 = 0.95;
 
 /// Judges a value by itself, whatever else the study claims: over all trials that count, and again
-/// over each other choice of attempts that differs (see [`Chosen`]). Where two verdicts differ, it
+/// over each other choice of attempts that differs (see [`AttemptChoice`]). Where two verdicts differ, it
 /// cannot be told: the verdict may come from the choice.
 pub(crate) fn judge(
     study: &Study,
@@ -47,15 +47,15 @@ pub(crate) fn judge(
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
         point.is_some_and(|point| points.contains(&point))
     };
-    let mut found = judge_chosen(study, expression, expect, trials, Chosen::Counted);
+    let mut found = judge_chosen(study, expression, expect, trials, AttemptChoice::Counted);
     for chosen in attempts::others(trials.iter().filter(own)) {
         let other = judge_chosen(study, expression, expect, trials, chosen);
         let agrees = match &other.measured {
             // A stall in every round leaves no steady one to compare with: the stalls are the
             // result.
-            Measured::Nothing if chosen == Chosen::Steady => true,
+            ClaimMeasurement::Nothing if chosen == AttemptChoice::Steady => true,
             // Steady rounds too few for a verdict of their own must lie where the verdict says.
-            Measured::Value { interval, .. } if interval.n < HEADLINE_ROUNDS_MIN => {
+            ClaimMeasurement::Value { interval, .. } if interval.n < HEADLINE_ROUNDS_MIN => {
                 lies(expect, interval) == found.verdict
             }
             _ => other.verdict == found.verdict,
@@ -65,7 +65,7 @@ pub(crate) fn judge(
         }
         let why = format!(
             "{}: {}; {}: {}",
-            Chosen::Counted.words(),
+            AttemptChoice::Counted.words(),
             described(&found),
             chosen.words(),
             described(&other)
@@ -88,13 +88,13 @@ fn without_delay(
     trials: &[Trial],
     found: &mut ClaimFinding,
 ) {
-    let Measured::Value { interval, .. } = &found.measured else { return };
+    let ClaimMeasurement::Value { interval, .. } = &found.measured else { return };
     if found.verdict == Verdict::CannotTell || !delay::is_computed(expression) {
         return;
     }
     let is_pulled = paired::is_pulled(expect, found.verdict, interval);
     for case in delay::cases(study, expression, is_pulled, trials) {
-        let other = judge_chosen(study, expression, expect, &case.trials, Chosen::Counted);
+        let other = judge_chosen(study, expression, expect, &case.trials, AttemptChoice::Counted);
         if other.verdict != found.verdict {
             found.doubt(vec![format!("{}: {} without that", case.says, described(&other))]);
             return;
@@ -112,7 +112,7 @@ fn survive(
     trials: &[Trial],
     found: &mut ClaimFinding,
 ) {
-    let gaps = Gaps::of(study, expression.references(), plan, trials);
+    let gaps = RoundGaps::of(study, expression.references(), plan, trials);
     if gaps.words.is_empty() || found.verdict == Verdict::CannotTell {
         return;
     }
@@ -203,15 +203,15 @@ fn points(expression: &Expression) -> BTreeSet<usize> {
 /// A verdict and the interval that it rests on.
 fn described(found: &ClaimFinding) -> String {
     match &found.measured {
-        Measured::Value { interval: Interval { point, low, high, .. }, .. } => {
+        ClaimMeasurement::Value { interval: Interval { point, low, high, .. }, .. } => {
             let (value, range) = figure_with_interval(*point, *low, *high);
             format!("{}, {value} {range}", found.verdict.words())
         }
-        Measured::Nothing
-        | Measured::LeftOut
-        | Measured::BeyondProfile
-        | Measured::Pairs { .. }
-        | Measured::Count { .. } => found.verdict.words().to_owned(),
+        ClaimMeasurement::Nothing
+        | ClaimMeasurement::LeftOut
+        | ClaimMeasurement::BeyondProfile
+        | ClaimMeasurement::Pairs { .. }
+        | ClaimMeasurement::Count { .. } => found.verdict.words().to_owned(),
     }
 }
 
@@ -220,13 +220,13 @@ fn judge_chosen(
     expression: &Expression,
     expect: Expectation,
     trials: &[Trial],
-    which: Chosen,
+    which: AttemptChoice,
 ) -> ClaimFinding {
     let rounds = Rounds::of(study, expression.references(), trials, which);
     if rounds.rows.is_empty() {
         let why = missing(study, expression, trials);
         return ClaimFinding {
-            measured: Measured::Nothing,
+            measured: ClaimMeasurement::Nothing,
             verdict: Verdict::CannotTell,
             why,
             p: None,
@@ -278,8 +278,8 @@ fn judge_chosen(
     let judgeable = estimate.as_ref().ok().filter(|one| one.interval.n >= HEADLINE_ROUNDS_MIN);
     let p = judgeable.map(|estimate| estimate.p_value(expect));
     let measured = match estimate {
-        Ok(estimate) => Measured::Value { interval: estimate.interval, per_round },
-        Err(_) => Measured::Nothing,
+        Ok(estimate) => ClaimMeasurement::Value { interval: estimate.interval, per_round },
+        Err(_) => ClaimMeasurement::Nothing,
     };
     ClaimFinding { measured, verdict, why: reasons.join("; "), p }
 }

@@ -71,7 +71,7 @@ enum Phase {
 
 /// Result of a call of [`Startup::advance`].
 #[derive(Debug)]
-pub struct Advance {
+pub struct StartupStep {
     /// Number of bytes of the input that are done with.
     pub consumed: usize,
     /// The session, once the server is ready for queries.
@@ -105,7 +105,7 @@ impl Startup {
         input: &[u8],
         keys: &mut KeyCache,
         output: &mut Vec<u8>,
-    ) -> Result<Advance, StartupError> {
+    ) -> Result<StartupStep, StartupError> {
         let mut consumed = 0;
         loop {
             let rest = &input[consumed..];
@@ -113,11 +113,11 @@ impl Startup {
                 return Err(StartupError::OldServer(text));
             }
             let Some(frame) = frame::next(rest)? else {
-                return Ok(Advance { consumed, session: None });
+                return Ok(StartupStep { consumed, session: None });
             };
             consumed += frame.total_bytes();
             if let Some(session) = self.message(frame, keys, output)? {
-                return Ok(Advance { consumed, session: Some(session) });
+                return Ok(StartupStep { consumed, session: Some(session) });
             }
         }
     }

@@ -47,12 +47,12 @@ impl SslMode {
     /// Ways to try one host, in order. The next one is tried, on a new connection, when the one
     /// before failed in its TLS handshake or by an error of the server before authentication was
     /// complete; not when the server has declined TLS and then refused. Unix sockets are never encrypted, whatever the mode says.
-    pub fn attempts(self, transport: Transport) -> &'static [Attempt] {
+    pub fn attempts(self, transport: Transport) -> &'static [TlsAttempt] {
         match (transport, self) {
-            (Transport::Unix, _) | (_, Self::Disable) => &[Attempt::Plain],
-            (_, Self::Allow) => &[Attempt::Plain, Attempt::Tls],
-            (_, Self::Prefer) => &[Attempt::TlsOrPlain, Attempt::Plain],
-            (_, Self::Require | Self::VerifyCa | Self::VerifyFull) => &[Attempt::Tls],
+            (Transport::Unix, _) | (_, Self::Disable) => &[TlsAttempt::Plain],
+            (_, Self::Allow) => &[TlsAttempt::Plain, TlsAttempt::Tls],
+            (_, Self::Prefer) => &[TlsAttempt::TlsOrPlain, TlsAttempt::Plain],
+            (_, Self::Require | Self::VerifyCa | Self::VerifyFull) => &[TlsAttempt::Tls],
         }
     }
 }
@@ -105,7 +105,7 @@ pub enum Transport {
 
 /// One way to try a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Attempt {
+pub enum TlsAttempt {
     /// Without encryption.
     Plain,
     /// Ask for TLS, and go on without it on the same connection if the server has none.
@@ -156,13 +156,13 @@ impl NegotiationError {
 ///
 /// `input` must be all that has arrived: on [`Continuation::Plain`] and [`Continuation::Handshake`] that is
 /// exactly one byte, to be dropped.
-pub fn answer(attempt: Attempt, input: &[u8]) -> Result<Option<Continuation>, NegotiationError> {
+pub fn answer(attempt: TlsAttempt, input: &[u8]) -> Result<Option<Continuation>, NegotiationError> {
     let Some((&first, rest)) = input.split_first() else {
         return Ok(None);
     };
     let answer = match first {
         b'S' => Continuation::Handshake,
-        b'N' if attempt == Attempt::Tls => return Err(NegotiationError::Unsupported),
+        b'N' if attempt == TlsAttempt::Tls => return Err(NegotiationError::Unsupported),
         b'N' => Continuation::Plain,
         b'E' => return Err(NegotiationError::ErrorResponse),
         other => return Err(NegotiationError::Invalid(other)),
@@ -176,17 +176,17 @@ mod tests {
 
     #[test]
     fn modes_and_what_they_try() {
-        let check = |mode: &str, expected: &[Attempt]| {
+        let check = |mode: &str, expected: &[TlsAttempt]| {
             let mode: SslMode = mode.parse().unwrap();
             assert_eq!(mode.attempts(Transport::Tcp), expected);
-            assert_eq!(mode.attempts(Transport::Unix), [Attempt::Plain]);
+            assert_eq!(mode.attempts(Transport::Unix), [TlsAttempt::Plain]);
         };
-        check("disable", &[Attempt::Plain]);
-        check("allow", &[Attempt::Plain, Attempt::Tls]);
-        check("prefer", &[Attempt::TlsOrPlain, Attempt::Plain]);
-        check("require", &[Attempt::Tls]);
-        check("verify-ca", &[Attempt::Tls]);
-        check("verify-full", &[Attempt::Tls]);
+        check("disable", &[TlsAttempt::Plain]);
+        check("allow", &[TlsAttempt::Plain, TlsAttempt::Tls]);
+        check("prefer", &[TlsAttempt::TlsOrPlain, TlsAttempt::Plain]);
+        check("require", &[TlsAttempt::Tls]);
+        check("verify-ca", &[TlsAttempt::Tls]);
+        check("verify-full", &[TlsAttempt::Tls]);
         assert_eq!(
             "on".parse::<SslMode>().unwrap_err().to_string(),
             "invalid sslmode value: \"on\""
@@ -202,13 +202,13 @@ mod tests {
             };
             assert_eq!(shown, expected);
         };
-        check(Attempt::Tls, b"", "None");
-        check(Attempt::Tls, b"S", "Some(Handshake)");
-        check(Attempt::TlsOrPlain, b"N", "Some(Plain)");
-        check(Attempt::Tls, b"N", "server does not support SSL, but SSL was required");
-        check(Attempt::Tls, b"SE", "received unencrypted data after SSL response");
-        check(Attempt::TlsOrPlain, b"NR", "received unencrypted data after SSL response");
-        check(Attempt::Tls, b"E\0\0", "server sent an error response during SSL exchange");
-        check(Attempt::Tls, b"H", "received invalid response to SSL negotiation: \"H\"");
+        check(TlsAttempt::Tls, b"", "None");
+        check(TlsAttempt::Tls, b"S", "Some(Handshake)");
+        check(TlsAttempt::TlsOrPlain, b"N", "Some(Plain)");
+        check(TlsAttempt::Tls, b"N", "server does not support SSL, but SSL was required");
+        check(TlsAttempt::Tls, b"SE", "received unencrypted data after SSL response");
+        check(TlsAttempt::TlsOrPlain, b"NR", "received unencrypted data after SSL response");
+        check(TlsAttempt::Tls, b"E\0\0", "server sent an error response during SSL exchange");
+        check(TlsAttempt::Tls, b"H", "received invalid response to SSL negotiation: \"H\"");
     }
 }

@@ -5,23 +5,23 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crash::{BLOCK_BYTES, Cursor, Flushes, Map, State};
+use crash::{BLOCK_BYTES, Cursor, DiskState, Flushes, Map};
 use fault::disk::{copy_image, write_image};
 use record::KeptExploration;
 use site::Site;
 use spec::{Check, Disk};
 
 use crate::error::Error;
-use crate::explore::damage::Asked;
-use crate::explore::kept::{FILES, Listed, STATES};
-use crate::explore::place::Untouched;
+use crate::explore::damage::DamageQueries;
+use crate::explore::kept::{FILES, KeptStateList, STATES};
+use crate::explore::place::BaseFiles;
 use crate::explore::replica::Replica;
 use crate::explore::{Explored, LogFile, Role, file_error, read_logs};
-use crate::outcome::Before;
+use crate::outcome::TrialFacts;
 
 /// A state of a kept exploration that is recovered again.
 #[derive(Debug)]
-pub struct Again {
+pub struct RecoveredState {
     /// Its fate now, in words.
     pub now: String,
     /// Its fate when it was explored, and the writes that were lost in it.
@@ -38,12 +38,12 @@ pub struct Again {
 /// be made.
 pub fn again(
     site: &mut Site,
-    before: &Before<'_>,
+    before: &TrialFacts<'_>,
     kept: &KeptExploration,
     number: usize,
     image: Option<&Path>,
-) -> Result<Again, Error> {
-    let listed = Listed::parse(&kept.text(STATES, LIST_BYTES_MAX)?);
+) -> Result<RecoveredState, Error> {
+    let listed = KeptStateList::parse(&kept.text(STATES, LIST_BYTES_MAX)?);
     let (states, list) = (listed.states.len(), kept.path_of(STATES));
     let no_state = || Error::NoState { number, states, list: list.clone() };
     let (state, then) = listed.states.get(&number).ok_or_else(no_state)?;
@@ -87,8 +87,8 @@ pub fn again(
         sector_bytes: u64::from(sector_bytes),
         contents: &contents,
         bases: &bases,
-        untouched: Untouched::default(),
-        asked: check.map(Asked::of).unwrap_or_default(),
+        untouched: BaseFiles::default(),
+        asked: check.map(DamageQueries::of).unwrap_or_default(),
         role: Role::of(before.point, &name),
         ledger: &ledger,
         origin_ns: listed.origin_ns,
@@ -110,7 +110,7 @@ pub fn again(
     // Before a server looks at them: its journal is replayed then.
     let wanted = image.map_or(Ok(Vec::new()), |image| copied(&images, image))?;
     let now = Replica::of_images(&explored, &name, &images)?.look_once(&explored, &ledger)?;
-    Ok(Again { now: now.to_string(), then: then.clone(), images: wanted })
+    Ok(RecoveredState { now: now.to_string(), then: then.clone(), images: wanted })
 }
 
 /// Copies the image of each disk to where it is wanted.
@@ -129,7 +129,7 @@ fn unpack(packed: LogFile, contents: &Path, image: &Path, size_bytes: u64) -> Re
     let path = packed.path.clone();
     let log = read_logs(vec![packed], contents, LOG_ITEMS_MAX)?;
     let pieces = || log.entries.iter().flat_map(crash::Entry::pieces);
-    let is_beyond = |piece: &crash::Piece| piece.block >= size_bytes.div_ceil(BLOCK_BYTES);
+    let is_beyond = |piece: &crash::BlockPiece| piece.block >= size_bytes.div_ceil(BLOCK_BYTES);
     if pieces().any(is_beyond) {
         return Err(Error::BeyondDisk { path, size_bytes });
     }
@@ -160,7 +160,7 @@ const LOG_ITEMS_MAX: usize = 8 << 20;
 /// Reads a list of states and a log of the disk, and assembles each state, for fuzz targets.
 #[cfg(fuzzing)]
 pub fn read_list(list: &str, log: &[u8]) {
-    let listed = Listed::parse(list);
+    let listed = KeptStateList::parse(list);
     let Ok(log) = crash::Log::read_within(&mut &log[..], &mut Vec::new(), 10_000) else { return };
     for flushes in [Flushes::Honest, Flushes::Lying] {
         let mut cursor = Cursor::new(&log, flushes);
@@ -172,10 +172,10 @@ pub fn read_list(list: &str, log: &[u8]) {
     }
 }
 
-impl Listed {
+impl KeptStateList {
     /// As [`crate::explore::kept`] wrote it; lines that it did not write are left out.
-    pub(super) fn parse(text: &str) -> Listed {
-        let mut listed = Listed::default();
+    pub(super) fn parse(text: &str) -> KeptStateList {
+        let mut listed = KeptStateList::default();
         for line in text.lines() {
             if let Some(origin) = line.strip_prefix("origin_ns ") {
                 listed.origin_ns = origin.parse().unwrap_or(0);
@@ -183,7 +183,7 @@ impl Listed {
             }
             let words: Vec<&str> = line.split('\t').collect();
             let [number, state, then @ ..] = &words[..] else { continue };
-            if let (Ok(number), Ok(state)) = (number.parse(), state.parse::<State>()) {
+            if let (Ok(number), Ok(state)) = (number.parse(), state.parse::<DiskState>()) {
                 let then = then.iter().map(|one| (*one).to_owned()).collect();
                 listed.states.insert(number, (state, then));
             }
@@ -200,11 +200,11 @@ mod tests {
     fn a_list_of_states_is_read_as_far_as_it_is_one() {
         let text =
             "origin_ns 77\n1\t5 3:0-8\tdamaged: it\tlost: heap page 1 of t\n2\t9\tsound\nx\ty\n";
-        let listed = Listed::parse(text);
+        let listed = KeptStateList::parse(text);
         assert_eq!((listed.origin_ns, listed.states.len()), (77, 2));
         let (state, words) = &listed.states[&1];
         assert_eq!(state.to_string(), "5 3:0-8");
         assert_eq!(words, &["damaged: it", "lost: heap page 1 of t"]);
-        assert_eq!(Listed::parse("nothing"), Listed::default());
+        assert_eq!(KeptStateList::parse("nothing"), KeptStateList::default());
     }
 }

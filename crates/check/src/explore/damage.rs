@@ -10,22 +10,25 @@ use site::SiteNode;
 use spec::Explore;
 
 use crate::error::Error;
-use crate::explore::place::Untouched;
-use crate::explore::spent::{Phase, Spent};
+use crate::explore::place::BaseFiles;
+use crate::explore::spent::{ExplorationPhase, ExplorationTime};
 
 /// The study's own queries, each row of whose answers is damage.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Asked<'e> {
+pub(super) struct DamageQueries<'e> {
     /// A query about anything.
     pub(super) complaints: Option<&'e str>,
     /// Queries about one table each.
     pub(super) followed: Option<&'e BTreeMap<String, String>>,
 }
 
-impl<'e> Asked<'e> {
+impl<'e> DamageQueries<'e> {
     /// Those of an exploration.
-    pub(super) fn of(explore: &'e Explore) -> Asked<'e> {
-        Asked { complaints: explore.complaints.as_deref(), followed: Some(&explore.followed) }
+    pub(super) fn of(explore: &'e Explore) -> DamageQueries<'e> {
+        DamageQueries {
+            complaints: explore.complaints.as_deref(),
+            followed: Some(&explore.followed),
+        }
     }
 
     pub(super) fn followed(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -38,9 +41,9 @@ impl<'e> Asked<'e> {
 /// as they were then, and are not looked at again.
 pub(super) fn damage(
     node: &SiteNode,
-    untouched: &Untouched,
-    asked: Asked<'_>,
-    spent: &mut Spent,
+    untouched: &BaseFiles,
+    asked: DamageQueries<'_>,
+    spent: &mut ExplorationTime,
 ) -> Option<String> {
     let mut client = match node.connect() {
         Ok(client) => client,
@@ -52,31 +55,33 @@ pub(super) fn damage(
 
 fn find(
     client: &mut Client,
-    untouched: &Untouched,
-    asked: Asked<'_>,
-    spent: &mut Spent,
+    untouched: &BaseFiles,
+    asked: DamageQueries<'_>,
+    spent: &mut ExplorationTime,
 ) -> Result<Option<String>, postgres::Error> {
     client.batch_execute(QUIET)?;
     if let Some(complaints) = asked.complaints
-        && let Some(complaint) = spent.time(Phase::Rows, || first(client, complaints))?
+        && let Some(complaint) = spent.time(ExplorationPhase::Rows, || first(client, complaints))?
     {
         return Ok(Some(complaint));
     }
     for (table, sql) in asked.followed() {
-        if let Some(complaint) = spent.time(Phase::Rows, || first(client, sql))? {
+        if let Some(complaint) = spent.time(ExplorationPhase::Rows, || first(client, sql))? {
             return Ok(Some(format!("{table}: {complaint}")));
         }
     }
     let changed = client.query(CHANGED, &[&untouched.paths, &untouched.since_s])?;
     let changed: Vec<u32> = changed.iter().map(|row| row.get(0)).collect();
-    spent.time(Phase::Indexes, || {
+    spent.time(ExplorationPhase::Indexes, || {
         client.query(INDEXES, &[&changed])?;
         read_others(client, &changed)
     })?;
-    if let Some(row) = spent.time(Phase::Tables, || client.query_opt(TABLES, &[&changed]))? {
+    if let Some(row) =
+        spent.time(ExplorationPhase::Tables, || client.query_opt(TABLES, &[&changed]))?
+    {
         return Ok(Some(row.get(0)));
     }
-    spent.time(Phase::Rows, || read_tables(client, &changed))
+    spent.time(ExplorationPhase::Rows, || read_tables(client, &changed))
 }
 
 /// Reads every page of what amcheck does not know. The first complaint is an error.
@@ -185,7 +190,7 @@ impl ReadTable {
 }
 
 /// The followed tables whose query does not complain when no row of the table is left: it follows nothing.
-pub(super) fn blind(node: &SiteNode, asked: Asked<'_>) -> Result<Vec<String>, Error> {
+pub(super) fn blind(node: &SiteNode, asked: DamageQueries<'_>) -> Result<Vec<String>, Error> {
     let mut blind = Vec::new();
     let mut client = node.connect()?;
     for (table, sql) in asked.followed() {
@@ -288,8 +293,8 @@ mod tests {
 
     use super::*;
 
-    fn asked(followed: &BTreeMap<String, String>) -> Asked<'_> {
-        Asked { complaints: None, followed: Some(followed) }
+    fn asked(followed: &BTreeMap<String, String>) -> DamageQueries<'_> {
+        DamageQueries { complaints: None, followed: Some(followed) }
     }
 
     #[test]
@@ -326,8 +331,8 @@ mod tests {
             schema: None,
         };
         let look = |node: &SiteNode| {
-            let everything = Untouched::default();
-            damage(node, &everything, asked(&followed), &mut Spent::default())
+            let everything = BaseFiles::default();
+            damage(node, &everything, asked(&followed), &mut ExplorationTime::default())
         };
         let mut whole = site_node(node);
         assert_eq!(look(&whole), None);

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The fate of a state when a server was started on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum StateFate {
     /// It starts, and all that was acknowledged is there, and nothing is damaged.
     Sound,
     /// The file system cannot be mounted, or has no data directory.
@@ -17,9 +17,9 @@ pub(super) enum Fate {
     Damaged(String),
 }
 
-impl Fate {
+impl StateFate {
     pub(super) fn is_sound(&self) -> bool {
-        *self == Fate::Sound
+        *self == StateFate::Sound
     }
 
     pub(super) fn has_failed(&self) -> bool {
@@ -27,19 +27,19 @@ impl Fate {
     }
 
     /// True if both failed in the same manner.
-    pub(super) fn is_like(&self, other: &Fate) -> bool {
+    pub(super) fn is_like(&self, other: &StateFate) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 }
 
-impl fmt::Display for Fate {
+impl fmt::Display for StateFate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fate::Sound => f.write_str("sound"),
-            Fate::NotMounted(why) => write!(f, "nothing is left: {why}"),
-            Fate::NotStarted(why) => write!(f, "the server does not start: {why}"),
-            Fate::Lost(count, first) => write!(f, "{count} acknowledged are lost; {first}"),
-            Fate::Damaged(why) => write!(f, "damaged: {why}"),
+            StateFate::Sound => f.write_str("sound"),
+            StateFate::NotMounted(why) => write!(f, "nothing is left: {why}"),
+            StateFate::NotStarted(why) => write!(f, "the server does not start: {why}"),
+            StateFate::Lost(count, first) => write!(f, "{count} acknowledged are lost; {first}"),
+            StateFate::Damaged(why) => write!(f, "damaged: {why}"),
         }
     }
 }

@@ -6,19 +6,19 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
-use crash::{BLOCK_BYTES, Encoder, State};
-use fault::disk::Recorded;
+use crash::{BLOCK_BYTES, DiskState, Encoder};
+use fault::disk::RequestLog;
 
 use crate::error::Error;
-use crate::explore::witness::Witness;
+use crate::explore::witness::MinimalLoss;
 use crate::explore::{Explored, Seen, file_error};
 
 /// Keeps it beside the ledger.
 pub(super) fn keep(
     explored: &Explored<'_>,
-    recorded: &[Recorded],
+    recorded: &[RequestLog],
     seen: &[Seen],
-    witnesses: &[Witness],
+    witnesses: &[MinimalLoss],
 ) -> Result<(), Error> {
     let directory = explored.before.ledger.join(DIRECTORY);
     fs::create_dir_all(&directory).map_err(file_error("making", &directory))?;
@@ -44,11 +44,11 @@ pub(super) fn keep(
 
 /// The list of a kept exploration's states.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Listed {
+pub(super) struct KeptStateList {
     /// The log's clock at moment zero.
     pub(super) origin_ns: u64,
     /// Each state, by its number; what became of it, and what is lost in it.
-    pub(super) states: BTreeMap<usize, (State, Vec<String>)>,
+    pub(super) states: BTreeMap<usize, (DiskState, Vec<String>)>,
 }
 
 /// Writes every block of an image that is not empty, in the format of a log.

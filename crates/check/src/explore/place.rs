@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::SystemTime;
 
-use crash::{BLOCK_BYTES, DISK_BLOCKS, Extent, FileKind, Log, Map, MappedFile};
-use fault::disk::{DiskFile, Recorded};
+use crash::{BLOCK_BYTES, DISK_BLOCKS, FileExtent, FileKind, Log, Map, MappedFile};
+use fault::disk::{DiskFile, RequestLog};
 use site::SiteNode;
 
 /// The relations of a server's databases that the rig is in, by their files.
@@ -35,7 +35,7 @@ pub(super) fn relations(node: &SiteNode) -> Relations {
 
 /// Files that the log did not write, and a moment before which it began.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Untouched {
+pub(super) struct BaseFiles {
     /// First files of relations, from the data directory on.
     pub(super) paths: Vec<String>,
     /// Seconds of the epoch.
@@ -44,7 +44,11 @@ pub(super) struct Untouched {
 
 /// The relations' files that were there before the log, and none of whose blocks the log writes. `base` is
 /// the image, whose copying ended just before the log began.
-pub(super) fn untouched(recorded: &Recorded, log: &Log, base: &Path) -> std::io::Result<Untouched> {
+pub(super) fn untouched(
+    recorded: &RequestLog,
+    log: &Log,
+    base: &Path,
+) -> std::io::Result<BaseFiles> {
     let since = std::fs::metadata(base)?.modified()?;
     let since_s = since.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |at| at.as_secs_f64());
     let pieces = log.entries.iter().flat_map(crash::Entry::pieces);
@@ -63,11 +67,11 @@ pub(super) fn untouched(recorded: &Recorded, log: &Log, base: &Path) -> std::io:
     let touched: BTreeSet<String> =
         recorded.files.iter().flatten().filter(is_written).map(name).collect();
     let there: BTreeSet<String> = recorded.files[0].iter().map(name).collect();
-    Ok(Untouched { paths: there.difference(&touched).cloned().collect(), since_s })
+    Ok(BaseFiles { paths: there.difference(&touched).cloned().collect(), since_s })
 }
 
 /// Maps where each file lay when the log of each disk began and when it ended.
-pub(super) fn map(recorded: &[Recorded], relations: &Relations) -> Map {
+pub(super) fn map(recorded: &[RequestLog], relations: &Relations) -> Map {
     let mut map = Map::default();
     for (disk, recorded) in recorded.iter().enumerate() {
         let first = disk as u64 * DISK_BLOCKS;
@@ -88,7 +92,7 @@ fn add(map: &mut Map, file: &DiskFile, first: u64, is_before: bool, relations: &
     for (logical, physical, length) in &file.extents {
         let (logical, length) = (*logical, *length);
         let physical = physical + first * BLOCK_BYTES;
-        map.extents.push(Extent { physical, logical, length, file: number });
+        map.extents.push(FileExtent { physical, logical, length, file: number });
         if is_before {
             let blocks = physical / BLOCK_BYTES..(physical + length).div_ceil(BLOCK_BYTES);
             map.old_blocks.extend(blocks);
@@ -120,7 +124,7 @@ const RELATIONS: &str = "\
     FROM pg_class c WHERE c.relkind IN ('r', 'i', 't', 'm', 'S')";
 
 /// The kinds that a log has no write of.
-pub(super) fn missing(kinds: &[Vec<crash::Kind>]) -> Vec<crash::Kind> {
-    let there: BTreeSet<crash::Kind> = kinds.iter().flatten().copied().collect();
-    crash::Kind::ALL.into_iter().filter(|kind| !there.contains(kind)).collect()
+pub(super) fn missing(kinds: &[Vec<crash::WriteKind>]) -> Vec<crash::WriteKind> {
+    let there: BTreeSet<crash::WriteKind> = kinds.iter().flatten().copied().collect();
+    crash::WriteKind::ALL.into_iter().filter(|kind| !there.contains(kind)).collect()
 }

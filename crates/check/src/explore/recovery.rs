@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use crash::{Cursor, Kind, Request};
-use fault::disk::Patch;
+use crash::{Cursor, Request, WriteKind};
+use fault::disk::ImagePatch;
 use record::ledger::Ledger;
 
 use crate::error::Error;
-use crate::explore::fate::Fate;
-use crate::explore::place::Untouched;
+use crate::explore::fate::StateFate;
+use crate::explore::place::BaseFiles;
 use crate::explore::replica::Replica;
 use crate::explore::{Explored, read_own_logs};
 
@@ -17,10 +17,10 @@ use crate::explore::{Explored, read_own_logs};
 pub(super) fn second_cuts(
     explored: &Explored<'_>,
     replica: &mut Replica,
-    patch: &Patch,
+    patch: &ImagePatch,
     ledger: &Ledger,
     number: usize,
-) -> Result<Vec<Fate>, Error> {
+) -> Result<Vec<StateFate>, Error> {
     replica.load(patch, true)?;
     replica.server()?.record_writes(Some(LOG_BYTES_MAX))?;
     if let Err(fate) = replica.start()? {
@@ -36,9 +36,9 @@ pub(super) fn second_cuts(
     // Which file each write is of is not asked: what counts is that the states differ.
     let kinds = log.entries.iter().map(|entry| match entry.is_flush() {
         true => Vec::new(),
-        false => vec![Kind::Other],
+        false => vec![WriteKind::Other],
     });
-    let kinds: Vec<Vec<Kind>> = kinds.collect();
+    let kinds: Vec<Vec<WriteKind>> = kinds.collect();
     let (flushes, sector_bytes) = (explored.flushes, explored.sector_bytes);
     let request = Request { states: STATES, seed: number as u64, flushes, sector_bytes };
     let mut fates = Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn second_cuts(
         let mut patch = patch.clone();
         patch.add(&cursor.overlay(&planned.state), &contents);
         // A relation that only the recovery writes may have kept the time of its last change.
-        fates.push(replica.look(explored, &patch, ledger, &Untouched::default())?);
+        fates.push(replica.look(explored, &patch, ledger, &BaseFiles::default())?);
     }
     Ok(fates)
 }

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use fault::disk::Patch;
+use fault::disk::ImagePatch;
 use lab::{Node, Server};
 use record::ledger::{Anomaly, Ledger};
 use site::{NotStarted, SiteNode, start_after_cut};
 
 use crate::error::Error;
 use crate::explore::damage::damage;
-use crate::explore::fate::Fate;
-use crate::explore::place::Untouched;
-use crate::explore::spent::{Phase, Spent};
+use crate::explore::fate::StateFate;
+use crate::explore::place::BaseFiles;
+use crate::explore::spent::{ExplorationPhase, ExplorationTime};
 use crate::explore::{Explored, Role, file_error};
 use crate::ledger;
 
@@ -22,7 +22,7 @@ pub(super) struct Replica {
     patches: Vec<PathBuf>,
     settings: lab::Settings,
     /// Time spent on states.
-    pub(super) spent: Spent,
+    pub(super) spent: ExplorationTime,
 }
 
 impl Replica {
@@ -79,7 +79,7 @@ impl Replica {
             server::keyword_form(&node.endpoint().to_string()).map_err(site::Error::from)?;
         let server = Server::Node(Box::new(node));
         let node = SiteNode { name: of.name.clone(), server, conninfo, schema: None };
-        Ok(Replica { node, patches, settings, spent: Spent::default() })
+        Ok(Replica { node, patches, settings, spent: ExplorationTime::default() })
     }
 
     pub(super) fn server(&mut self) -> Result<&mut Node, Error> {
@@ -89,16 +89,16 @@ impl Replica {
 
     /// Switches its disk off and has it start from a state next. What it writes itself need not be
     /// durable unless durability is checked.
-    pub(super) fn load(&mut self, patch: &Patch, is_durable: bool) -> Result<(), Error> {
+    pub(super) fn load(&mut self, patch: &ImagePatch, is_durable: bool) -> Result<(), Error> {
         let mut settings = self.settings.clone();
         if !is_durable {
             settings.set("fsync", "off");
         }
         let mut spent = self.spent;
         let node = self.server()?;
-        spent.time(Phase::Off, || node.load_state())?;
+        spent.time(ExplorationPhase::Off, || node.load_state())?;
         node.configure(settings)?;
-        let written = spent.time(Phase::State, || {
+        let written = spent.time(ExplorationPhase::State, || {
             let disks = self.patches.iter().enumerate();
             let mut each = disks.map(|(disk, path)| (patch.of_disk(disk).write(path), path));
             each.try_for_each(|(written, path)| written.map_err(file_error("writing", path)))
@@ -108,10 +108,10 @@ impl Replica {
     }
 
     /// Recovers; a standby is promoted then.
-    pub(super) fn start(&mut self) -> Result<Result<(), Fate>, Error> {
+    pub(super) fn start(&mut self) -> Result<Result<(), StateFate>, Error> {
         let mut spent = self.spent;
         let node = self.server()?;
-        let started = spent.time(Phase::Recovery, || {
+        let started = spent.time(ExplorationPhase::Recovery, || {
             let started = start_after_cut(node)?;
             let promoted = match started.is_ok() && node.is_standby() {
                 true => node.promote(),
@@ -121,9 +121,9 @@ impl Replica {
         });
         self.spent = spent;
         Ok(match started? {
-            (Err(NotStarted { why, is_all_lost: true, .. }), _) => Err(Fate::NotMounted(why)),
-            (Err(NotStarted { why, .. }), _) => Err(Fate::NotStarted(why)),
-            (Ok(()), Err(error)) => Err(Fate::NotStarted(error.to_string())),
+            (Err(NotStarted { why, is_all_lost: true, .. }), _) => Err(StateFate::NotMounted(why)),
+            (Err(NotStarted { why, .. }), _) => Err(StateFate::NotStarted(why)),
+            (Ok(()), Err(error)) => Err(StateFate::NotStarted(error.to_string())),
             (Ok(()), Ok(())) => Ok(()),
         })
     }
@@ -132,10 +132,10 @@ impl Replica {
     pub(super) fn look(
         &mut self,
         explored: &Explored<'_>,
-        patch: &Patch,
+        patch: &ImagePatch,
         ledger: &Ledger,
-        untouched: &Untouched,
-    ) -> Result<Fate, Error> {
+        untouched: &BaseFiles,
+    ) -> Result<StateFate, Error> {
         self.load(patch, false)?;
         if let Err(fate) = self.start()? {
             return Ok(fate);
@@ -148,12 +148,12 @@ impl Replica {
         &mut self,
         explored: &Explored<'_>,
         ledger: &Ledger,
-    ) -> Result<Fate, Error> {
+    ) -> Result<StateFate, Error> {
         let mut settings = self.settings.clone();
         settings.set("fsync", "off");
         self.server()?.configure(settings)?;
         match self.start()? {
-            Ok(()) => self.look_through(explored, ledger, &Untouched::default()),
+            Ok(()) => self.look_through(explored, ledger, &BaseFiles::default()),
             Err(fate) => Ok(fate),
         }
     }
@@ -162,22 +162,22 @@ impl Replica {
         &mut self,
         explored: &Explored<'_>,
         ledger: &Ledger,
-        untouched: &Untouched,
-    ) -> Result<Fate, Error> {
+        untouched: &BaseFiles,
+    ) -> Result<StateFate, Error> {
         let compare = || ledger::of_node(explored.site, &self.node, ledger, explored.before);
         // The rows of a cluster are on all its servers, and the state is that of one.
         let found = match explored.site.is_sharded() {
             true => Ok(Default::default()),
-            false => self.spent.time(Phase::Ledger, compare),
+            false => self.spent.time(ExplorationPhase::Ledger, compare),
         };
         let (findings, notes, is_unreadable) = match found {
             Ok(found) => found,
             // A row that cannot be read is what a cut may have done.
-            Err(error) => return Ok(Fate::Damaged(error.to_string())),
+            Err(error) => return Ok(StateFate::Damaged(error.to_string())),
         };
         if is_unreadable {
             let why = notes.first().map(|note| note.text.clone()).unwrap_or_default();
-            return Ok(Fate::Damaged(why));
+            return Ok(StateFate::Damaged(why));
         }
         // A standby has promised only what an acknowledgement waited for it with.
         let lost = match explored.role {
@@ -188,7 +188,7 @@ impl Replica {
         if lost > 0 {
             let first = findings.examples.iter().find(|one| one.anomaly == Anomaly::Lost);
             let first = first.map(ToString::to_string).unwrap_or_default();
-            return Ok(Fate::Lost(lost, first));
+            return Ok(StateFate::Lost(lost, first));
         }
         // A reader has seen a row on another server.
         let may_lack = |anomaly| match anomaly {
@@ -197,10 +197,10 @@ impl Replica {
             _ => false,
         };
         if let Some(example) = findings.examples.iter().find(|one| !may_lack(one.anomaly)) {
-            return Ok(Fate::Damaged(example.to_string()));
+            return Ok(StateFate::Damaged(example.to_string()));
         }
         let damage = damage(&self.node, untouched, explored.asked, &mut self.spent);
-        Ok(damage.map_or(Fate::Sound, Fate::Damaged))
+        Ok(damage.map_or(StateFate::Sound, StateFate::Damaged))
     }
 }
 

@@ -3,29 +3,30 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crash::{Kind, Plan, Reach, Way};
-use fault::disk::Recorded;
+use crash::{LogCoverage, LossPattern, StatePlan, WriteKind};
+use fault::disk::RequestLog;
 use record::{Note, NoteKind};
 use spec::{Explore, metrics};
 
-use crate::explore::fate::Fate;
-use crate::explore::spent::Spent;
-use crate::explore::witness::Witness;
+use crate::explore::fate::StateFate;
+use crate::explore::spent::ExplorationTime;
+use crate::explore::witness::MinimalLoss;
 use crate::explore::{Explored, Seen, place};
-use crate::outcome::Outcome;
+use crate::outcome::CheckOutcome;
 
 pub(super) fn figures(
     explored: &Explored<'_>,
     node: &str,
-    recorded: &[Recorded],
+    recorded: &[RequestLog],
     seen: &[Seen],
     took: Duration,
-    outcome: &mut Outcome,
+    outcome: &mut CheckOutcome,
 ) {
     let fates = || seen.iter().flat_map(|one| [&one.fate].into_iter().chain(&one.second));
-    let count = |is: fn(&Fate) -> bool| fates().filter(|fate| is(fate)).count() as f64;
+    let count = |is: fn(&StateFate) -> bool| fates().filter(|fate| is(fate)).count() as f64;
     let states = count(|_| true);
-    let kinds: std::collections::BTreeSet<Kind> = seen.iter().map(|one| one.planned.kind).collect();
+    let kinds: std::collections::BTreeSet<WriteKind> =
+        seen.iter().map(|one| one.planned.kind).collect();
     for (metric, value) in [
         (&metrics::EXPLORE_STATES, states),
         (&metrics::EXPLORE_SECOND, seen.iter().map(|one| one.second.len()).sum::<usize>() as f64),
@@ -41,10 +42,10 @@ pub(super) fn figures(
 }
 
 /// The figures that claims rest on. Too few states without a failure say nothing.
-pub(super) fn verdict(explore: &Explore, node: &str, seen: &[Seen], outcome: &mut Outcome) {
+pub(super) fn verdict(explore: &Explore, node: &str, seen: &[Seen], outcome: &mut CheckOutcome) {
     let fates = || seen.iter().flat_map(|one| [&one.fate].into_iter().chain(&one.second));
-    let count = |is: fn(&Fate) -> bool| fates().filter(|fate| is(fate)).count();
-    let (states, failed) = (count(|_| true), count(Fate::has_failed));
+    let count = |is: fn(&StateFate) -> bool| fates().filter(|fate| is(fate)).count();
+    let (states, failed) = (count(|_| true), count(StateFate::has_failed));
     if failed == 0 && states < explore.least as usize {
         outcome.note(format!(
             "none of {states} states failed, and nothing rests on fewer than {}: no figure says how many \
@@ -57,11 +58,11 @@ pub(super) fn verdict(explore: &Explore, node: &str, seen: &[Seen], outcome: &mu
         (&metrics::EXPLORE_FAILED, failed),
         (
             &metrics::EXPLORE_NOT_STARTED,
-            count(|fate| matches!(fate, Fate::NotStarted(_) | Fate::NotMounted(_))),
+            count(|fate| matches!(fate, StateFate::NotStarted(_) | StateFate::NotMounted(_))),
         ),
-        (&metrics::EXPLORE_NOT_MOUNTED, count(|fate| matches!(fate, Fate::NotMounted(_)))),
-        (&metrics::EXPLORE_LOST, count(|fate| matches!(fate, Fate::Lost(..)))),
-        (&metrics::EXPLORE_CORRUPT, count(|fate| matches!(fate, Fate::Damaged(_)))),
+        (&metrics::EXPLORE_NOT_MOUNTED, count(|fate| matches!(fate, StateFate::NotMounted(_)))),
+        (&metrics::EXPLORE_LOST, count(|fate| matches!(fate, StateFate::Lost(..)))),
+        (&metrics::EXPLORE_CORRUPT, count(|fate| matches!(fate, StateFate::Damaged(_)))),
     ] {
         outcome.set(metric, node, count as f64);
         outcome.set(metric, "", count as f64);
@@ -69,7 +70,7 @@ pub(super) fn verdict(explore: &Explore, node: &str, seen: &[Seen], outcome: &mu
 }
 
 /// Tables that the load wrote and that nothing follows.
-pub(super) struct Unfollowed {
+pub(super) struct UnfollowedTables {
     /// Each with the rows that were written; none where no server could be asked.
     pub(super) tables: Option<BTreeMap<String, i64>>,
     /// Tables whose query does not complain when every row is gone.
@@ -77,7 +78,7 @@ pub(super) struct Unfollowed {
 }
 
 /// The tables in which an acknowledged change may be missing without anybody seeing it.
-pub(super) fn followed(unfollowed: &Unfollowed, outcome: &mut Outcome) {
+pub(super) fn followed(unfollowed: &UnfollowedTables, outcome: &mut CheckOutcome) {
     let Some(tables) = &unfollowed.tables else {
         outcome.note("the tables that the load wrote are not known: the server could not be asked");
         return;
@@ -107,13 +108,13 @@ pub(super) fn followed(unfollowed: &Unfollowed, outcome: &mut Outcome) {
 pub(super) fn coverage(
     explored: &Explored<'_>,
     node: &str,
-    kinds: &[Vec<Kind>],
-    plan: &Plan,
+    kinds: &[Vec<WriteKind>],
+    plan: &StatePlan,
     seen: &[Seen],
-    outcome: &mut Outcome,
+    outcome: &mut CheckOutcome,
 ) {
     let looked_at = seen.iter().map(|one| &one.planned);
-    let reach = Reach::of(explored.log, explored.flushes, plan, looked_at);
+    let reach = LogCoverage::of(explored.log, explored.flushes, plan, looked_at);
     let (pairs, pairs_met) = reach.kinds_and_ways();
     for (metric, value) in [
         (&metrics::EXPLORE_WRITES_MET, reach.writes_met as f64),
@@ -126,7 +127,7 @@ pub(super) fn coverage(
         outcome.set(metric, node, value);
         outcome.set(metric, "", value);
     }
-    let mut by_way: BTreeMap<Way, usize> = BTreeMap::new();
+    let mut by_way: BTreeMap<LossPattern, usize> = BTreeMap::new();
     for (kind, ways) in &reach.states {
         let sum = ways.values().sum::<usize>();
         outcome.set(&metrics::EXPLORE_OF_KIND, kind.words(), sum as f64);
@@ -161,13 +162,13 @@ pub(super) fn coverage(
 }
 
 /// The time of a state, by what was done with it.
-pub(super) fn time(spent: Spent, seen: &[Seen], outcome: &mut Outcome) {
+pub(super) fn time(spent: ExplorationTime, seen: &[Seen], outcome: &mut CheckOutcome) {
     let states = seen.iter().map(|one| 1 + one.second.len()).sum();
     outcome.note(format!("a state took, on average: {}", spent.each(states)));
 }
 
 /// States that failed after a second cut.
-pub(super) fn second_cuts(seen: &[Seen], outcome: &mut Outcome) {
+pub(super) fn second_cuts(seen: &[Seen], outcome: &mut CheckOutcome) {
     for one in seen {
         for fate in one.second.iter().filter(|fate| fate.has_failed()).take(1) {
             let number = one.number;
@@ -180,8 +181,12 @@ pub(super) fn second_cuts(seen: &[Seen], outcome: &mut Outcome) {
 }
 
 /// Notes the reasons why states failed, and the least that has to be lost for it.
-pub(super) fn witnesses(explored: &Explored<'_>, witnesses: &[Witness], outcome: &mut Outcome) {
-    for Witness { number, state, fate } in witnesses {
+pub(super) fn witnesses(
+    explored: &Explored<'_>,
+    witnesses: &[MinimalLoss],
+    outcome: &mut CheckOutcome,
+) {
+    for MinimalLoss { number, state, fate } in witnesses {
         outcome.notes.push(Note::new(NoteKind::Ledger, format!("state {number}: {fate}")));
         for line in explored.loss(state) {
             outcome.notes.push(Note::new(NoteKind::Ledger, format!("state {number}: {line}")));

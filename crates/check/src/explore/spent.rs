@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// A part of the work on a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ExplorationPhase {
     /// The last state's server is killed, and its disk is switched off.
     Off,
     /// The state's content is put together.
@@ -24,55 +24,55 @@ pub(super) enum Phase {
 
 /// Time spent in each phase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Spent([Duration; Phase::ALL.len()]);
+pub(super) struct ExplorationTime([Duration; ExplorationPhase::ALL.len()]);
 
-impl Phase {
-    const ALL: [Phase; 7] = [
-        Phase::Off,
-        Phase::State,
-        Phase::Recovery,
-        Phase::Ledger,
-        Phase::Indexes,
-        Phase::Tables,
-        Phase::Rows,
+impl ExplorationPhase {
+    const ALL: [ExplorationPhase; 7] = [
+        ExplorationPhase::Off,
+        ExplorationPhase::State,
+        ExplorationPhase::Recovery,
+        ExplorationPhase::Ledger,
+        ExplorationPhase::Indexes,
+        ExplorationPhase::Tables,
+        ExplorationPhase::Rows,
     ];
 
     fn words(self) -> &'static str {
         match self {
-            Phase::Off => "switching off",
-            Phase::State => "assembling the state",
-            Phase::Recovery => "mounting and recovering",
-            Phase::Ledger => "the ledger",
-            Phase::Indexes => "amcheck of indexes",
-            Phase::Tables => "amcheck of tables",
-            Phase::Rows => "reading by heap and by index",
+            ExplorationPhase::Off => "switching off",
+            ExplorationPhase::State => "assembling the state",
+            ExplorationPhase::Recovery => "mounting and recovering",
+            ExplorationPhase::Ledger => "the ledger",
+            ExplorationPhase::Indexes => "amcheck of indexes",
+            ExplorationPhase::Tables => "amcheck of tables",
+            ExplorationPhase::Rows => "reading by heap and by index",
         }
     }
 }
 
-impl Spent {
+impl ExplorationTime {
     /// Does something, and counts its time.
-    pub(super) fn time<T>(&mut self, phase: Phase, act: impl FnOnce() -> T) -> T {
+    pub(super) fn time<T>(&mut self, phase: ExplorationPhase, act: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let done = act();
         self.0[phase as usize] += began.elapsed();
         done
     }
 
-    pub(super) fn add(&mut self, other: Spent) {
+    pub(super) fn add(&mut self, other: ExplorationTime) {
         self.0.iter_mut().zip(other.0).for_each(|(sum, one)| *sum += one);
     }
 
     /// The mean over so many states.
-    pub(super) fn each(mut self, states: usize) -> Spent {
+    pub(super) fn each(mut self, states: usize) -> ExplorationTime {
         self.0.iter_mut().for_each(|one| *one /= states.max(1) as u32);
         self
     }
 }
 
-impl fmt::Display for Spent {
+impl fmt::Display for ExplorationTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, phase) in Phase::ALL.into_iter().enumerate() {
+        for (index, phase) in ExplorationPhase::ALL.into_iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
             write!(f, "{comma}{} {} ms", phase.words(), self.0[phase as usize].as_millis())?;
         }
@@ -86,13 +86,13 @@ mod tests {
 
     #[test]
     fn the_time_of_a_phase_is_its_own() {
-        let mut spent = Spent::default();
+        let mut spent = ExplorationTime::default();
         let ms = Duration::from_millis;
-        spent.time(Phase::Ledger, || std::thread::sleep(ms(4)));
-        assert!(spent.0[Phase::Ledger as usize] >= ms(4));
-        assert!(spent.0[Phase::Rows as usize].is_zero());
-        let mut twice = Spent::default();
-        twice.0[Phase::Rows as usize] = ms(3);
+        spent.time(ExplorationPhase::Ledger, || std::thread::sleep(ms(4)));
+        assert!(spent.0[ExplorationPhase::Ledger as usize] >= ms(4));
+        assert!(spent.0[ExplorationPhase::Rows as usize].is_zero());
+        let mut twice = ExplorationTime::default();
+        twice.0[ExplorationPhase::Rows as usize] = ms(3);
         twice.add(twice);
         assert!(twice.each(2).to_string().ends_with("reading by heap and by index 3 ms"));
     }

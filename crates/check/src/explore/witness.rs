@@ -1,22 +1,22 @@
 //! The smallest loss that still fails.
 
-use crash::{Cursor, Lost, State, reduce};
+use crash::{Cursor, DiskState, LostSectors, reduce};
 
 use crate::error::Error;
-use crate::explore::fate::Fate;
+use crate::explore::fate::StateFate;
 use crate::explore::{Explored, Seen};
 
 /// A state that fails, and the least that has to be lost for it.
-pub(super) struct Witness {
+pub(super) struct MinimalLoss {
     /// Its number in the plan.
     pub(super) number: usize,
-    pub(super) state: State,
-    pub(super) fate: Fate,
+    pub(super) state: DiskState,
+    pub(super) fate: StateFate,
 }
 
 impl Explored<'_> {
     /// Of the first states that failed in each manner.
-    pub(super) fn witnesses(&self, node: &str, seen: &[Seen]) -> Result<Vec<Witness>, Error> {
+    pub(super) fn witnesses(&self, node: &str, seen: &[Seen]) -> Result<Vec<MinimalLoss>, Error> {
         let mut chosen: Vec<&Seen> = Vec::new();
         for one in seen.iter().filter(|one| one.fate.has_failed()) {
             if chosen.len() < WITNESSES_MAX
@@ -31,11 +31,11 @@ impl Explored<'_> {
             let cut = one.planned.state.cut;
             let mut cursor = Cursor::new(self.log, self.flushes);
             let (mut failure, mut fate) = (None, one.fate.clone());
-            let left = reduce(&one.planned.state.lost, ATTEMPTS_MAX, |lost: &[Lost]| {
+            let left = reduce(&one.planned.state.lost, ATTEMPTS_MAX, |lost: &[LostSectors]| {
                 if self.is_over() {
                     return false;
                 }
-                let state = State { cut, lost: lost.to_vec() };
+                let state = DiskState { cut, lost: lost.to_vec() };
                 let (patch, ledger) = self.state(&mut cursor, &state);
                 match replica.look(self, &patch, &ledger, &self.untouched) {
                     Ok(found) if found.is_like(&one.fate) => {
@@ -52,14 +52,14 @@ impl Explored<'_> {
             if let Some(error) = failure {
                 return Err(error);
             }
-            let state = State { cut, lost: left };
-            witnesses.push(Witness { number: one.number, state, fate });
+            let state = DiskState { cut, lost: left };
+            witnesses.push(MinimalLoss { number: one.number, state, fate });
         }
         Ok(witnesses)
     }
 
     /// The writes that are lost in a state, in words, a line for each.
-    pub(super) fn loss(&self, state: &State) -> Vec<String> {
+    pub(super) fn loss(&self, state: &DiskState) -> Vec<String> {
         let mut words: Vec<String> = state
             .lost
             .iter()

@@ -6,7 +6,7 @@ use stats::{Latency, Prng};
 
 use super::Segment;
 use crate::design;
-use crate::pilot::Shape;
+use crate::pilot::BlockShape;
 
 const CLIENTS: u32 = 8;
 const LENGTH_MS: f64 = 200.0;
@@ -140,7 +140,7 @@ fn segment(standstill: Standstill, prng: &mut Prng) -> Segment {
         segment.add(&octet, 4);
     }
     let (length_ms, rest_ms) = (LENGTH_MS as u64, REST_MS as u64);
-    segment.add_open((0, 0), &open, Shape { length_ms, rest_ms, turn: None, tps: 0.0 });
+    segment.add_open((0, 0), &open, BlockShape { length_ms, rest_ms, turn: None, tps: 0.0 });
     segment
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Piece<'a> {
 
 /// The effect of a cut on the cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Toll {
+pub(crate) struct CacheLoss {
     /// Bytes that were in the cache.
     pub(crate) pending: u64,
     /// Of those, bytes that are lost.
@@ -99,9 +99,9 @@ impl Cache {
     /// larger sector) the seed decides whether it is lost, survives, or, where it is made of
     /// several sectors, is torn between them. What is lost is forgotten; the rest goes to the
     /// medium.
-    pub(crate) fn cut(&mut self, seed: u64, sector_bytes: usize) -> Toll {
+    pub(crate) fn cut(&mut self, seed: u64, sector_bytes: usize) -> CacheLoss {
         let mut prng = Prng::new(seed);
-        let mut toll = Toll { pending: self.bytes(), ..Toll::default() };
+        let mut toll = CacheLoss { pending: self.bytes(), ..CacheLoss::default() };
         let blocks_of_sector = sector_bytes.div_ceil(BLOCK_BYTES) as u64;
         let sectors_of_unit = (sector_bytes / SECTOR_BYTES).min(BLOCK_BYTES / SECTOR_BYTES);
         let mut last: Option<(u64, Fate)> = None;

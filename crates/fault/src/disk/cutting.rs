@@ -10,64 +10,73 @@ use os::init::Init;
 use terms::{DiskFault, DiskRequest, FailingRequests, RequestKind};
 
 use super::error::{Error, step};
-use super::orders::{DiskError, Failing, Order, Status, What};
+use super::orders::{DiskError, DiskStatus, Order, RequestFailure};
 use super::serve::FAILING;
-use super::{Cut, Disk, PAUSE, UNMOUNT_TIMEOUT, parts};
+use super::{Disk, PAUSE, PowerCutReport, UNMOUNT_TIMEOUT, parts};
 
 /// A cut under way. Several disks lose their power in one moment when each of the three steps is taken
 /// for all of them.
 #[derive(Debug)]
-pub struct Cutting {
+pub struct PowerCutInProgress {
     root: File,
     /// Files that lie in the kernel's memory, which cannot be opened afterwards.
     unwritten: Vec<File>,
-    device: Status,
+    device: DiskStatus,
 }
 
 impl Disk {
     /// Cuts the power: from now on nothing is written, and every access fails with EIO. What uses
     /// the disk should be killed next, then [`Disk::power_off`] and [`Disk::power_on`] follow. With
     /// `at` the power of a block disk is cut when that request comes, or after half a minute without it.
-    pub fn cut(&mut self, init: &Init, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
+    pub fn cut(
+        &mut self,
+        init: &Init,
+        seed: u64,
+        at: Option<DiskRequest>,
+    ) -> Result<PowerCutReport, Error> {
         let mut cutting = self.begin_cut(init)?;
         self.cut_device(&mut cutting, seed, at)?;
         self.end_cut(init, cutting)
     }
 
     /// Looks at what a cut can take.
-    pub fn begin_cut(&self, init: &Init) -> Result<Cutting, Error> {
+    pub fn begin_cut(&self, init: &Init) -> Result<PowerCutInProgress, Error> {
         let path = self.outside(init)?;
         let failed = || step("cutting the power of", path.clone());
         let root = File::open(&path).map_err(failed())?;
         let unwritten = self.owner.access(|| parts::unwritten_files(&path)).map_err(failed())?;
-        Ok(Cutting { root, unwritten, device: Status::default() })
+        Ok(PowerCutInProgress { root, unwritten, device: DiskStatus::default() })
     }
 
     /// Cuts the power of the device, if it is one of ours.
     pub fn cut_device(
         &self,
-        cutting: &mut Cutting,
+        cutting: &mut PowerCutInProgress,
         seed: u64,
         at: Option<DiskRequest>,
     ) -> Result<(), Error> {
         cutting.device = match (at, self.config.method.is_block()) {
             (Some(at), _) => self.cut_at(seed, at)?,
             (None, true) => self.tell(Order::Cut { seed })?,
-            (None, false) => Status::default(),
+            (None, false) => DiskStatus::default(),
         };
         Ok(())
     }
 
     /// Stops the file system, and counts what is lost. Nothing of it is open any more then.
-    pub fn end_cut(&self, init: &Init, cutting: Cutting) -> Result<Cut, Error> {
+    pub fn end_cut(
+        &self,
+        init: &Init,
+        cutting: PowerCutInProgress,
+    ) -> Result<PowerCutReport, Error> {
         let path = self.outside(init)?;
         let failed = || step("cutting the power of", path.clone());
-        let Cutting { root, unwritten, device } = cutting;
+        let PowerCutInProgress { root, unwritten, device } = cutting;
         if self.can_be_shut_down() {
             os::file_system::shut_down(&root).map_err(failed())?;
         }
         let in_memory = parts::unwritten_bytes(&unwritten).map_err(failed())?;
-        Ok(Cut {
+        Ok(PowerCutReport {
             unflushed_bytes: in_memory + device.cached,
             dropped_bytes: in_memory + device.dropped,
             kept_bytes: device.cached - device.dropped,
@@ -75,7 +84,7 @@ impl Disk {
         })
     }
 
-    fn cut_at(&self, seed: u64, at: DiskRequest) -> Result<Status, Error> {
+    fn cut_at(&self, seed: u64, at: DiskRequest) -> Result<DiskStatus, Error> {
         let (what, from) = self.number_of(at)?;
         self.tell(Order::CutAt { what, from, seed })?;
         let deadline = Instant::now() + UNMOUNT_TIMEOUT;
@@ -90,29 +99,25 @@ impl Disk {
     }
 
     /// The number of a request since the power came on.
-    fn number_of(&self, at: DiskRequest) -> Result<(What, u64), Error> {
+    fn number_of(&self, at: DiskRequest) -> Result<(RequestKind, u64), Error> {
         let status = self.status()?;
         Ok(match at {
-            DiskRequest::Write(number) => (What::Write, status.writes + number),
-            DiskRequest::Flush(number) => (What::Flush, status.flushes + number),
+            DiskRequest::Write(number) => (RequestKind::Write, status.writes + number),
+            DiskRequest::Flush(number) => (RequestKind::Flush, status.flushes + number),
         })
     }
 
     /// Has a block disk fail requests from a chosen one on, counted from now.
     pub fn fail_from(&self, at: DiskRequest, fault: DiskFault) -> Result<(), Error> {
         let (what, from) = self.number_of(at)?;
-        self.fail(Failing { what, from, error: error_of(fault) })
+        self.fail(RequestFailure { what, from, error: error_of(fault) })
     }
 
     /// Has some requests of a block disk fail, and the number of the blocks that they are about; 0 where no named
     /// file is on it. The blocks are those that the files have now.
     pub fn fail_requests(&self, init: &Init, failing: &FailingRequests) -> Result<u64, Error> {
         self.expect_block("failing requests of")?;
-        let what = match failing.kind {
-            RequestKind::Read => What::Read,
-            RequestKind::Write => What::Write,
-            RequestKind::Flush => What::Flush,
-        };
+        let what = failing.kind;
         let (error, times) = (error_of(failing.fault), failing.times.unwrap_or(0));
         let has_blocks = !failing.files.is_empty();
         let mut runs: BTreeMap<u64, u64> = BTreeMap::new();
@@ -136,7 +141,7 @@ impl Disk {
     }
 
     /// Has a block disk fail requests from a chosen one on.
-    pub fn fail(&self, failing: Failing) -> Result<(), Error> {
+    pub fn fail(&self, failing: RequestFailure) -> Result<(), Error> {
         self.expect_block("failing requests of")?;
         self.tell(Order::Fail(failing)).map(drop)
     }
@@ -150,7 +155,7 @@ impl Disk {
     }
 
     /// Ends what [`Disk::fail`], [`Disk::fail_requests`] and [`Disk::slow_from`] began.
-    pub fn heal(&self) -> Result<Status, Error> {
+    pub fn heal(&self) -> Result<DiskStatus, Error> {
         self.expect_block("healing")?;
         self.tell(Order::Heal)
     }

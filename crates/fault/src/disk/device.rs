@@ -22,10 +22,12 @@ use fuser::{
 
 use crash::BLOCK_BYTES;
 
-use crate::disk::cache::{Cache, Toll};
-use crate::disk::medium::Medium;
-use crate::disk::orders::{DiskError, Failing, Order, Status, What};
-use crate::disk::recorder::Recorder;
+use crate::disk::cache::{Cache, CacheLoss};
+use crate::disk::medium::DurableMedium;
+use terms::RequestKind;
+
+use crate::disk::orders::{DiskError, DiskStatus, Order, RequestFailure};
+use crate::disk::recorder::RequestRecorder;
 use crate::disk::serve::{BASE, FAILING};
 
 /// The name of the one file.
@@ -37,23 +39,23 @@ pub(crate) struct Device(Arc<Mutex<DeviceState>>);
 
 #[derive(Debug)]
 struct DeviceState {
-    medium: Medium,
+    medium: DurableMedium,
     size_bytes: u64,
     sector_bytes: usize,
     /// True if it reports a flush without having done it.
     is_lying: bool,
     cache: Cache,
     power: Power,
-    failing: Option<Failing>,
+    failing: Option<RequestFailure>,
     failing_some: Option<FailingSome>,
     /// The first request of a kind that takes longer, and by how much.
-    slow: Option<(What, u64, Duration)>,
+    slow: Option<(RequestKind, u64, Duration)>,
     /// The request at which its power is to be cut, and the seed.
-    cut_at: Option<(What, u64, u64)>,
-    counts: Status,
+    cut_at: Option<(RequestKind, u64, u64)>,
+    counts: DiskStatus,
     /// Path of its log, and what keeps the log.
     log: PathBuf,
-    recorder: Option<Recorder>,
+    recorder: Option<RequestRecorder>,
     /// The kernel's counts of requests that it has handed to the block device on this disk and that have not
     /// ended.
     queue: Option<File>,
@@ -62,7 +64,7 @@ struct DeviceState {
 /// Requests that fail while others are done.
 #[derive(Debug)]
 struct FailingSome {
-    what: What,
+    what: RequestKind,
     error: DiskError,
     /// How many more of them; none for all.
     left: Option<u64>,
@@ -71,7 +73,7 @@ struct FailingSome {
 }
 
 impl FailingSome {
-    fn hits(&self, what: What, offset: u64, length: u64) -> bool {
+    fn hits(&self, what: RequestKind, offset: u64, length: u64) -> bool {
         let first = offset / BLOCK_BYTES;
         let last = (offset + length.max(1) - 1) / BLOCK_BYTES;
         let is_among = |blocks: &BTreeMap<u64, u64>| {
@@ -90,7 +92,7 @@ enum Power {
 impl Device {
     /// `log` is where its requests are kept when it is told to.
     pub(crate) fn new(
-        medium: Medium,
+        medium: DurableMedium,
         sector_bytes: usize,
         is_lying: bool,
         log: PathBuf,
@@ -106,7 +108,7 @@ impl Device {
             failing_some: None,
             slow: None,
             cut_at: None,
-            counts: Status::default(),
+            counts: DiskStatus::default(),
             log,
             recorder: None,
             queue: None,
@@ -119,7 +121,7 @@ impl Device {
     }
 
     /// Does what the rig says.
-    pub(crate) fn obey(&self, order: Order) -> io::Result<Status> {
+    pub(crate) fn obey(&self, order: Order) -> io::Result<DiskStatus> {
         let mut state = self.state();
         match order {
             Order::Status => {}
@@ -145,7 +147,7 @@ impl Device {
         if let Some(recorder) = &state.recorder {
             state.counts.logged = recorder.bytes();
         }
-        Ok(Status { pending: state.cache.bytes(), ..state.counts })
+        Ok(DiskStatus { pending: state.cache.bytes(), ..state.counts })
     }
 
     fn state(&self) -> MutexGuard<'_, DeviceState> {
@@ -182,7 +184,7 @@ impl Device {
 impl DeviceState {
     fn read(&mut self, offset: u64, size: u32) -> io::Result<Vec<u8>> {
         self.expect_power()?;
-        self.refuse(What::Read, offset, u64::from(size))?;
+        self.refuse(RequestKind::Read, offset, u64::from(size))?;
         let left = self.size_bytes.saturating_sub(offset);
         let mut data = vec![0; u64::from(size).min(left) as usize];
         self.medium.read(&mut data, offset)?;
@@ -193,8 +195,8 @@ impl DeviceState {
     fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.expect_power()?;
         self.counts.writes += 1;
-        self.fail(What::Write, self.counts.writes)?;
-        self.refuse(What::Write, offset, data.len() as u64)?;
+        self.fail(RequestKind::Write, self.counts.writes)?;
+        self.refuse(RequestKind::Write, offset, data.len() as u64)?;
         if offset + data.len() as u64 > self.size_bytes || !self.cache.write(offset, data) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -207,8 +209,8 @@ impl DeviceState {
     fn flush(&mut self) -> io::Result<()> {
         self.expect_power()?;
         self.counts.flushes += 1;
-        self.fail(What::Flush, self.counts.flushes)?;
-        self.refuse(What::Flush, 0, 0)?;
+        self.fail(RequestKind::Flush, self.counts.flushes)?;
+        self.refuse(RequestKind::Flush, 0, 0)?;
         if let Some(recorder) = &mut self.recorder {
             recorder.flush_begins();
         }
@@ -225,8 +227,8 @@ impl DeviceState {
     fn cut(&mut self, seed: u64) -> io::Result<()> {
         self.expect_power()?;
         self.power = Power::Off;
-        let Toll { pending, dropped, torn_blocks } = self.cache.cut(seed, self.sector_bytes);
-        self.counts = Status { cached: pending, dropped, torn_blocks, off: 1, ..self.counts };
+        let CacheLoss { pending, dropped, torn_blocks } = self.cache.cut(seed, self.sector_bytes);
+        self.counts = DiskStatus { cached: pending, dropped, torn_blocks, off: 1, ..self.counts };
         self.make_durable()
     }
 
@@ -248,7 +250,7 @@ impl DeviceState {
         }
         let _ = std::fs::remove_file(&self.log);
         let file = File::options().write(true).create_new(true).mode(0o600).open(&self.log)?;
-        self.recorder = Some(Recorder::new(file, max_bytes));
+        self.recorder = Some(RequestRecorder::new(file, max_bytes));
         Ok(())
     }
 
@@ -263,7 +265,7 @@ impl DeviceState {
     /// Is switched on anew with another state.
     fn load(&mut self) -> io::Result<()> {
         self.close();
-        (self.cache, self.counts) = (Cache::default(), Status::default());
+        (self.cache, self.counts) = (Cache::default(), DiskStatus::default());
         (self.power, self.cut_at) = (Power::On, None);
         self.heal();
         self.medium.load()
@@ -275,7 +277,7 @@ impl DeviceState {
 
     fn fail_some(
         &mut self,
-        what: What,
+        what: RequestKind,
         error: DiskError,
         times: u64,
         has_blocks: bool,
@@ -296,7 +298,7 @@ impl DeviceState {
         Ok(())
     }
 
-    fn refuse(&mut self, what: What, offset: u64, length: u64) -> io::Result<()> {
+    fn refuse(&mut self, what: RequestKind, offset: u64, length: u64) -> io::Result<()> {
         match &mut self.failing_some {
             Some(failing) if failing.hits(what, offset, length) => {
                 failing.left = failing.left.map(|left| left - 1);
@@ -314,7 +316,7 @@ impl DeviceState {
         }
     }
 
-    fn fail(&mut self, what: What, number: u64) -> io::Result<()> {
+    fn fail(&mut self, what: RequestKind, number: u64) -> io::Result<()> {
         if let Some((at, from, seed)) = self.cut_at
             && (at, true) == (what, number >= from)
         {
@@ -333,15 +335,15 @@ impl DeviceState {
 impl Device {
     /// Waits as long as a slow disk does before the next request of that kind. It serves one request at a
     /// time, so that what comes meanwhile waits as well; orders do not.
-    fn take_time(&self, what: What) {
+    fn take_time(&self, what: RequestKind) {
         let delay = {
             let state = self.state();
             let next = 1 + match what {
-                What::Write => state.counts.writes,
-                What::Flush => state.counts.flushes,
-                What::Read => return,
+                RequestKind::Write => state.counts.writes,
+                RequestKind::Flush => state.counts.flushes,
+                RequestKind::Read => return,
             };
-            let is_slow = |slow: &(What, u64, Duration)| slow.0 == what && next >= slow.1;
+            let is_slow = |slow: &(RequestKind, u64, Duration)| slow.0 == what && next >= slow.1;
             state.slow.filter(is_slow).map(|(.., delay)| delay)
         };
         delay.into_iter().for_each(std::thread::sleep);
@@ -399,7 +401,7 @@ impl Filesystem for Device {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        self.take_time(What::Write);
+        self.take_time(RequestKind::Write);
         match self.state().write(offset, data) {
             Ok(()) => reply.written(data.len() as u32),
             Err(error) => reply.error(Errno::from(error)),
@@ -408,7 +410,7 @@ impl Filesystem for Device {
 
     /// Handles a flush by the loop device.
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.take_time(What::Flush);
+        self.take_time(RequestKind::Flush);
         match self.state().flush() {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(Errno::from(error)),

@@ -12,7 +12,7 @@ use crash::{BLOCK_BYTES, DISK_BLOCKS, Overlay, SECTOR_BYTES};
 
 /// The medium that holds a disk's durable content.
 #[derive(Debug)]
-pub(crate) enum Medium {
+pub(crate) enum DurableMedium {
     Image(File),
     State(StateMedium),
 }
@@ -23,7 +23,7 @@ pub(crate) struct StateMedium {
     base: File,
     /// Path of the patch.
     path: PathBuf,
-    patch: Patch,
+    patch: ImagePatch,
     contents: Vec<File>,
     /// As large as the base, and empty but for the blocks that were written.
     own: File,
@@ -32,14 +32,14 @@ pub(crate) struct StateMedium {
 
 /// The changes that a state makes to an image, and the files that hold them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Patch {
+pub struct ImagePatch {
     contents: Vec<PathBuf>,
     /// For each block and sector: 0 for the image, else one more than the place in a file of contents,
     /// whose number is in the upper bits.
     blocks: BTreeMap<u64, [u64; SECTORS]>,
 }
 
-impl Patch {
+impl ImagePatch {
     /// Lays a state over this one; its contents are in that file.
     pub fn add(&mut self, overlay: &Overlay, contents: &Path) {
         let file = (self.contents.len() as u64) << FILE_SHIFT;
@@ -53,11 +53,11 @@ impl Patch {
     }
 
     /// What it changes of one of the disks whose log it is of.
-    pub fn of_disk(&self, disk: usize) -> Patch {
+    pub fn of_disk(&self, disk: usize) -> ImagePatch {
         let first = disk as u64 * DISK_BLOCKS;
         let own = self.blocks.range(first..first + DISK_BLOCKS);
         let blocks = own.map(|(block, sources)| (block - first, *sources)).collect();
-        Patch { contents: self.contents.clone(), blocks }
+        ImagePatch { contents: self.contents.clone(), blocks }
     }
 
     /// Bytes that it changes.
@@ -82,7 +82,7 @@ impl Patch {
         std::fs::write(path, bytes)
     }
 
-    fn read(path: &Path) -> io::Result<Patch> {
+    fn read(path: &Path) -> io::Result<ImagePatch> {
         let bytes = std::fs::read(path)?;
         let mut rest = bytes.as_slice();
         let mut number = || -> io::Result<u64> {
@@ -113,7 +113,7 @@ impl Patch {
             };
             blocks.insert(word(0), std::array::from_fn(|index| word(index + 1)));
         }
-        Ok(Patch { contents, blocks })
+        Ok(ImagePatch { contents, blocks })
     }
 }
 
@@ -121,23 +121,23 @@ fn cut_off() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
 }
 
-impl Medium {
+impl DurableMedium {
     /// The state that a patch makes of an image; what is written goes to a file without a name in
     /// `directory`.
-    pub(crate) fn state(base: File, patch: &Path, directory: &Path) -> io::Result<Medium> {
+    pub(crate) fn state(base: File, patch: &Path, directory: &Path) -> io::Result<DurableMedium> {
         let own = super::parts::nameless_file(directory)?;
         let (path, written) = (patch.to_owned(), BTreeSet::new());
-        let (patch, contents) = (Patch::default(), Vec::new());
+        let (patch, contents) = (ImagePatch::default(), Vec::new());
         let mut state = StateMedium { base, path, patch, contents, own, written };
         state.load()?;
-        Ok(Medium::State(state))
+        Ok(DurableMedium::State(state))
     }
 
     /// Copies an image.
     pub(crate) fn copy_to(&self, path: &Path) -> io::Result<()> {
         match self {
-            Medium::Image(image) => super::parts::copy_sparse(image, path),
-            Medium::State(_) => Err(io::ErrorKind::Unsupported.into()),
+            DurableMedium::Image(image) => super::parts::copy_sparse(image, path),
+            DurableMedium::State(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -145,28 +145,29 @@ impl Medium {
     /// one.
     pub(crate) fn load(&mut self) -> io::Result<()> {
         match self {
-            Medium::Image(_) => Err(io::ErrorKind::Unsupported.into()),
-            Medium::State(state) => state.load(),
+            DurableMedium::Image(_) => Err(io::ErrorKind::Unsupported.into()),
+            DurableMedium::State(state) => state.load(),
         }
     }
 
     pub(crate) fn size_bytes(&self) -> io::Result<u64> {
-        let (Medium::Image(image) | Medium::State(StateMedium { base: image, .. })) = self;
+        let (DurableMedium::Image(image) | DurableMedium::State(StateMedium { base: image, .. })) =
+            self;
         Ok(image.metadata()?.len())
     }
 
     pub(crate) fn read(&self, data: &mut [u8], offset: u64) -> io::Result<()> {
         match self {
-            Medium::Image(image) => image.read_exact_at(data, offset),
-            Medium::State(state) => state.read(data, offset),
+            DurableMedium::Image(image) => image.read_exact_at(data, offset),
+            DurableMedium::State(state) => state.read(data, offset),
         }
     }
 
     /// Writes whole sectors of one block.
     pub(crate) fn write(&mut self, data: &[u8], offset: u64) -> io::Result<()> {
         match self {
-            Medium::Image(image) => image.write_all_at(data, offset),
-            Medium::State(state) => state.write(data, offset),
+            DurableMedium::Image(image) => image.write_all_at(data, offset),
+            DurableMedium::State(state) => state.write(data, offset),
         }
     }
 }
@@ -176,7 +177,7 @@ impl StateMedium {
         self.own.set_len(0)?;
         self.own.set_len(self.base.metadata()?.len())?;
         self.written.clear();
-        self.patch = Patch::read(&self.path)?;
+        self.patch = ImagePatch::read(&self.path)?;
         let opened = self.patch.contents.iter().map(File::open);
         self.contents = opened.collect::<io::Result<_>>()?;
         Ok(())
@@ -269,7 +270,8 @@ pub fn write_image(base: &Path, patch: &Path, to: &Path) -> io::Result<()> {
     let image = File::options().write(true).open(to)?;
     // Beside the patch: the image may be wanted on a file system without nameless files.
     let directory = patch.parent().unwrap_or(Path::new("/"));
-    let Medium::State(state) = Medium::state(File::open(base)?, patch, directory)? else {
+    let DurableMedium::State(state) = DurableMedium::state(File::open(base)?, patch, directory)?
+    else {
         return Ok(());
     };
     for block in state.patch.blocks.keys() {
@@ -298,7 +300,7 @@ mod tests {
         let base: Vec<u8> = (0..64_u32).flat_map(|sector| vec![sector as u8; 512]).collect();
         std::fs::write(path("base"), &base).unwrap();
         let mut expected = base.clone();
-        let mut patch = Patch::default();
+        let mut patch = ImagePatch::default();
         // Two logs, one over the other.
         for (name, byte, offset, length) in
             [("first", 100, 1536, 9 * 512), ("second", 200, 4096, 1024)]
@@ -308,16 +310,16 @@ mod tests {
             encoder.write(0, offset as u64, &vec![byte; length], &mut bytes);
             let mut contents = File::create(path(name)).unwrap();
             let log = crash::Log::read(&mut bytes.as_slice(), &mut contents).unwrap();
-            let state = crash::State { cut: 1, lost: Vec::new() };
+            let state = crash::DiskState { cut: 1, lost: Vec::new() };
             let overlay = crash::Cursor::new(&log, crash::Flushes::Honest).overlay(&state);
             patch.add(&overlay, &path(name));
             expected[offset..offset + length].fill(byte);
         }
         patch.write(&path("patch")).unwrap();
-        assert_eq!(Patch::read(&path("patch")).unwrap(), patch);
+        assert_eq!(ImagePatch::read(&path("patch")).unwrap(), patch);
         let base_file = File::open(path("base")).unwrap();
-        let mut medium = Medium::state(base_file, &path("patch"), directory.path()).unwrap();
-        let check = |medium: &Medium, expected: &[u8]| {
+        let mut medium = DurableMedium::state(base_file, &path("patch"), directory.path()).unwrap();
+        let check = |medium: &DurableMedium, expected: &[u8]| {
             for (offset, length) in [(0, 64 * 512), (1000, 9000), (4096, 512), (4607, 2)] {
                 let mut data = vec![0; length];
                 medium.read(&mut data, offset as u64).unwrap();
@@ -336,7 +338,7 @@ mod tests {
         // Another state, without what was written to this one.
         medium.load().unwrap();
         check(&medium, &loaded);
-        Patch::default().write(&path("patch")).unwrap();
+        ImagePatch::default().write(&path("patch")).unwrap();
         medium.load().unwrap();
         check(&medium, &base);
         assert_eq!(std::fs::read(path("base")).unwrap(), base);

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use terms::RequestKind;
+
 use rustix::io::Errno;
 
 /// An order to a disk.
@@ -16,14 +18,14 @@ pub(crate) enum Order {
     /// Cut the power.
     Cut { seed: u64 },
     /// Cut the power when this request comes, instead of doing it.
-    CutAt { what: What, from: u64, seed: u64 },
+    CutAt { what: RequestKind, from: u64, seed: u64 },
     /// Fail from now on.
-    Fail(Failing),
+    Fail(RequestFailure),
     /// Fail requests of this kind, so many of them, or all for 0; only those of blocks in the file of
     /// [`super::serve::FAILING`] if it says so.
-    FailSome { what: What, error: DiskError, times: u64, has_blocks: bool },
+    FailSome { what: RequestKind, error: DiskError, times: u64, has_blocks: bool },
     /// Take so much longer for each of these requests from now on, from this one.
-    Slow { what: What, from: u64, delay_us: u64 },
+    Slow { what: RequestKind, from: u64, delay_us: u64 },
     /// Fail no more, and be as fast as before.
     Heal,
     /// Make all that was written durable, copy the image if that is wanted, and keep a log of so many bytes
@@ -39,47 +41,19 @@ pub(crate) enum Order {
 
 /// The requests that a disk fails, and the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failing {
+pub struct RequestFailure {
     /// The kind of request.
-    pub what: What,
+    pub what: RequestKind,
     /// The first one that fails, counted from 1 since the power came on; all after it fail too.
     pub from: u64,
     /// The error that they get.
     pub error: DiskError,
 }
 
-/// A kind of request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// A write.
-    Write,
-    /// A flush of the cache.
-    Flush,
-    /// A read, which is not counted.
-    Read,
-}
-
-impl What {
-    fn word(self) -> &'static str {
-        match self {
-            What::Write => "write",
-            What::Flush => "flush",
-            What::Read => "read",
-        }
-    }
-}
-
-impl FromStr for What {
-    type Err = Malformed;
-
-    fn from_str(word: &str) -> Result<What, Malformed> {
-        match word {
-            "write" => Ok(What::Write),
-            "flush" => Ok(What::Flush),
-            "read" => Ok(What::Read),
-            _ => Err(Malformed),
-        }
-    }
+/// The kind of a request by its name.
+fn kind(word: &str) -> Result<RequestKind, MalformedOrder> {
+    let all = [RequestKind::Write, RequestKind::Flush, RequestKind::Read];
+    all.into_iter().find(|kind| kind.name() == word).ok_or(MalformedOrder)
 }
 
 /// An error with which a disk refuses a request.
@@ -92,13 +66,13 @@ pub enum DiskError {
 }
 
 impl FromStr for DiskError {
-    type Err = Malformed;
+    type Err = MalformedOrder;
 
-    fn from_str(word: &str) -> Result<DiskError, Malformed> {
+    fn from_str(word: &str) -> Result<DiskError, MalformedOrder> {
         match word {
             "broken" => Ok(DiskError::Broken),
             "full" => Ok(DiskError::Full),
-            _ => Err(Malformed),
+            _ => Err(MalformedOrder),
         }
     }
 }
@@ -121,7 +95,7 @@ impl DiskError {
 
 /// The status of a disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct DiskStatus {
     /// Writes since the power came on.
     pub writes: u64,
     /// Flushes since then.
@@ -148,17 +122,17 @@ impl fmt::Display for Order {
             Self::Status => f.write_str("status"),
             Self::Sync => f.write_str("sync"),
             Self::Cut { seed } => write!(f, "cut {seed}"),
-            Self::CutAt { what, from, seed } => write!(f, "cut {} {from} {seed}", what.word()),
-            Self::Fail(Failing { what, from, error }) => {
-                let what = what.word();
+            Self::CutAt { what, from, seed } => write!(f, "cut {} {from} {seed}", what.name()),
+            Self::Fail(RequestFailure { what, from, error }) => {
+                let what = what.name();
                 write!(f, "fail {what} {from} {}", error.word())
             }
             Self::FailSome { what, error, times, has_blocks } => {
-                let (what, error) = (what.word(), error.word());
+                let (what, error) = (what.name(), error.word());
                 write!(f, "failsome {what} {error} {times} {has_blocks}")
             }
             Self::Slow { what, from, delay_us } => {
-                write!(f, "slow {} {from} {delay_us}", what.word())
+                write!(f, "slow {} {from} {delay_us}", what.name())
             }
             Self::Heal => f.write_str("heal"),
             Self::Record { max_bytes, copies_image } => {
@@ -172,30 +146,30 @@ impl fmt::Display for Order {
 }
 
 impl FromStr for Order {
-    type Err = Malformed;
+    type Err = MalformedOrder;
 
-    fn from_str(line: &str) -> Result<Self, Malformed> {
+    fn from_str(line: &str) -> Result<Self, MalformedOrder> {
         let words: Vec<&str> = line.split_whitespace().collect();
         Ok(match words[..] {
             ["status"] => Self::Status,
             ["sync"] => Self::Sync,
             ["cut", seed] => Self::Cut { seed: number(seed)? },
             ["cut", what, from, seed] => {
-                Self::CutAt { what: what.parse()?, from: number(from)?, seed: number(seed)? }
+                Self::CutAt { what: kind(what)?, from: number(from)?, seed: number(seed)? }
             }
-            ["fail", what, from, error] => Self::Fail(Failing {
-                what: what.parse()?,
+            ["fail", what, from, error] => Self::Fail(RequestFailure {
+                what: kind(what)?,
                 from: number(from)?,
                 error: error.parse()?,
             }),
             ["failsome", what, error, times, has_blocks] => Self::FailSome {
-                what: what.parse()?,
+                what: kind(what)?,
                 error: error.parse()?,
                 times: number(times)?,
-                has_blocks: has_blocks.parse().map_err(|_| Malformed)?,
+                has_blocks: has_blocks.parse().map_err(|_| MalformedOrder)?,
             },
             ["slow", what, from, delay_us] => {
-                Self::Slow { what: what.parse()?, from: number(from)?, delay_us: number(delay_us)? }
+                Self::Slow { what: kind(what)?, from: number(from)?, delay_us: number(delay_us)? }
             }
             ["heal"] => Self::Heal,
             ["record", max_bytes] => {
@@ -205,16 +179,16 @@ impl FromStr for Order {
                 Self::Record { max_bytes: number(max_bytes)?, copies_image: true }
             }
             ["attached", number] => {
-                Self::Attached { loop_device: number.parse().map_err(|_| Malformed)? }
+                Self::Attached { loop_device: number.parse().map_err(|_| MalformedOrder)? }
             }
             ["close"] => Self::Close,
             ["load"] => Self::Load,
-            _ => return Err(Malformed),
+            _ => return Err(MalformedOrder),
         })
     }
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for DiskStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { writes, flushes, pending, cached, dropped, torn_blocks, logged, off, failed } =
             self;
@@ -225,15 +199,15 @@ impl fmt::Display for Status {
     }
 }
 
-impl FromStr for Status {
-    type Err = Malformed;
+impl FromStr for DiskStatus {
+    type Err = MalformedOrder;
 
-    fn from_str(line: &str) -> Result<Self, Malformed> {
+    fn from_str(line: &str) -> Result<Self, MalformedOrder> {
         let numbers: Vec<u64> = line.split_whitespace().map(number).collect::<Result<_, _>>()?;
         let [writes, flushes, pending, cached, dropped, torn_blocks, logged, off, failed] =
             numbers[..]
         else {
-            return Err(Malformed);
+            return Err(MalformedOrder);
         };
         Ok(Self { writes, flushes, pending, cached, dropped, torn_blocks, logged, off, failed })
     }
@@ -241,10 +215,10 @@ impl FromStr for Status {
 
 /// A line that is none of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Malformed;
+pub struct MalformedOrder;
 
-fn number(word: &str) -> Result<u64, Malformed> {
-    word.parse().map_err(|_| Malformed)
+fn number(word: &str) -> Result<u64, MalformedOrder> {
+    word.parse().map_err(|_| MalformedOrder)
 }
 
 #[cfg(test)]
@@ -253,21 +227,25 @@ mod tests {
 
     #[test]
     fn what_is_said_is_understood() {
-        let failing = Failing { what: What::Flush, from: 7, error: DiskError::Full };
+        let failing = RequestFailure { what: RequestKind::Flush, from: 7, error: DiskError::Full };
         for order in [
             Order::Status,
             Order::Sync,
             Order::Cut { seed: u64::MAX },
-            Order::CutAt { what: What::Flush, from: 3, seed: 4 },
+            Order::CutAt { what: RequestKind::Flush, from: 3, seed: 4 },
             Order::Fail(failing),
-            Order::Fail(Failing { what: What::Write, error: DiskError::Broken, ..failing }),
+            Order::Fail(RequestFailure {
+                what: RequestKind::Write,
+                error: DiskError::Broken,
+                ..failing
+            }),
             Order::FailSome {
-                what: What::Read,
+                what: RequestKind::Read,
                 error: DiskError::Full,
                 times: 3,
                 has_blocks: true,
             },
-            Order::Slow { what: What::Write, from: 5, delay_us: 2000 },
+            Order::Slow { what: RequestKind::Write, from: 5, delay_us: 2000 },
             Order::Heal,
             Order::Record { max_bytes: 9, copies_image: false },
             Order::Record { max_bytes: 9, copies_image: true },
@@ -277,7 +255,7 @@ mod tests {
         ] {
             assert_eq!(order.to_string().parse(), Ok(order));
         }
-        let status = Status {
+        let status = DiskStatus {
             writes: 1,
             flushes: 2,
             pending: 3,
@@ -290,7 +268,7 @@ mod tests {
         };
         assert_eq!(status.to_string().parse(), Ok(status));
         for line in ["", "cut", "cut x", "fail rest 1 full", "status now"] {
-            assert_eq!(line.parse::<Order>(), Err(Malformed), "{line}");
+            assert_eq!(line.parse::<Order>(), Err(MalformedOrder), "{line}");
         }
     }
 }

@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Keeps the requests of a disk. When it is dropped, the log is whole.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub(crate) struct RequestRecorder {
     batch: Batch,
     batches: Option<SyncSender<Batch>>,
     /// Batches whose room can be used again.
@@ -40,16 +40,16 @@ enum Request {
     FlushEnds { at_ns: u64 },
 }
 
-impl Recorder {
+impl RequestRecorder {
     /// Writes to `file`, `max_bytes` at most; what is more is only counted.
-    pub(crate) fn new(file: File, max_bytes: u64) -> Recorder {
+    pub(crate) fn new(file: File, max_bytes: u64) -> RequestRecorder {
         let (batches, taken) = sync_channel::<Batch>(QUEUE);
         let (empty, emptied) = channel();
         let bytes = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&bytes);
         let thread = thread::spawn(move || pack(file, max_bytes, &taken, &empty, &counted));
         let (batch, thread) = (Batch::default(), Some(thread));
-        Recorder { batch, batches: Some(batches), emptied, thread, ending: None, bytes }
+        RequestRecorder { batch, batches: Some(batches), emptied, thread, ending: None, bytes }
     }
 
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
@@ -101,7 +101,7 @@ impl Recorder {
     }
 }
 
-impl Drop for Recorder {
+impl Drop for RequestRecorder {
     fn drop(&mut self) {
         self.end_flush_if(|_| true);
         self.send_if(true);
@@ -168,7 +168,7 @@ const QUEUE: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use crash::{Flushes, Log, What};
+    use crash::{Flushes, Log, RequestOperation};
 
     use super::*;
 
@@ -176,7 +176,7 @@ mod tests {
     fn a_write_that_was_on_its_way_stands_before_the_end_of_the_flush() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
-        let mut recorder = Recorder::new(File::create_new(&path).unwrap(), 1 << 20);
+        let mut recorder = RequestRecorder::new(File::create_new(&path).unwrap(), 1 << 20);
         recorder.write(0, &[1; 512]);
         recorder.flush_begins();
         recorder.flush_ends(2);
@@ -190,10 +190,10 @@ mod tests {
         drop(recorder);
         let log = Log::read(&mut File::open(&path).unwrap(), &mut io::sink()).unwrap();
         let letters = log.entries.iter().map(|entry| match entry.what {
-            What::Write(_) => 'w',
-            What::FlushBegins => 'b',
-            What::FlushEnds => 'e',
-            What::Flush => 'f',
+            RequestOperation::Write(_) => 'w',
+            RequestOperation::FlushBegins => 'b',
+            RequestOperation::FlushEnds => 'e',
+            RequestOperation::Flush => 'f',
         });
         assert_eq!(letters.collect::<String>(), "wbwwewbwebe");
         assert!(log.entries.is_sorted_by_key(|entry| entry.at_ns));

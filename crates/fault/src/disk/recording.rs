@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use terms::FileSystem;
 
 use super::error::{Error, step};
-use super::orders::{Order, Status};
+use super::orders::{DiskStatus, Order};
 use super::recorder::now_ns;
 use super::serve::{BASE, LOG};
 use super::{Disk, Method, parts};
 
 /// A log of the requests of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recorded {
+pub struct RequestLog {
     /// The log; [`crash::Log::read`] reads it.
     pub log: PathBuf,
     /// The image from before it began; none for a disk that holds a state.
@@ -79,9 +79,9 @@ impl Disk {
     ///
     /// # Errors
     /// [`Error::LogFull`] where it did not fit; [`Error::NotABlockDisk`]; the system's.
-    pub fn end_record(&mut self, init: &Init) -> Result<Recorded, Error> {
+    pub fn end_record(&mut self, init: &Init) -> Result<RequestLog, Error> {
         self.expect_block("ending the log of")?;
-        let Status { logged: bytes, .. } = self.tell(Order::Close)?;
+        let DiskStatus { logged: bytes, .. } = self.tell(Order::Close)?;
         if let Method::Block { log_bytes: Some(max_bytes), .. } = self.config.method
             && bytes > max_bytes
         {
@@ -94,7 +94,7 @@ impl Disk {
         };
         let files = [std::mem::take(&mut self.files_before), self.files(init)?];
         let (log, began_ns) = (self.directory.join(LOG), self.record_began_ns);
-        Ok(Recorded { log, base, bytes, began_ns, files, journal })
+        Ok(RequestLog { log, base, bytes, began_ns, files, journal })
     }
 
     /// The places of its files now; none where the file system tells other addresses than the disk's.

@@ -9,7 +9,7 @@ use std::path::Path;
 use fuser::{Config, MountOption, Session};
 
 use crate::disk::device::Device;
-use crate::disk::medium::Medium;
+use crate::disk::medium::DurableMedium;
 use crate::disk::orders::Order;
 
 /// The arguments of a disk's process, after those that lead to [`serve`].
@@ -50,8 +50,8 @@ pub fn serve(arguments: &[OsString]) -> io::Result<()> {
     // Its own directory, beside those of the other disks of its init.
     let directory = Path::new(mount_point).parent().unwrap_or(Path::new("/"));
     let medium = match patch {
-        [] => Medium::Image(Device::open(image)?),
-        [patch, ..] => Medium::state(File::open(image)?, Path::new(patch), directory)?,
+        [] => DurableMedium::Image(Device::open(image)?),
+        [patch, ..] => DurableMedium::state(File::open(image)?, Path::new(patch), directory)?,
     };
     let log = directory.join(LOG);
     let device = Device::new(medium, sector, honesty == OsStr::new(LYING), log)?;

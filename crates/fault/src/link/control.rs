@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use terms::Direction;
 
 use crate::link::address::Address;
-use crate::link::flow::Shape;
+use crate::link::flow::TrafficShape;
 
 /// The Unix sockets that a relay makes for the rig: their paths begin with what is given here, and are a
 /// little longer. Only the relay's user may connect.
@@ -45,7 +45,7 @@ impl Sockets {
 
 /// Counters of the traffic since the relay began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counters {
+pub struct LinkCounters {
     /// Bytes that arrived at the server.
     pub to_bytes: u64,
     /// The pieces, as they were read, that these bytes came in.
@@ -63,7 +63,7 @@ pub struct Counters {
     pub late_ns: u64,
 }
 
-impl Counters {
+impl LinkCounters {
     /// Reads the counters of an interface at the server's end from a row of /proc/net/dev
     /// (proc_pid_net(5)): bytes that it received went to the server, bytes that it sent came from
     /// there.
@@ -83,11 +83,11 @@ impl Counters {
 
 /// The rig's side of a running relay.
 #[derive(Debug)]
-pub struct Control {
+pub struct RelayControl {
     stream: BufReader<UnixStream>,
 }
 
-impl Control {
+impl RelayControl {
     /// Connects to the relay that made these sockets.
     pub fn connect(sockets: &Sockets) -> io::Result<Self> {
         let stream = UnixStream::connect(sockets.orders())?;
@@ -96,26 +96,26 @@ impl Control {
     }
 
     /// Gives it another delay and bandwidth, for what it reads from now on.
-    pub fn shape(&mut self, shape: Shape) -> io::Result<Counters> {
+    pub fn shape(&mut self, shape: TrafficShape) -> io::Result<LinkCounters> {
         self.ask(&Order::Shape(shape))
     }
 
     /// Holds back everything that goes in a direction, or nothing any more.
-    pub fn hold(&mut self, direction: Option<Direction>) -> io::Result<Counters> {
+    pub fn hold(&mut self, direction: Option<Direction>) -> io::Result<LinkCounters> {
         self.ask(&Order::Hold(direction))
     }
 
     /// Resets all its connections.
-    pub fn reset(&mut self) -> io::Result<Counters> {
+    pub fn reset(&mut self) -> io::Result<LinkCounters> {
         self.ask(&Order::Reset)
     }
 
     /// Counters of the traffic so far.
-    pub fn counters(&mut self) -> io::Result<Counters> {
+    pub fn counters(&mut self) -> io::Result<LinkCounters> {
         self.ask(&Order::Tell)
     }
 
-    fn ask(&mut self, order: &Order) -> io::Result<Counters> {
+    fn ask(&mut self, order: &Order) -> io::Result<LinkCounters> {
         self.stream.get_mut().write_all(format!("{order}\n").as_bytes())?;
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {
@@ -128,7 +128,7 @@ impl Control {
 /// Order to a relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    Shape(Shape),
+    Shape(TrafficShape),
     Hold(Option<Direction>),
     Reset,
     Tell,
@@ -137,7 +137,7 @@ pub(super) enum Order {
 impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shape(Shape { delay, bytes_per_s }) => {
+            Self::Shape(TrafficShape { delay, bytes_per_s }) => {
                 write!(f, "shape {} {}", delay.as_nanos(), bytes_per_s.unwrap_or(0))
             }
             Self::Hold(direction) => f.write_str(match direction {
@@ -158,7 +158,7 @@ impl FromStr for Order {
     fn from_str(line: &str) -> Result<Self, ()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         Ok(match words[..] {
-            ["shape", delay_ns, bytes_per_s] => Self::Shape(Shape {
+            ["shape", delay_ns, bytes_per_s] => Self::Shape(TrafficShape {
                 delay: Duration::from_nanos(delay_ns.parse().map_err(|_| ())?),
                 bytes_per_s: Some(bytes_per_s.parse().map_err(|_| ())?).filter(|b| *b > 0),
             }),
@@ -173,7 +173,7 @@ impl FromStr for Order {
     }
 }
 
-impl fmt::Display for Counters {
+impl fmt::Display for LinkCounters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { to_bytes, to_packets, from_bytes, from_packets, .. } = self;
         let Self { connections, resets, late_ns, .. } = self;
@@ -182,7 +182,7 @@ impl fmt::Display for Counters {
     }
 }
 
-impl FromStr for Counters {
+impl FromStr for LinkCounters {
     type Err = ();
 
     fn from_str(line: &str) -> Result<Self, ()> {
@@ -209,18 +209,19 @@ mod tests {
     fn counters_are_read_from_the_interfaces_row() {
         let text = "Inter-|   Receive\n face |bytes\n    lo: 1 2 0 0 0 0 0 0 1 2 0 0 0 0 0 0\n \
             wire1: 100 2 0 0 0 0 0 0 300 4 0 0 0 0 0 0\nwire12: 5 6 0 0 0 0 0 0 7 8 0 0 0 0 0 0\n";
-        let counters = Counters::of_interface(text, "wire1").unwrap();
+        let counters = LinkCounters::of_interface(text, "wire1").unwrap();
         assert_eq!((counters.to_bytes, counters.to_packets), (100, 2));
         assert_eq!((counters.from_bytes, counters.from_packets), (300, 4));
-        assert_eq!(Counters::of_interface(text, "wire2"), None);
+        assert_eq!(LinkCounters::of_interface(text, "wire2"), None);
     }
 
     #[test]
     fn orders_and_counters_survive_the_way() {
-        let shape = Shape { delay: Duration::from_micros(200), bytes_per_s: Some(12_500_000) };
+        let shape =
+            TrafficShape { delay: Duration::from_micros(200), bytes_per_s: Some(12_500_000) };
         for order in [
             Order::Shape(shape),
-            Order::Shape(Shape::default()),
+            Order::Shape(TrafficShape::default()),
             Order::Hold(None),
             Order::Hold(Some(Direction::Both)),
             Order::Hold(Some(Direction::To)),
@@ -230,9 +231,10 @@ mod tests {
         ] {
             assert_eq!(order.to_string().parse(), Ok(order));
         }
-        let counters = Counters { to_bytes: 1, from_packets: u64::MAX, ..Counters::default() };
+        let counters =
+            LinkCounters { to_bytes: 1, from_packets: u64::MAX, ..LinkCounters::default() };
         assert_eq!(counters.to_string().parse(), Ok(counters));
         assert_eq!("hold up".parse::<Order>(), Err(()));
-        assert_eq!("1 2".parse::<Counters>(), Err(()));
+        assert_eq!("1 2".parse::<LinkCounters>(), Err(()));
     }
 }

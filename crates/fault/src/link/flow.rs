@@ -11,7 +11,7 @@ pub const HELD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Treatment of the traffic in a direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shape {
+pub struct TrafficShape {
     /// Time that each byte is under way, in each direction.
     pub delay: Duration,
     /// Bytes a second in each direction, of all connections together; none for no limit.
@@ -27,7 +27,7 @@ pub(super) struct Line {
 impl Line {
     /// Time at which `bytes` that are there `now` arrive: first they take their time to go onto the
     /// line, behind the bytes of others, then the delay.
-    fn arrival(&mut self, now: Instant, bytes: usize, shape: Shape) -> Instant {
+    fn arrival(&mut self, now: Instant, bytes: usize, shape: TrafficShape) -> Instant {
         let Some(bytes_per_s) = shape.bytes_per_s else { return now + shape.delay };
         let begins = self.free_at.map_or(now, |free_at| free_at.max(now));
         let ends = begins + Duration::from_secs_f64(bytes as f64 / bytes_per_s as f64);
@@ -70,7 +70,13 @@ impl Flow {
     }
 
     /// Takes what was read `now`; nothing is the end of the stream.
-    pub(super) fn take(&mut self, now: Instant, bytes: &[u8], shape: Shape, line: &mut Line) {
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        shape: TrafficShape,
+        line: &mut Line,
+    ) {
         if bytes.is_empty() {
             self.state = StreamEnd::Ended(now + shape.delay);
             return;
@@ -139,11 +145,11 @@ mod tests {
     #[test]
     fn what_is_taken_arrives_after_the_delay_and_in_order() {
         let (start, mut line, mut flow) = (Instant::now(), Line::default(), Flow::default());
-        let slow = Shape { delay: 5 * MS, bytes_per_s: None };
+        let slow = TrafficShape { delay: 5 * MS, bytes_per_s: None };
         flow.take(start, b"ab", slow, &mut line);
         // A shorter delay does not let it overtake.
-        flow.take(start + MS, b"c", Shape::default(), &mut line);
-        flow.take(start + MS, b"", Shape::default(), &mut line);
+        flow.take(start + MS, b"c", TrafficShape::default(), &mut line);
+        flow.take(start + MS, b"", TrafficShape::default(), &mut line);
         assert_eq!(flow.next_arrival(), Some(start + 5 * MS));
         assert_eq!(flow.due(start + 4 * MS), None);
         assert_eq!(flow.due(start + 5 * MS), Some(&b"ab"[..]));
@@ -161,7 +167,7 @@ mod tests {
     fn bandwidth_is_shared_by_what_is_on_one_line() {
         let (start, mut line) = (Instant::now(), Line::default());
         let (mut one, mut other) = (Flow::default(), Flow::default());
-        let shape = Shape { delay: 2 * MS, bytes_per_s: Some(1_000_000) };
+        let shape = TrafficShape { delay: 2 * MS, bytes_per_s: Some(1_000_000) };
         one.take(start, &[0; 3000], shape, &mut line);
         other.take(start, &[0; 1000], shape, &mut line);
         assert_eq!(one.next_arrival(), Some(start + 5 * MS));
@@ -175,11 +181,11 @@ mod tests {
     #[test]
     fn a_full_flow_wants_no_more() {
         let (start, mut line, mut flow) = (Instant::now(), Line::default(), Flow::default());
-        flow.take(start, &vec![0; HELD_BYTES_MAX], Shape::default(), &mut line);
+        flow.take(start, &vec![0; HELD_BYTES_MAX], TrafficShape::default(), &mut line);
         assert!(!flow.wants_more());
         flow.written(1);
         assert!(flow.wants_more());
-        flow.take(start, b"", Shape::default(), &mut line);
+        flow.take(start, b"", TrafficShape::default(), &mut line);
         assert!(!flow.wants_more());
     }
 }

@@ -13,9 +13,9 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use crate::link::address::{Address, Listener, Stream};
 use terms::Direction;
 
-use crate::link::control::{Counters, Order, Sockets};
+use crate::link::control::{LinkCounters, Order, Sockets};
 use crate::link::echo;
-use crate::link::flow::{Flow, Line, Shape};
+use crate::link::flow::{Flow, Line, TrafficShape};
 
 /// Serves until it is killed. `user` is whose rights it listens and connects with: its sockets lie where
 /// the servers of that user may put a link to any other socket of the system.
@@ -43,10 +43,10 @@ pub(super) fn serve(
         orders,
         masters: Vec::new(),
         connections: Vec::new(),
-        shape: Shape::default(),
+        shape: TrafficShape::default(),
         held: None,
         lines: Ways::default(),
-        counters: Counters::default(),
+        counters: LinkCounters::default(),
     };
     relay.run()
 }
@@ -100,10 +100,10 @@ struct Relay {
     orders: Listener,
     masters: Vec<Master>,
     connections: Vec<Connection>,
-    shape: Shape,
+    shape: TrafficShape,
     held: Option<Direction>,
     lines: Ways<Line>,
-    counters: Counters,
+    counters: LinkCounters,
 }
 
 /// A source of orders.
@@ -386,7 +386,7 @@ impl Master {
         Some(String::from_utf8_lossy(&line[..end]).into_owned())
     }
 
-    fn answer(&mut self, counters: &Counters) {
+    fn answer(&mut self, counters: &LinkCounters) {
         let line = format!("{counters}\n");
         let sent = rustix::net::send(&self.stream, line.as_bytes(), SendFlags::NOSIGNAL);
         self.has_left |= sent.is_err();

@@ -6,36 +6,36 @@ use std::time::{Duration, Instant};
 use server::Setting;
 
 use super::{Guard, GuardedPrimary};
-use crate::asked::Origin;
-use crate::books::Step;
+use crate::asked::SettingOrigin;
+use crate::books::WindowEvent;
 use crate::error::Error;
 use crate::event::{Event, called, seconds};
 use crate::files::FileValue;
-use crate::look::Look;
-use crate::row::Observation;
+use crate::look::PrimaryState;
+use crate::row::ServerObservation;
 use crate::session::Session;
-use crate::watch::{Change, Why};
+use crate::watch::{ChangeReason, SettingChange};
 
 impl Guard<'_> {
     pub(super) async fn change(
         &mut self,
         session: &Session,
         charge: &mut GuardedPrimary,
-        look: &Look,
-        change: Change,
+        look: &PrimaryState,
+        change: SettingChange,
     ) -> Result<(), Error> {
-        let Change { to, why } = change;
-        let is_raised = matches!(why, Why::Returned { .. });
+        let SettingChange { to, why } = change;
+        let is_raised = matches!(why, ChangeReason::Returned { .. });
         let why = words(&why);
         let is_restored = to == charge.asked.setting;
         let step = match self.keeps.as_ref().and_then(|keeps| keeps.books.open_window()) {
-            Some(_) => Step::Changed,
-            None => Step::Opened,
+            Some(_) => WindowEvent::Changed,
+            None => WindowEvent::Opened,
         };
         let confirmed = charge.watch.confirmed();
         let is_recorded = self.record(charge, step, &to, confirmed, Some(look.wal), why.clone());
         // No record, no change; but without its line, a raise makes an open window too long at worst.
-        let may_go_on = is_recorded || (is_raised && step == Step::Changed);
+        let may_go_on = is_recorded || (is_raised && step == WindowEvent::Changed);
         if !may_go_on {
             charge.watch.unmade();
             return Ok(());
@@ -51,14 +51,14 @@ impl Guard<'_> {
         if is_restored {
             // Where the file has an error, the value in it would not come into force.
             match charge.asked.origin {
-                Origin::Below if charge.files.fault.is_none() => {
+                SettingOrigin::Below if charge.files.fault.is_none() => {
                     session.unwrite().await?;
                     charge.files.auto = None;
                 }
-                Origin::Below | Origin::AutoConf => {
+                SettingOrigin::Below | SettingOrigin::AutoConf => {
                     session.write(&text).await?;
                     charge.files.auto = Some(FileValue::of_alter_system(&text));
-                    charge.asked.origin = Origin::AutoConf;
+                    charge.asked.origin = SettingOrigin::AutoConf;
                 }
             }
             session.mark("").await?;
@@ -96,10 +96,10 @@ impl Guard<'_> {
         text: &str,
         waited: &BTreeSet<&String>,
         began: Instant,
-    ) -> Result<Option<Look>, Error> {
+    ) -> Result<Option<PrimaryState>, Error> {
         let mut is_provoked = false;
         loop {
-            let Observation::Primary(look) = session.look().await? else { return Ok(None) };
+            let ServerObservation::Primary(look) = session.look().await? else { return Ok(None) };
             let left = look.waiting.iter().filter(|commit| waited.contains(commit)).count();
             let setting = text.to_owned();
             if look.setting == *to && left == 0 {
@@ -121,20 +121,20 @@ impl Guard<'_> {
 }
 
 /// The reason, in words that go after "because".
-pub(super) fn words(why: &Why) -> String {
+pub(super) fn words(why: &ChangeReason) -> String {
     match why {
-        Why::NoStandby { unserved } => {
+        ChangeReason::NoStandby { unserved } => {
             format!("commits wait, and too few standbys stream for {}", seconds(*unserved))
         }
-        Why::Silent { waited } => format!(
+        ChangeReason::Silent { waited } => format!(
             "a commit has waited for {}, and a standby that is connected does not confirm",
             seconds(*waited)
         ),
-        Why::NotReplayed { waited } => format!(
+        ChangeReason::NotReplayed { waited } => format!(
             "a commit has waited for {}, though standbys flush in time: they do not replay in time",
             seconds(*waited)
         ),
-        Why::Returned { hold } => format!("standbys have kept up for {}", seconds(*hold)),
+        ChangeReason::Returned { hold } => format!("standbys have kept up for {}", seconds(*hold)),
     }
 }
 

@@ -4,22 +4,22 @@ use server::Setting;
 
 use super::heed::reload;
 use super::{Guard, GuardedPrimary, check_for_managers};
-use crate::asked::Asked;
+use crate::asked::RequestedSetting;
 use crate::error::Error;
 use crate::event::Event;
 use crate::files::Edit;
-use crate::look::Look;
-use crate::row::{Facts, Observation};
+use crate::look::PrimaryState;
+use crate::row::{ConnectionFacts, ServerObservation};
 use crate::session::Session;
 use crate::state;
-use crate::watch::Watch;
+use crate::watch::GuardKnowledge;
 
 impl Guard<'_> {
     /// Finds out what is asked for, what is in force, and what a guard before has left open.
     pub(super) async fn take_charge(
         &mut self,
         session: &Session,
-        facts: Facts,
+        facts: ConnectionFacts,
         timeline: u32,
     ) -> Result<(), Error> {
         let open = |guard: &Self| Some(guard.keeps.as_ref()?.books.open_window()?.opened.timeline);
@@ -32,13 +32,13 @@ impl Guard<'_> {
             reload(session).await?;
             files = session.files().await?.0;
         }
-        let Observation::Primary(look) = session.look().await? else { return Ok(()) };
+        let ServerObservation::Primary(look) = session.look().await? else { return Ok(()) };
         let in_force = look.setting.clone();
         // As it was written, where the files say what is in force.
         let written = files.pending().map(|value| value.text.clone());
         let written = written.filter(|text| text.parse().as_ref() == Ok(&in_force));
         let text = written.unwrap_or_else(|| in_force.to_string());
-        let asked = Asked::of(&text, files.origin(), &files.mark)?;
+        let asked = RequestedSetting::of(&text, files.origin(), &files.mark)?;
         let is_lowered = asked.setting != in_force;
         let saved = match &self.keeps {
             None => None,
@@ -62,7 +62,7 @@ impl Guard<'_> {
                     (None, Some(saved)) => (saved.confirmed(timeline), saved.flaps),
                     (None, None) => (None, 0),
                 };
-                let mut watch = Watch::new(self.options.policy, asked.setting.clone());
+                let mut watch = GuardKnowledge::new(self.options.policy, asked.setting.clone());
                 watch.resume(Some(in_force.clone()), confirmed, flaps);
                 watch
             }
@@ -119,7 +119,7 @@ impl Guard<'_> {
         &mut self,
         session: &Session,
         charge: &mut GuardedPrimary,
-        look: &Look,
+        look: &PrimaryState,
         is_lowered: bool,
     ) -> Result<(), Error> {
         if !charge.files.mark.is_empty() && !is_lowered {

@@ -4,18 +4,18 @@ use std::time::{Duration, Instant};
 
 use super::change::{PROOF_MAX, PROOF_POLL};
 use super::{Guard, GuardedPrimary, check_for_managers};
-use crate::asked::Asked;
+use crate::asked::RequestedSetting;
 use crate::error::Error;
 use crate::event::{Event, called};
 use crate::files::{Edit, Files};
-use crate::look::Look;
-use crate::row::Observation;
+use crate::look::PrimaryState;
+use crate::row::ServerObservation;
 use crate::session::Session;
 use server::Setting;
 
 /// Deeds of others that the guard has heeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heeded {
+pub(super) enum AdoptedChanges {
     /// None.
     Nothing,
     /// A person has changed the setting.
@@ -30,8 +30,8 @@ impl Guard<'_> {
         &mut self,
         session: &Session,
         charge: &mut GuardedPrimary,
-        look: &Look,
-    ) -> Result<Heeded, Error> {
+        look: &PrimaryState,
+    ) -> Result<AdoptedChanges, Error> {
         let (files, traces) = session.files().await?;
         if let Some(why) = files.fault.clone().filter(|_| files.fault != charge.files.fault) {
             self.tell(Event::FileFault { why });
@@ -57,21 +57,21 @@ impl Guard<'_> {
         &mut self,
         session: &Session,
         charge: &mut GuardedPrimary,
-        look: &Look,
+        look: &PrimaryState,
         edit: Edit,
-    ) -> Result<Heeded, Error> {
+    ) -> Result<AdoptedChanges, Error> {
         let (text, place, origin, is_hidden) = match edit {
-            Edit::Nothing => return Ok(Heeded::Nothing),
-            Edit::Guard => return Ok(Heeded::Guard),
+            Edit::Nothing => return Ok(AdoptedChanges::Nothing),
+            Edit::Guard => return Ok(AdoptedChanges::Guard),
             Edit::Person { text, place, origin, is_hidden } => (text, place, origin, is_hidden),
         };
-        let asked = Asked::now(&text, origin)?;
+        let asked = RequestedSetting::now(&text, origin)?;
         if self.options.dry_run {
             // The guard in charge sees to what is hidden, and may have restored what is asked for.
             if !is_hidden && asked.setting != charge.asked.setting {
                 self.adopt(charge, asked, place);
             }
-            return Ok(Heeded::Nothing);
+            return Ok(AdoptedChanges::Nothing);
         }
         charge.count_undone(&asked.setting)?;
         if is_hidden {
@@ -84,14 +84,14 @@ impl Guard<'_> {
             reload(session).await?;
         }
         self.adopt(charge, asked, place);
-        Ok(Heeded::Person)
+        Ok(AdoptedChanges::Person)
     }
 
     /// Takes another session's setting for what is asked for.
     pub(super) fn adopt(
         &mut self,
         charge: &mut GuardedPrimary,
-        asked: Asked,
+        asked: RequestedSetting,
         place: Option<String>,
     ) {
         charge.watch.adopt(asked.setting.clone());
@@ -123,8 +123,8 @@ impl GuardedPrimary {
 /// has an error.
 pub(super) async fn reload(session: &Session) -> Result<bool, Error> {
     let loaded_at = async || match session.look().await? {
-        Observation::Primary(look) => Ok(Some(look.loaded_at)),
-        Observation::Standby => Ok::<_, Error>(None),
+        ServerObservation::Primary(look) => Ok(Some(look.loaded_at)),
+        ServerObservation::Standby => Ok::<_, Error>(None),
     };
     let before = loaded_at().await?;
     session.reload().await?;

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use server::Setting;
 
 use super::{Guard, GuardedPrimary};
-use crate::books::{Entry, Step};
+use crate::books::{Entry, WindowEvent};
 use crate::event::Event;
-use crate::look::{Look, Lsn};
+use crate::look::{Lsn, PrimaryState};
 use crate::state::GuardState;
 
 impl Guard<'_> {
@@ -15,7 +15,7 @@ impl Guard<'_> {
     pub(super) fn close(
         &mut self,
         charge: &mut GuardedPrimary,
-        look: &Look,
+        look: &PrimaryState,
         confirmed: Option<Lsn>,
     ) {
         let window = self.window_number();
@@ -24,7 +24,8 @@ impl Guard<'_> {
             None => "another session has switched sync mode off".to_owned(),
         };
         let asked = charge.asked.setting.clone();
-        if !self.record(charge, Step::Closed, &asked, confirmed, Some(look.wal), why.clone()) {
+        if !self.record(charge, WindowEvent::Closed, &asked, confirmed, Some(look.wal), why.clone())
+        {
             charge.watch.set_exposed();
             return;
         }
@@ -41,7 +42,7 @@ impl Guard<'_> {
         let is_open = self.keeps.as_ref().is_some_and(|keeps| keeps.books.open_window().is_some());
         if !is_open && *in_force != charge.asked.setting {
             let why = "found lowered, without a record of it".to_owned();
-            self.record(charge, Step::Opened, in_force, None, None, why);
+            self.record(charge, WindowEvent::Opened, in_force, None, None, why);
         }
     }
 
@@ -59,7 +60,7 @@ impl Guard<'_> {
         );
         let window = opened.window;
         let is_recorded = self.append(Entry {
-            event: Step::Closed,
+            event: WindowEvent::Closed,
             at: wall_clock(),
             in_force: charge.asked.text.clone(),
             confirmations: charge.asked.setting.confirmations(),
@@ -77,7 +78,7 @@ impl Guard<'_> {
     pub(super) fn record(
         &mut self,
         charge: &mut GuardedPrimary,
-        event: Step,
+        event: WindowEvent,
         in_force: &Setting,
         confirmed: Option<Lsn>,
         wal: Option<Lsn>,
@@ -96,7 +97,7 @@ impl Guard<'_> {
             timeline: charge.timeline,
             why,
         });
-        if is_recorded && event != Step::Closed {
+        if is_recorded && event != WindowEvent::Closed {
             charge.watch.set_exposed();
         }
         is_recorded

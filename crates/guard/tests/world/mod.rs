@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use guard::{Change, Decision, Look, Lsn, Policy, Standby, SyncState, Watch, Why};
-use server::{Demand, Method, Setting};
+use guard::{
+    ChangeReason, GuardDecision, GuardKnowledge, Lsn, Policy, PrimaryState, SettingChange, Standby,
+    SyncState,
+};
+use server::{Method, Setting, StandbyDemand};
 
 /// How finely the world moves; the guard looks at every fifth tick.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
@@ -28,7 +31,7 @@ pub(crate) enum Fate {
 pub(crate) struct Made {
     pub(crate) at: Duration,
     pub(crate) to: Setting,
-    pub(crate) why: Why,
+    pub(crate) why: ChangeReason,
 }
 
 /// An exposure window as it was recorded.
@@ -81,7 +84,7 @@ fn sync_states(setting: &Setting, servers: &[Server]) -> Vec<SyncState> {
 
 /// `SyncRepGetSyncRecPtr` of syncrep.c: up to where commits are confirmed, by one of the positions.
 fn confirmed(setting: &Setting, servers: &[Server], position: fn(&Server) -> u64) -> u64 {
-    let Setting::Sync(Demand { method, count, .. }) = setting else { return u64::MAX };
+    let Setting::Sync(StandbyDemand { method, count, .. }) = setting else { return u64::MAX };
     let states = sync_states(setting, servers);
     let chosen = servers.iter().zip(states);
     let chosen = chosen.filter(|(_, state)| matches!(state, SyncState::Sync | SyncState::Quorum));
@@ -137,7 +140,7 @@ pub(crate) struct World {
     pub(crate) longest_replay: Duration,
     /// Restarting the guard begins the grace anew.
     restarts: u32,
-    watch: Watch,
+    watch: GuardKnowledge,
     ticks: u32,
 }
 
@@ -176,7 +179,7 @@ impl World {
             longest: Duration::ZERO,
             longest_replay: Duration::ZERO,
             restarts: 0,
-            watch: Watch::new(Policy { grace }, setting),
+            watch: GuardKnowledge::new(Policy { grace }, setting),
             ticks: 0,
         }
     }
@@ -235,7 +238,7 @@ impl World {
     /// kill -9, and a new one with what is on the disk.
     pub(crate) fn restart_guard(&mut self) {
         let (confirmed, flaps) = (self.watch.confirmed(), self.watch.flaps());
-        self.watch = Watch::new(Policy { grace: self.grace }, self.asked.clone());
+        self.watch = GuardKnowledge::new(Policy { grace: self.grace }, self.asked.clone());
         self.watch.resume(Some(self.setting.clone()), confirmed, flaps);
         if self.windows.last().is_some_and(|window| window.closed.is_none()) {
             self.watch.set_exposed();
@@ -307,7 +310,7 @@ impl World {
 
     /// Sync mode goes off only where no form of the setting would serve: each standby that is asked
     /// for lacks what has waited for the grace.
-    fn check_that_no_form_serves(&self, change: &Change) {
+    fn check_that_no_form_serves(&self, change: &SettingChange) {
         let Setting::Sync(demand) = &self.asked else { return };
         let old = self.commits.iter().filter(|one| self.now - one.began >= self.grace);
         let Some(first) = old.map(|one| one.lsn).min() else { return };
@@ -324,7 +327,7 @@ impl World {
     }
 
     fn guard(&mut self) {
-        let look = Look {
+        let look = PrimaryState {
             setting: self.setting.clone(),
             loaded_at: String::new(),
             wal: Lsn::from(self.wal),
@@ -333,10 +336,10 @@ impl World {
             settings_are_read: !self.checkpointer_is_busy,
         };
         match self.watch.decide(self.now, &look) {
-            Decision::Nothing | Decision::Hold { .. } => {}
-            Decision::Adopt(setting) => self.adopted.push(setting),
-            Decision::Change(_) if self.disk_is_full => self.watch.unmade(),
-            Decision::Change(change) => {
+            GuardDecision::Nothing | GuardDecision::Hold { .. } => {}
+            GuardDecision::Adopt(setting) => self.adopted.push(setting),
+            GuardDecision::Change(_) if self.disk_is_full => self.watch.unmade(),
+            GuardDecision::Change(change) => {
                 if change.to == Setting::Off {
                     self.check_that_no_form_serves(&change);
                 }
@@ -349,7 +352,7 @@ impl World {
                 let at = self.now;
                 self.changes.push(Made { at, to: change.to, why: change.why });
             }
-            Decision::Close(confirmed) => {
+            GuardDecision::Close(confirmed) => {
                 self.windows.last_mut().unwrap().closed = Some((self.now, confirmed));
             }
         }

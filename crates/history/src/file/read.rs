@@ -8,7 +8,7 @@ use super::{VERSION, VERSION_BEFORE};
 use crate::history::{
     Group, History, Key, Kind, List, Operation, Outcome, Session, TooLong, Transaction,
 };
-use crate::{Fault, Wrong};
+use crate::{Fault, FaultKind};
 
 /// A file of which nothing can be judged.
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +131,7 @@ impl Reader<'_> {
             }
             self.line += 1;
             let Some((b'\n', text)) = line.split_last() else {
-                self.blame(Wrong::CutOff);
+                self.blame(FaultKind::CutOff);
                 break;
             };
             if self.line == 1 {
@@ -151,11 +151,11 @@ impl Reader<'_> {
             return Err(ReadError::Other { file: self.name.to_owned() });
         }
         let is_told = self.history.faults().last().is_some_and(|fault| {
-            fault.what == Wrong::CutOff
+            fault.what == FaultKind::CutOff
                 && (fault.file.as_str(), fault.line) == (self.name, self.line)
         });
         if self.end == End::Missing && !is_told {
-            self.blame(Wrong::CutOff);
+            self.blame(FaultKind::CutOff);
         }
         self.close_all()
     }
@@ -177,7 +177,7 @@ impl Reader<'_> {
         }
     }
 
-    fn blame(&mut self, what: Wrong) {
+    fn blame(&mut self, what: FaultKind) {
         self.history.blame(Fault { file: self.name.to_owned(), line: self.line, what });
     }
 
@@ -186,7 +186,7 @@ impl Reader<'_> {
     fn refuse(&mut self, text: &[u8], why: String) {
         let shown = String::from_utf8_lossy(&text[..text.len().min(60)]).into_owned();
         let shown: String = shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        self.blame(Wrong::Line(format!("\"{shown}\": {why}")));
+        self.blame(FaultKind::Line(format!("\"{shown}\": {why}")));
         self.spoil();
     }
 
@@ -337,7 +337,7 @@ impl Reader<'_> {
         known.last = number;
         known.open = Some(Open { number, begun, bound, line, is_spoiled: false });
         if number > expected {
-            self.blame(Wrong::Gap { client, expected, found: number });
+            self.blame(FaultKind::Gap { client, expected, found: number });
             self.spoil();
             // What begins here is whole.
             if let Some(open) = self.clients.get_mut(&client).and_then(|one| one.open.as_mut()) {

@@ -2,7 +2,8 @@
 
 use history::file::{Recorder, read};
 use history::{
-    Anomaly, Cycle, Doubt, Fault, Findings, Group, History, Judgement, Level, Order, Outcome, Wrong,
+    Anomaly, Cycle, Fault, FaultKind, Findings, Group, History, Judgement, Level, LevelDoubt,
+    Order, Outcome,
 };
 
 use crate::written::{judged, names};
@@ -45,23 +46,23 @@ fn a_register_that_goes_back_in_time_is_not_strictly_serializable() {
 
 #[test]
 fn where_nothing_was_observed_nothing_holds() {
-    let cannot = |lines: &[&str], expected: Doubt| {
+    let cannot = |lines: &[&str], expected: LevelDoubt| {
         let findings = judged(lines);
         assert_eq!(levels(&findings), [CANNOT; 4], "{lines:?}");
         let doubts = findings.doubts(Level::ReadCommitted);
         assert_eq!(doubts, [expected], "{lines:?}");
     };
-    cannot(&["0 0-1 ok: a1=1"], Doubt::NothingRead { writes: 1 });
-    cannot(&["0 0-1 ok: w1=1", "0 2-3 ok: w2=1"], Doubt::NothingRead { writes: 2 });
+    cannot(&["0 0-1 ok: a1=1"], LevelDoubt::NothingRead { writes: 1 });
+    cannot(&["0 0-1 ok: w1=1", "0 2-3 ok: w2=1"], LevelDoubt::NothingRead { writes: 2 });
     // What one has written itself is no observation of another one.
-    cannot(&["0 0-1 ok: a1=1 r1=1"], Doubt::NothingRead { writes: 1 });
-    cannot(&["0 0-1 ok: w1=1", "1 2-3 ok: g2="], Doubt::NothingRead { writes: 1 });
-    cannot(&["0 0-1 ok: r1= g2="], Doubt::NothingRead { writes: 0 });
-    cannot(&["0 0-1 ok: s10=3,7", "0 2-3 ok: s10=3,7"], Doubt::NothingMoved);
+    cannot(&["0 0-1 ok: a1=1 r1=1"], LevelDoubt::NothingRead { writes: 1 });
+    cannot(&["0 0-1 ok: w1=1", "1 2-3 ok: g2="], LevelDoubt::NothingRead { writes: 1 });
+    cannot(&["0 0-1 ok: r1= g2="], LevelDoubt::NothingRead { writes: 0 });
+    cannot(&["0 0-1 ok: s10=3,7", "0 2-3 ok: s10=3,7"], LevelDoubt::NothingMoved);
     let mut lines: Vec<String> = (0..20).map(|at| format!("{at} 0-9 ok: w{at}=1")).collect();
     lines.push("30 10-19 ok: g3=1".to_owned());
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    cannot(&lines, Doubt::FewRead { read: 1, writes: 20 });
+    cannot(&lines, LevelDoubt::FewRead { read: 1, writes: 20 });
     check(&["0 0-1 ok: a1=1", "1 2-3 ok: r1=1"], [HOLDS; 4], &[]);
     // Balances show a wrong sum, and no order of transactions.
     let moved = ["0 0-1 ok: s10=3,7", "0 2-3 ok: s10=4,6"];
@@ -104,7 +105,7 @@ fn of_lines(lines: &str, missing: &[&str]) -> [Judgement; 4] {
     let mut history = History::default();
     read(&mut history, "0.history", text.as_bytes()).unwrap();
     for file in missing {
-        let (file, what) = ((*file).to_owned(), Wrong::FileMissing);
+        let (file, what) = ((*file).to_owned(), FaultKind::FileMissing);
         history.blame(Fault { file, line: 0, what });
     }
     levels(&history::check(&history))

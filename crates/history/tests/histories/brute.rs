@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use history::{Doubt, Fault, Findings, Judgement, Level, Outcome, Wrong};
+use history::{Fault, FaultKind, Findings, Judgement, Level, LevelDoubt, Outcome};
 use stats::Prng;
 
 use crate::small::{self, Loss, runs_of, told};
@@ -89,7 +89,7 @@ fn of_lists_that_were_read_at_the_end_every_level_is_told() {
             let judged = findings.judge(level);
             // A value may be read here before it was written, which is blamed on the clocks.
             let doubts = findings.doubts(level);
-            let expected = match doubts.contains(&Doubt::ClocksApart) {
+            let expected = match doubts.contains(&LevelDoubt::ClocksApart) {
                 true if !truth && judged == Judgement::CannotTell => judged,
                 _ => expected,
             };
@@ -139,7 +139,7 @@ fn check(seeds: std::ops::Range<u64>) -> [[Answers; 4]; 2] {
             };
             // What happened, and of that what the files tell.
             let happened = may_be(&timed(&runs), level);
-            let is_cut = |fault: &Fault| fault.what == Wrong::CutOff;
+            let is_cut = |fault: &Fault| fault.what == FaultKind::CutOff;
             let is_lost = !history.faults().iter().all(is_cut);
             let may = match judged == Judgement::Violated || is_lost {
                 true => happened,
@@ -151,7 +151,7 @@ fn check(seeds: std::ops::Range<u64>) -> [[Answers; 4]; 2] {
             let count = &mut counts[usize::from(loss != Loss::Nothing)][at];
             let answers = if may { &mut count.may } else { &mut count.may_not };
             answers[judged as usize] += 1;
-            let is_unordered = matches!(findings.doubts(level)[..], [Doubt::NoOrder { .. }]);
+            let is_unordered = matches!(findings.doubts(level)[..], [LevelDoubt::NoOrder { .. }]);
             count.no_order += u64::from(may && judged == Judgement::CannotTell && is_unordered);
         }
     }

@@ -1,10 +1,10 @@
 //! A history as other checkers read it.
 
-use history::export::{Model, Notation, export};
+use history::export::{ExportNotation, OperationModel, export};
 
 use crate::written::{history_of, runs};
 
-fn exported(lines: &[&str], model: Model, notation: Notation) -> String {
+fn exported(lines: &[&str], model: OperationModel, notation: ExportNotation) -> String {
     let mut out = Vec::new();
     export(&history_of(runs(lines)), model, notation, &mut out).unwrap();
     String::from_utf8(out).unwrap()
@@ -24,31 +24,31 @@ fn edn_has_an_operation_on_each_line() {
 {:index 4, :type :invoke, :process 3, :time 40, :f :txn, :value [[:r 5 nil]]}
 {:index 5, :type :ok, :process 3, :time 50, :f :txn, :value [[:r 5 [1 2]]]}
 ";
-    assert_eq!(exported(&LINES, Model::ListAppend, Notation::Edn), lists);
+    assert_eq!(exported(&LINES, OperationModel::ListAppend, ExportNotation::Edn), lists);
     let registers = "\
 {:index 0, :type :invoke, :process 0, :time 10, :f :txn, :value [[:r 6 nil]]}
 {:index 1, :type :ok, :process 0, :time 30, :f :txn, :value [[:r 6 nil]]}
 {:index 2, :type :invoke, :process 0, :time 60, :f :txn, :value [[:w 6 3]]}
 {:index 3, :type :fail, :process 0, :time 70, :f :txn, :value [[:w 6 3]]}
 ";
-    assert_eq!(exported(&LINES, Model::RwRegister, Notation::Edn), registers);
+    assert_eq!(exported(&LINES, OperationModel::RwRegister, ExportNotation::Edn), registers);
     let bank = "\
 {:index 0, :type :invoke, :process 0, :time 1, :f :read, :value nil}
 {:index 1, :type :ok, :process 0, :time 2, :f :read, :value {0 3 1 7}}
 ";
-    assert_eq!(exported(&["0 1-2 ok: s10=3,7"], Model::Bank, Notation::Edn), bank);
+    assert_eq!(exported(&["0 1-2 ok: s10=3,7"], OperationModel::Bank, ExportNotation::Edn), bank);
 }
 
 #[test]
 fn json_is_an_array_of_objects() {
-    let text = exported(&LINES, Model::ListAppend, Notation::Json);
+    let text = exported(&LINES, OperationModel::ListAppend, ExportNotation::Json);
     let events: serde_json::Value = serde_json::from_str(&text).unwrap();
     let types: Vec<&str> =
         events.as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["invoke", "invoke", "info", "ok", "invoke", "ok"]);
     assert_eq!(events[3]["value"], serde_json::json!([["append", 5, 1], ["r", 5, [1]]]));
     assert_eq!(events[3]["time"], 30);
-    let bank = exported(&["0 1-2 ok: s10=3,7"], Model::Bank, Notation::Json);
+    let bank = exported(&["0 1-2 ok: s10=3,7"], OperationModel::Bank, ExportNotation::Json);
     let events: serde_json::Value = serde_json::from_str(&bank).unwrap();
     assert_eq!(events[1]["value"], serde_json::json!({"0": 3, "1": 7}));
 }

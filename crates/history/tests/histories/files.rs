@@ -1,7 +1,9 @@
 //! The file of a history: what is written is read again, and what is wrong with one is told.
 
 use history::file::{ReadError, Recorder, list_of, read};
-use history::{Fault, Group, History, Judgement, Level, Operation, Outcome, Wrong, check as judge};
+use history::{
+    Fault, FaultKind, Group, History, Judgement, Level, Operation, Outcome, check as judge,
+};
 use proptest::prelude::*;
 
 fn group() -> Group {
@@ -225,7 +227,7 @@ fn a_line_that_cannot_be_read_spoils_no_other_transaction() {
     assert_eq!(words.len(), 1, "{words:?}");
     let outcomes: Vec<Outcome> = history.transactions().iter().map(|one| one.outcome).collect();
     assert_eq!(outcomes, [Outcome::Committed, Outcome::Unknown, Outcome::Committed]);
-    assert!(matches!(history.faults()[0].what, Wrong::Line(_)));
+    assert!(matches!(history.faults()[0].what, FaultKind::Line(_)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use history::file::{Recorder, read};
-use history::{Fault, Group, History, Kind, Operation, Outcome, Wrong};
+use history::{Fault, FaultKind, Group, History, Kind, Operation, Outcome};
 use stats::Prng;
 
 use crate::truth::Timed;
@@ -158,7 +158,7 @@ pub(crate) fn told(runs: &[Run], loss: Loss, prng: &mut Prng) -> History {
         if file as usize == missing {
             match loss {
                 Loss::File => {
-                    history.blame(Fault { file: name, line: 0, what: Wrong::FileMissing });
+                    history.blame(Fault { file: name, line: 0, what: FaultKind::FileMissing });
                     continue;
                 }
                 Loss::CutOff => text.truncate(12 + prng.below(text.len() - 12)),

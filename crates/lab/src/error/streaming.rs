@@ -53,7 +53,7 @@ impl NotStreaming {
     "waiting for standby {standby} of node {primary}: it has replayed up to {replayed} and \
      not up to {target} after {} s{}", .waited.as_secs_f32(), tail(.log)
 )]
-pub struct Behind {
+pub struct StreamingLag {
     /// The standby.
     pub standby: String,
     /// Its primary.

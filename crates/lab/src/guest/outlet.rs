@@ -4,19 +4,19 @@
 use server::Client;
 
 /// Destination of statements.
-pub enum Outlet<'a> {
+pub enum StatementTarget<'a> {
     /// To a server.
     Server(&'a mut Client),
     /// Into a list.
     List(&'a mut Vec<String>),
 }
 
-impl Outlet<'_> {
+impl StatementTarget<'_> {
     /// Sends a statement, or lists it.
     pub fn run(&mut self, statement: &str) -> Result<(), postgres::Error> {
         match self {
-            Outlet::Server(client) => client.batch_execute(statement),
-            Outlet::List(statements) => {
+            StatementTarget::Server(client) => client.batch_execute(statement),
+            StatementTarget::List(statements) => {
                 statements.push(statement.to_owned());
                 Ok(())
             }

@@ -10,7 +10,7 @@ use server::message::with_detail;
 use server::quote::{identifier, literal};
 use server::{Client, Password};
 
-use super::outlet::Outlet;
+use super::outlet::StatementTarget;
 use crate::error::{BoundaryFault, Error, GuestError};
 use crate::random::random_hex;
 use crate::target_name::{TARGET, TARGET_SCHEMA};
@@ -26,7 +26,7 @@ pub enum StudyRights {
 
 /// The way in which a database keeps SQL of a study to the run's schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Boundary {
+pub enum SchemaBoundary {
     /// The user's login may make a role for the run.
     MadeRole {
         /// The user's login.
@@ -43,18 +43,18 @@ pub(super) struct RunRole {
     pub(super) password: Password,
 }
 
-impl Boundary {
+impl SchemaBoundary {
     /// Looks for a boundary.
     ///
     /// # Errors
     /// A login with rights elsewhere that may make no role; what the server said.
-    pub fn of(client: &mut Client) -> Result<Boundary, Error> {
+    pub fn of(client: &mut Client) -> Result<SchemaBoundary, Error> {
         let row = client.query_one(RIGHTS, &[]).map_err(|source| failed(RIGHTS, source))?;
         let (login, may_make, is_limited): (String, bool, bool) =
             (row.get(0), row.get(1), row.get(2));
         match (may_make, is_limited) {
-            (true, _) => Ok(Boundary::MadeRole { maker: login }),
-            (false, true) => Ok(Boundary::GivenLogin),
+            (true, _) => Ok(SchemaBoundary::MadeRole { maker: login }),
+            (false, true) => Ok(SchemaBoundary::GivenLogin),
             (false, false) => {
                 let why = BoundaryFault::MayNotMakeRole;
                 Err(Error::Guest(GuestError::NoBoundary { login, why }))
@@ -80,7 +80,7 @@ impl RunRole {
         &self,
         mark: &str,
         maker: &str,
-        outlet: &mut Outlet<'_>,
+        outlet: &mut StatementTarget<'_>,
     ) -> Result<(), Error> {
         let (role, schema) = (identifier(&self.name), identifier(TARGET_SCHEMA));
         let verifier = match self.password.reveal() {

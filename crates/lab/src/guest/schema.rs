@@ -9,8 +9,8 @@ use server::Client;
 use server::message::with_detail;
 use server::quote::{identifier, literal};
 
-use super::outlet::Outlet;
-use super::role::{self, Boundary, RunRole, StudyRights, drop_role, is_denied};
+use super::outlet::StatementTarget;
+use super::role::{self, RunRole, SchemaBoundary, StudyRights, drop_role, is_denied};
 use crate::error::{BoundaryFault, Error, GuestError};
 use crate::target::Target;
 use crate::target_name::{TARGET, TARGET_SCHEMA};
@@ -48,19 +48,19 @@ impl OwnSchema {
         }
         drop_left(&mut holder)?;
         let boundary = match rights {
-            StudyRights::OwnSchema => Some(Boundary::of(&mut holder)?),
+            StudyRights::OwnSchema => Some(SchemaBoundary::of(&mut holder)?),
             StudyRights::OfLogin => None,
         };
-        let Some(Boundary::MadeRole { maker }) = boundary else {
+        let Some(SchemaBoundary::MadeRole { maker }) = boundary else {
             let mark = mark(run);
-            make_schema(&mark, &mut Outlet::Server(&mut holder))?;
+            make_schema(&mark, &mut StatementTarget::Server(&mut holder))?;
             let login_is_boundary = boundary.is_some();
             let (target, guest, role, is_left) = (target.clone(), target.clone(), None, false);
             return Ok(OwnSchema { target, guest, role, login_is_boundary, mark, holder, is_left });
         };
         let role = RunRole::new()?;
         let mark = mark_of_role(run, &maker, &database(&mut holder)?);
-        role.make(&mark, &maker, &mut Outlet::Server(&mut holder))?;
+        role.make(&mark, &maker, &mut StatementTarget::Server(&mut holder))?;
         let guest = target.as_role(&role.name, &role.password, ask(&mut holder, SEES_ALL)?);
         // From here on everything goes when this does.
         let mut own = OwnSchema {
@@ -116,7 +116,7 @@ impl OwnSchema {
 
     /// Drops the schema. A login that had nothing else before owns what the run has made, wherever that is.
     fn drop_schema(&mut self) -> Result<(), Error> {
-        let mut outlet = Outlet::Server(&mut self.holder);
+        let mut outlet = StatementTarget::Server(&mut self.holder);
         drop_schema(&mut outlet)?;
         match self.login_is_boundary {
             true => outlet.run(DROP_OWNED).map_err(|source| failed(DROP_OWNED, source)),
@@ -211,18 +211,18 @@ pub fn list_beginning(
     target: &Target,
     rights: StudyRights,
     statements: &mut Vec<String>,
-) -> Result<Option<Boundary>, Error> {
+) -> Result<Option<SchemaBoundary>, Error> {
     let mut client = target.connect()?;
     let boundary = match rights {
-        StudyRights::OwnSchema => Some(Boundary::of(&mut client)?),
+        StudyRights::OwnSchema => Some(SchemaBoundary::of(&mut client)?),
         StudyRights::OfLogin => None,
     };
     match &boundary {
-        Some(Boundary::MadeRole { maker }) => {
+        Some(SchemaBoundary::MadeRole { maker }) => {
             let mark = mark_of_role("RUN", maker, &database(&mut client)?);
-            RunRole::example().make(&mark, maker, &mut Outlet::List(statements))?;
+            RunRole::example().make(&mark, maker, &mut StatementTarget::List(statements))?;
         }
-        _ => make_schema(&mark("RUN"), &mut Outlet::List(statements))?,
+        _ => make_schema(&mark("RUN"), &mut StatementTarget::List(statements))?,
     }
     Ok(boundary)
 }
@@ -231,22 +231,25 @@ pub fn list_beginning(
 ///
 /// # Errors
 /// None: nothing is sent.
-pub fn list_end(boundary: Option<&Boundary>, statements: &mut Vec<String>) -> Result<(), Error> {
+pub fn list_end(
+    boundary: Option<&SchemaBoundary>,
+    statements: &mut Vec<String>,
+) -> Result<(), Error> {
     match boundary {
-        Some(Boundary::MadeRole { .. }) => {
+        Some(SchemaBoundary::MadeRole { .. }) => {
             statements.extend(role::drop_statements(&RunRole::example().name));
             Ok(())
         }
-        Some(Boundary::GivenLogin) => {
-            drop_schema(&mut Outlet::List(statements))?;
+        Some(SchemaBoundary::GivenLogin) => {
+            drop_schema(&mut StatementTarget::List(statements))?;
             statements.push(DROP_OWNED.to_owned());
             Ok(())
         }
-        None => drop_schema(&mut Outlet::List(statements)),
+        None => drop_schema(&mut StatementTarget::List(statements)),
     }
 }
 
-fn make_schema(mark: &str, outlet: &mut Outlet<'_>) -> Result<(), Error> {
+fn make_schema(mark: &str, outlet: &mut StatementTarget<'_>) -> Result<(), Error> {
     let schema = identifier(TARGET_SCHEMA);
     let statements = [
         format!("CREATE SCHEMA {schema}"),
@@ -263,7 +266,7 @@ pub(super) fn not_created(statement: &str, source: postgres::Error) -> Error {
     }
 }
 
-fn drop_schema(outlet: &mut Outlet<'_>) -> Result<(), Error> {
+fn drop_schema(outlet: &mut StatementTarget<'_>) -> Result<(), Error> {
     let statement = format!("DROP SCHEMA {} CASCADE", identifier(TARGET_SCHEMA));
     outlet.run(&statement).map_err(|source| failed(&statement, source))
 }

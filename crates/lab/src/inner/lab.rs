@@ -7,7 +7,7 @@ use std::sync::Arc;
 use os::init::Init;
 use os::user::User;
 
-use crate::answer::Opened;
+use crate::answer::LabOpened;
 use crate::ending;
 use crate::error::Error;
 use crate::files::failed;
@@ -29,8 +29,8 @@ impl Lab {
     }
 
     /// Its facts for its handles.
-    pub(crate) fn opened(&self) -> Opened {
-        Opened {
+    pub(crate) fn opened(&self) -> LabOpened {
+        LabOpened {
             installation: self.shared.installation.clone(),
             isolation: self.shared.isolation().clone(),
             directory: self.directory().to_owned(),

@@ -6,7 +6,7 @@ mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fault::link::{Counters, Shape};
+use fault::link::{LinkCounters, TrafficShape};
 use terms::Direction;
 
 use crate::endpoint::Endpoint;
@@ -58,12 +58,12 @@ impl Link {
     }
 
     /// Its delay and bandwidth of now.
-    pub(crate) fn shape_now(&self) -> Shape {
+    pub(crate) fn shape_now(&self) -> TrafficShape {
         self.config.shape
     }
 
     pub(crate) fn delay(&mut self, delay: Duration) -> Result<String, Error> {
-        self.shape(Shape { delay, ..self.config.shape })?;
+        self.shape(TrafficShape { delay, ..self.config.shape })?;
         let cost = self.measure()?;
         let why = format!("a round trip takes {}", cost.in_words());
         match cost.with.median >= 2 * delay {
@@ -73,7 +73,7 @@ impl Link {
     }
 
     pub(crate) fn bandwidth(&mut self, bytes_per_s: Option<u64>) -> Result<(), Error> {
-        self.shape(Shape { bytes_per_s, ..self.config.shape })
+        self.shape(TrafficShape { bytes_per_s, ..self.config.shape })
     }
 
     pub(crate) fn cut(&mut self, direction: Direction) -> Result<String, Error> {
@@ -98,7 +98,7 @@ impl Link {
         Ok(format!("a round trip takes {}", self.measure()?.in_words()))
     }
 
-    pub(crate) fn counters(&mut self) -> Result<Counters, Error> {
+    pub(crate) fn counters(&mut self) -> Result<LinkCounters, Error> {
         match &mut self.way {
             Way::Relay(relay) => relay.counters(),
             Way::Wire(wire) => wire.counters(),
@@ -141,7 +141,7 @@ impl Link {
         }
     }
 
-    fn shape(&mut self, shape: Shape) -> Result<(), Error> {
+    fn shape(&mut self, shape: TrafficShape) -> Result<(), Error> {
         match &mut self.way {
             Way::Relay(relay) => relay.shape(shape),
             Way::Wire(wire) => wire.shape(shape),

@@ -26,8 +26,8 @@ use os::throttle::{Limits, Throttle};
 use rustix::process::Signal;
 use terms::StopMode;
 
-use crate::admin::Admin;
-use crate::answer::Ran;
+use crate::admin::NodeAdmin;
+use crate::answer::ProgramEnded;
 use crate::client_run::ClientRun;
 use crate::endpoint::{Encryption, Endpoint, Host};
 use crate::error::Error;
@@ -36,7 +36,7 @@ use crate::find::Installation;
 use crate::inner::initdb::{self, SUPERUSER};
 use crate::inner::network::Network;
 use crate::inner::port::Port;
-use crate::inner::powered::Powered;
+use crate::inner::powered::PoweredObject;
 use crate::inner::program::{Program, Runs};
 use crate::inner::shared::Shared;
 use crate::listen::Listen;
@@ -240,8 +240,8 @@ impl Node {
     }
 
     /// The way of the lab itself.
-    fn admin(&self) -> Admin {
-        Admin { node: self.name().to_owned(), endpoint: self.admin_endpoint() }
+    fn admin(&self) -> NodeAdmin {
+        NodeAdmin { node: self.name().to_owned(), endpoint: self.admin_endpoint() }
     }
 
     /// Its Unix socket, which asks for no password.
@@ -290,7 +290,7 @@ impl Node {
         self.program.file("start.log")
     }
 
-    pub(crate) fn run_client(&self, run: &ClientRun) -> Result<Ran, Error> {
+    pub(crate) fn run_client(&self, run: &ClientRun) -> Result<ProgramEnded, Error> {
         run.against(&self.endpoint(), self.installation(), self.name())
     }
 }

@@ -24,7 +24,7 @@ use crate::inner::network::Network;
 use crate::inner::node::{Node, Snapshot};
 use crate::inner::packages;
 use crate::inner::pooler::Pooler;
-use crate::inner::powered::Powered;
+use crate::inner::powered::PoweredObject;
 use crate::inner::process::Process;
 use crate::inner::program::Runs;
 use crate::inner::shared::{Shared, kill_servers};
@@ -384,7 +384,7 @@ impl Objects {
     fn powered<T: Into<Answer>>(
         &self,
         number: u32,
-        act: impl FnOnce(&mut dyn Powered) -> Result<T, Error>,
+        act: impl FnOnce(&mut dyn PoweredObject) -> Result<T, Error>,
     ) -> Result<Answer, Error> {
         self.act(number, |object| match object {
             Object::Node(node) => Some(act(&mut **node)),

@@ -22,7 +22,7 @@ use crate::endpoint::{Encryption, Endpoint, Host};
 use crate::error::{Error, SettingFault};
 use crate::files::{remove_file, write_file};
 use crate::find::{self, PgBouncer};
-use crate::identity::Identity;
+use crate::identity::ServerIdentity;
 use crate::inner::port::Port;
 use crate::inner::program::{Program, Runs};
 use crate::inner::shared::Shared;
@@ -126,7 +126,7 @@ impl Pooler {
         };
         let identity = match self.config.remote.as_ref().filter(|remote| remote.tls) {
             None => None,
-            Some(remote) => Some(Identity::of(directory, remote.address, user)?),
+            Some(remote) => Some(ServerIdentity::of(directory, remote.address, user)?),
         };
         let text = self.configuration(&users, hba.as_deref(), identity.as_ref());
         write_file(&ini, &text, user)?;
@@ -139,7 +139,7 @@ impl Pooler {
         &self,
         users: &Path,
         hba: Option<&Path>,
-        identity: Option<&Identity>,
+        identity: Option<&ServerIdentity>,
     ) -> String {
         let config = &self.config;
         let sockets = self.program.shared.sockets();

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use fault::disk::Cut;
+use fault::disk::PowerCutReport;
 use terms::{DiskFault, DiskRequest};
 
 use crate::error::Error;
 
 /// An object that may have a disk of its own: a node, a station.
-pub(crate) trait Powered {
+pub(crate) trait PoweredObject {
     /// Cuts the power of its disk and kills all its processes.
-    fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error>;
+    fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<PowerCutReport, Error>;
 
     /// Has its block disk fail from that request on.
     fn fail_disk(&mut self, at: DiskRequest, fault: DiskFault) -> Result<(), Error>;

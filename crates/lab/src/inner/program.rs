@@ -32,7 +32,7 @@ pub(crate) struct Program {
     pub(crate) owner: User,
     /// The network that its processes are started in, if not in the network of this process.
     pub(crate) network: Option<Network>,
-    started: Option<Started>,
+    started: Option<StartedProcess>,
 }
 
 /// An object that has a program: a node, a pooler, another process.
@@ -88,7 +88,7 @@ pub(crate) trait Runs {
 
 /// A process that was started.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Started {
+pub(crate) struct StartedProcess {
     pid: i32,
     host_pid: Option<i32>,
     is_paused: bool,
@@ -122,9 +122,9 @@ impl Program {
     pub(crate) fn launch(&mut self, command: &Command) -> Result<i32, Error> {
         let network = self.network.as_ref().map(Network::id);
         let pid = self.shared.spawn_in(command, network)?;
-        self.started = Some(Started { pid, host_pid: None, is_paused: false });
+        self.started = Some(StartedProcess { pid, host_pid: None, is_paused: false });
         let host_pid = self.init("asking for the process id")?.host_pid(pid);
-        self.started = Some(Started { pid, host_pid, is_paused: false });
+        self.started = Some(StartedProcess { pid, host_pid, is_paused: false });
         Ok(pid)
     }
 
@@ -157,7 +157,7 @@ impl Program {
     pub(crate) fn pause(&mut self) -> Result<usize, Error> {
         let started = self.expect_running("pausing")?;
         let paused = self.signal_all("pausing all processes", Signal::STOP)?;
-        self.started = Some(Started { is_paused: true, ..started });
+        self.started = Some(StartedProcess { is_paused: true, ..started });
         Ok(paused)
     }
 
@@ -165,7 +165,7 @@ impl Program {
     pub(crate) fn resume(&mut self) -> Result<usize, Error> {
         let started = self.expect_running("resuming")?;
         let resumed = self.signal_all("resuming all processes", Signal::CONT)?;
-        self.started = Some(Started { is_paused: false, ..started });
+        self.started = Some(StartedProcess { is_paused: false, ..started });
         Ok(resumed)
     }
 
@@ -213,7 +213,7 @@ impl Program {
         }
     }
 
-    pub(crate) fn expect_running(&self, doing: &'static str) -> Result<Started, Error> {
+    pub(crate) fn expect_running(&self, doing: &'static str) -> Result<StartedProcess, Error> {
         match self.started {
             Some(started) if self.exit()?.is_none() => Ok(started),
             _ => Err(self.state(doing, "is not running")),

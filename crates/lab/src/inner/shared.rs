@@ -14,12 +14,12 @@ use os::user::User;
 use server::Password;
 
 use crate::directory::{DISKS, Directory, NODES, SNAPSHOTS, SOCKETS, TEMPLATES};
-use crate::ending::Ends;
+use crate::ending::Endable;
 use crate::error::Error;
 use crate::files::closed_to;
 use crate::find::Installation;
 use crate::inner::templates::Templates;
-use crate::lab_config::{AtEnd, Isolation, LabConfig, Wish};
+use crate::lab_config::{AtEnd, Isolation, IsolationWish, LabConfig};
 use crate::machine;
 use crate::random::random_hex;
 
@@ -213,7 +213,7 @@ impl Shared {
     }
 }
 
-impl Ends for Shared {
+impl Endable for Shared {
     fn end_soon(&self) {
         if let Some(init) = &self.init {
             init.end_soon();
@@ -238,16 +238,16 @@ impl Drop for Shared {
     }
 }
 
-fn isolate(directory: &Directory, wish: Wish) -> Result<(Init, Isolation), Error> {
+fn isolate(directory: &Directory, wish: IsolationWish) -> Result<(Init, Isolation), Error> {
     use os::init::Isolation as Kind;
     let namespaces = match User::current().is_root() {
         true => Kind::Namespaces,
         false => Kind::UserNamespace,
     };
     let kinds: &[Kind] = match wish {
-        Wish::Best => &[namespaces, Kind::Keeper],
-        Wish::Namespaces => &[namespaces],
-        Wish::Keeper => &[Kind::Keeper],
+        IsolationWish::Best => &[namespaces, Kind::Keeper],
+        IsolationWish::Namespaces => &[namespaces],
+        IsolationWish::Keeper => &[Kind::Keeper],
     };
     // The init removes it, so that it goes even if this process is killed while the lab ends.
     let removed = (directory.at_end == AtEnd::Remove).then_some(directory.path.as_path());

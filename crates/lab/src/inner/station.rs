@@ -17,7 +17,7 @@ use os::user::User;
 use rustix::process::Signal;
 use terms::{Direction, EndSignal, StopMode};
 
-use crate::answer::{MadeStation, Ran};
+use crate::answer::{MadeStation, ProgramEnded};
 use crate::copy::{copy_into, copy_tree};
 use crate::error::Error;
 use crate::files::{make_directory, read_file, remove_tree, write_file};
@@ -250,7 +250,7 @@ impl Station {
         Error::NoProcess { node, process, known: known.collect() }
     }
 
-    pub(crate) fn run(&mut self, run: &StationRun) -> Result<Ran, Error> {
+    pub(crate) fn run(&mut self, run: &StationRun) -> Result<ProgramEnded, Error> {
         self.runs += 1;
         let directory = self.program.file("run");
         if !directory.is_dir() {
@@ -271,7 +271,7 @@ impl Station {
             Exit::Code(code) => Some(code),
             Exit::Signal(_) => None,
         };
-        Ok(Ran { code, stdout, stderr: String::new() })
+        Ok(ProgramEnded { code, stdout, stderr: String::new() })
     }
 
     /// As [`crate::Station::cut`]. `peers` are the networks of the other ends, none for the clients',

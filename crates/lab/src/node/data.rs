@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fault::disk::{Cut, DiskConfig, Method, Recorded};
+use fault::disk::{DiskConfig, Method, PowerCutReport, RequestLog};
 use os::user::User;
 use terms::{DiskFault, DiskRequest, FailingRequests};
 
-use crate::answer::Copied;
+use crate::answer::DataCopied;
 use crate::checksums::Checksums;
 use crate::copy::copy_tree;
 use crate::error::Error;
@@ -24,7 +24,7 @@ impl Node {
     /// Copies the data of the stopped node.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         let (lab, number) = (Arc::clone(&self.object.lab), self.object.lab.new_number());
-        let Copied { directory, bytes } = self.ask(Verb::Snapshot(number))?;
+        let DataCopied { directory, bytes } = self.ask(Verb::Snapshot(number))?;
         Ok(Snapshot { lab, number, directory, bytes })
     }
 
@@ -115,7 +115,11 @@ impl Node {
     /// Cuts the power of its disk and kills all its processes, then gives the power back: its file
     /// system is mounted again, and the server stands until it is started. `seed` decides what a
     /// block disk loses. With `at` the power of a block disk is cut when that request comes.
-    pub fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
+    pub fn power_cut(
+        &mut self,
+        seed: u64,
+        at: Option<DiskRequest>,
+    ) -> Result<PowerCutReport, Error> {
         self.ask(Verb::PowerCut { seed, at })
     }
 
@@ -162,7 +166,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Disk`], as where the log was too small.
-    pub fn end_record(&mut self) -> Result<Vec<Recorded>, Error> {
+    pub fn end_record(&mut self) -> Result<Vec<RequestLog>, Error> {
         self.ask(Verb::EndRecord)
     }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use server::Client;
 
 use crate::endpoint::Endpoint;
-use crate::error::{Behind, Error, NotStreaming};
+use crate::error::{Error, NotStreaming, StreamingLag};
 use crate::node::Node;
 use crate::replication::Replication;
 use crate::verb::{Backup, Upstream, Verb};
@@ -120,7 +120,7 @@ impl Node {
             return Ok(());
         }
         let replayed = standby.value("SELECT pg_last_wal_replay_lsn()")?.unwrap_or_default();
-        Err(Error::Behind(Box::new(Behind {
+        Err(Error::Behind(Box::new(StreamingLag {
             standby: standby.name().to_owned(),
             primary: self.name().to_owned(),
             target,

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use host::{Host, Output, Role};
 use serde::Serialize;
 
-use crate::answer::{Answer, Opened};
-use crate::carrier::Carrier;
-use crate::ending::{self, Ends};
+use crate::answer::{Answer, LabOpened};
+use crate::carrier::VerbCarrier;
+use crate::ending::{self, Endable};
 use crate::error::{Error, HostError};
 use crate::remote::failure::Failure;
 use crate::remote::message::{Ask, Opening, Reply};
@@ -54,7 +54,7 @@ struct State {
 
 impl Remote {
     /// Opens a lab on `host`.
-    pub(crate) fn open(host: &Host, opening: Opening) -> Result<(Remote, Opened), Error> {
+    pub(crate) fn open(host: &Host, opening: Opening) -> Result<(Remote, LabOpened), Error> {
         let name = host.entry().name.clone();
         let started = host.start(Role::Lab);
         let (process, output) = started
@@ -86,7 +86,7 @@ impl Remote {
     }
 }
 
-impl Carrier for Remote {
+impl VerbCarrier for Remote {
     fn ask(&self, object: u32, verb: Verb) -> Result<Answer, Error> {
         let asked = Asked { what: verb.word(), patience: verb.patience() };
         self.question(asked, |number| json(&Ask { number, object, verb }))
@@ -132,7 +132,7 @@ impl Line {
     }
 }
 
-impl Ends for Line {
+impl Endable for Line {
     /// Nobody waits for an answer any more; the lab itself ends with its input.
     fn end_soon(&self) {
         self.answers.lock().lost = Some(ENDED.to_owned());

@@ -111,7 +111,7 @@ mod tests {
     use terms::StopMode;
 
     use super::*;
-    use crate::carrier::Carrier;
+    use crate::carrier::VerbCarrier;
     use crate::listen::RemoteAccess;
     use crate::node_config::NodeConfig;
     use crate::open_lab::OpenLab;
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    impl Carrier for Piped {
+    impl VerbCarrier for Piped {
         fn ask(&self, object: u32, verb: Verb) -> Result<Answer, Error> {
             self.question(|number| json(&Ask { number, object, verb }))
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::common::{installation, node};
-use lab::{AtEnd, Error, Isolation, Lab, LabConfig, Wish};
+use lab::{AtEnd, Error, Isolation, IsolationWish, Lab, LabConfig};
 use os::command::{Child, Command, Output};
 use os::user::User;
 use rustix::process::{Pid, Signal, kill_process};
@@ -33,10 +33,10 @@ fn rig() {
     std::thread::sleep(Duration::from_secs(600));
 }
 
-fn parse_wish(wish: &str) -> Wish {
+fn parse_wish(wish: &str) -> IsolationWish {
     match wish {
-        "best" => Wish::Best,
-        "keeper" => Wish::Keeper,
+        "best" => IsolationWish::Best,
+        "keeper" => IsolationWish::Keeper,
         other => panic!("no wish {other}"),
     }
 }
@@ -222,7 +222,7 @@ fn an_init_that_is_killed_is_noticed() {
 
 #[test]
 fn a_keeper_is_as_good_a_parent() {
-    let config = LabConfig { isolation: Wish::Keeper, ..LabConfig::new(installation()) };
+    let config = LabConfig { isolation: IsolationWish::Keeper, ..LabConfig::new(installation()) };
     let lab = Lab::open(config).unwrap();
     assert_eq!(*lab.isolation(), Isolation::Keeper { reasons: Vec::new() });
     let mut node = node(&lab, "primary", &[]);

@@ -63,7 +63,7 @@ fn flushes_are_swallowed_under_any_umask() {
     use rustix::fs::Mode;
     let lab = open();
     let before = rustix::process::umask(Mode::from_raw_mode(0o077));
-    let swallow_fsync = Some(terms::Swallowed::All);
+    let swallow_fsync = Some(terms::SwallowedFlushes::All);
     let config = NodeConfig { swallow_fsync, ..NodeConfig::new(settings(&[])) };
     let mut node = lab.node("primary", config).unwrap();
     let made = node.init().and_then(|()| node.start());

@@ -2,7 +2,7 @@
 //! any longer.
 
 use stats::Latency;
-use tail::Slow;
+use tail::SlowTransaction;
 
 use super::{Lane, Link};
 use crate::{
@@ -59,7 +59,7 @@ impl Lane<'_> {
             if session.is_in_transaction() {
                 let (backend, scheduled, began) =
                     (session.backend, session.scheduled, session.began);
-                let open = Slow { backend, scheduled, began, ended: close };
+                let open = SlowTransaction { backend, scheduled, began, ended: close };
                 self.tally.still_open(session.workload, open);
             } else if session.state == SessionState::Due && session.scheduled < close {
                 let mut age = Latency::new();

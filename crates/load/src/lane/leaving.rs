@@ -1,7 +1,7 @@
 //! Ending connections: good-byes, and waiting for the servers to close.
 
 use super::{Lane, Link, thread_cpu_ns};
-use server::dial::Received;
+use server::dial::ReadResult;
 
 use crate::{Limit, grid::NEVER};
 
@@ -84,9 +84,9 @@ impl Lane<'_> {
         loop {
             self.buffer.clear();
             match socket.receive(&mut self.buffer) {
-                Ok(Received::Bytes { .. }) => {}
-                Ok(Received::Nothing) => return,
-                Ok(Received::Closed) | Err(_) => break,
+                Ok(ReadResult::Bytes { .. }) => {}
+                Ok(ReadResult::Nothing) => return,
+                Ok(ReadResult::Closed) | Err(_) => break,
             }
         }
         self.left(index);

@@ -3,7 +3,7 @@
 use wire::backend::BackendKey;
 
 use super::draws::Draws;
-use server::dial::{Dial, Socket};
+use server::dial::{DialAttempt, Socket};
 
 use crate::{Plan, session::Session};
 
@@ -43,7 +43,7 @@ impl Slot {
 
 pub(crate) enum Link {
     None,
-    Dialing(Box<Dial>, Option<Socket>),
+    Dialing(Box<DialAttempt>, Option<Socket>),
     Live(Socket),
     /// Terminate was sent at this moment; the server closes.
     Closing(Socket, u64),

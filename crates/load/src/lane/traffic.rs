@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::{Lane, Link};
 use crate::{lane_history::LaneHistory, ledger::LaneLedger, report::Report};
-use server::dial::{Received, Sent, without_errno};
+use server::dial::{ReadResult, SendProgress, without_errno};
 
 /// Events taken from the kernel at once. More would let a session wait longer for its turn after
 /// it was woken, fewer would cost more system calls.
@@ -74,7 +74,7 @@ impl Lane<'_> {
             Link::Live(socket) => {
                 let is_ours = !socket.is_in_ring();
                 if flags.contains(EventFlags::OUT)
-                    && socket.flush().is_ok_and(|sent| sent == Sent::All)
+                    && socket.flush().is_ok_and(|sent| sent == SendProgress::All)
                 {
                     self.watch(index, LIVE);
                 }
@@ -96,14 +96,14 @@ impl Lane<'_> {
             }
             buffer.clear();
             match socket.receive(&mut buffer) {
-                Ok(Received::Bytes { more }) => {
+                Ok(ReadResult::Bytes { more }) => {
                     self.hear(index, woke, &buffer);
                     if !more && !to_the_end {
                         break;
                     }
                 }
-                Ok(Received::Nothing) => break,
-                Ok(Received::Closed) => {
+                Ok(ReadResult::Nothing) => break,
+                Ok(ReadResult::Closed) => {
                     self.lost(index, None);
                     break;
                 }
@@ -185,11 +185,11 @@ impl Lane<'_> {
     pub(super) fn send(&mut self, index: usize, bytes: &[u8]) {
         let sent = match &mut self.slots[index].link {
             Link::Live(socket) | Link::Closing(socket, _) => socket.send(bytes),
-            _ => Ok(Sent::All),
+            _ => Ok(SendProgress::All),
         };
         match sent {
-            Ok(Sent::All) => {}
-            Ok(Sent::Part) => self.watch(index, LIVE | EventFlags::OUT),
+            Ok(SendProgress::All) => {}
+            Ok(SendProgress::Part) => self.watch(index, LIVE | EventFlags::OUT),
             Err(error) => {
                 // What the server said before it hung up is still there to be read.
                 self.read(index, self.now(), true);

@@ -40,7 +40,7 @@ pub(super) fn reach(
         Ok(hosts) => return Ok(hosts),
         Err(findings) => findings,
     };
-    let told = |finding: &host::Finding| format!("{}: {}", finding.who(), finding.trouble);
+    let told = |finding: &host::HostFinding| format!("{}: {}", finding.who(), finding.trouble);
     let Some((first, others)) = findings.split_first() else { return Ok(Vec::new()) };
     let complaint = others
         .iter()

@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use ::compare::Common;
-use bisect::{Bisection, Build, Event, Kind, Repository, Request, State, Step, Threshold, Verdict};
+use ::compare::ComparisonOptions;
+use bisect::{
+    Bisection, Build, CommitVerdict, ComparisonStep, Event, Repository, Request, State, StepKind,
+    Threshold,
+};
 use import::Cache;
 use report::BisectedStep;
-use study::{Data, Versus};
+use study::{ComparisonRequest, Data};
 use terms::duration;
 
 use crate::arguments::BisectArguments;
@@ -54,9 +57,10 @@ pub(crate) fn bisect(arguments: &BisectArguments) -> Result<Exit, Complaint> {
             live.say(&line(&event));
         }
     };
-    let compare = |request: &Versus, name: &str, observe: &mut dyn FnMut(::compare::Event<'_>)| {
-        bisect::compare_servers(request, &directory.join(name), &control, observe)
-    };
+    let compare =
+        |request: &ComparisonRequest, name: &str, observe: &mut dyn FnMut(::compare::Event<'_>)| {
+            bisect::compare_servers(request, &directory.join(name), &control, observe)
+        };
     let found = bisect::bisect(&request, state, &directory, &control, &compare, &mut observe);
     live.end();
     let Bisection { state, is_interrupted } = match found {
@@ -116,7 +120,7 @@ fn request(arguments: &BisectArguments) -> Result<Request, Complaint> {
         words: arguments.workload.join(" "),
         workload,
         figure: arguments.figure,
-        common: Common {
+        common: ComparisonOptions {
             name: None,
             is_self: false,
             decides: vec![arguments.figure],
@@ -165,9 +169,9 @@ fn line(event: &Event<'_>) -> String {
         Event::Building(commit) => format!("  building        {}", commit.words()),
         Event::Step { kind, commit, number: [number, most] } => {
             let what = match kind {
-                Kind::Effect => "the bad commit".to_owned(),
-                Kind::Identical => "the good commit against itself".to_owned(),
-                Kind::Search => commit.words(),
+                StepKind::Effect => "the bad commit".to_owned(),
+                StepKind::Identical => "the good commit against itself".to_owned(),
+                StepKind::Search => commit.words(),
             };
             format!("  step {number} of {most:<4}  {what}")
         }
@@ -179,17 +183,17 @@ fn line(event: &Event<'_>) -> String {
     }
 }
 
-fn said(step: &Step) -> &'static str {
+fn said(step: &ComparisonStep) -> &'static str {
     match (step.kind, step.verdict) {
-        (Kind::Effect, _) => "differs",
-        (Kind::Identical, Verdict::Good) => "does not differ",
-        (_, Verdict::Good) => "good",
-        (_, Verdict::Bad) => "bad",
-        (_, Verdict::Skip) => "skipped",
+        (StepKind::Effect, _) => "differs",
+        (StepKind::Identical, CommitVerdict::Good) => "does not differ",
+        (_, CommitVerdict::Good) => "good",
+        (_, CommitVerdict::Bad) => "bad",
+        (_, CommitVerdict::Skip) => "skipped",
     }
 }
 
-fn ratio(step: &Step) -> String {
+fn ratio(step: &ComparisonStep) -> String {
     let ratio = step.ratio.map(|[value, low, high]| format!("  {value:.3}× [{low:.3}, {high:.3}]"));
     let why = step.why.as_ref().map(|why| format!(": {why}"));
     ratio.unwrap_or_default() + &why.unwrap_or_default()
@@ -207,20 +211,20 @@ fn print(state: &State) {
 fn write_page(state: &State, directory: &Path) -> Result<PathBuf, Complaint> {
     let commits: Vec<String> = state.commits.iter().map(bisect::Commit::words).collect();
     let kind = |kind| match kind {
-        Kind::Effect => "good against bad",
-        Kind::Identical => "good against itself",
-        Kind::Search => "search",
+        StepKind::Effect => "good against bad",
+        StepKind::Identical => "good against itself",
+        StepKind::Search => "search",
     };
     let steps = state.steps.iter().map(|step| BisectedStep {
         commit: step.commit,
         kind: kind(step.kind).to_owned(),
         verdict: said(step).to_owned(),
-        ratio: step.ratio.filter(|_| step.kind != Kind::Identical),
+        ratio: step.ratio.filter(|_| step.kind != StepKind::Identical),
         seconds: step.seconds,
         record: step.record.clone().unwrap_or_default(),
     });
     let steps: Vec<BisectedStep> = steps.collect();
-    let effect = state.step(Kind::Effect).and_then(|step| step.ratio);
+    let effect = state.step(StepKind::Effect).and_then(|step| step.ratio);
     let threshold = effect.map(|[value, ..]| Threshold::of_effect(value).ratio());
     let answer =
         if state.answer.is_empty() { "The bisection has not ended" } else { &state.answer };

@@ -6,7 +6,7 @@ use lab::Installation;
 use load::OnHostLoss;
 use serde_json::{Value, json};
 use spec::{Folder, Profile, Study};
-use study::{Has, Pair, Preflight};
+use study::{MachineResources, PointPair, Preflight};
 use terms::{duration, grouped};
 
 use crate::arguments::{CheckArguments, set};
@@ -59,7 +59,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
         None => {
             let installation = lab::find::find(arguments.pg_bin.as_deref())?;
             settings(&study, &installation)?;
-            Has::here(installation, &std::env::temp_dir())?
+            MachineResources::here(installation, &std::env::temp_dir())?
         }
     };
     let trials = study.trials(arguments.only.as_deref());
@@ -149,7 +149,7 @@ fn json(
     let needs = needs.map(|one| json!({ "what": one.what, "needs": one.needs, "has": one.has }));
     let pairs = preflight.pairs.iter();
     let pairs = pairs.map(|one| {
-        let Pair { name, misfit, rounds, short_s, .. } = one;
+        let PointPair { name, misfit, rounds, short_s, .. } = one;
         json!({
             "points": name,
             "left_out_because": misfit,

@@ -5,13 +5,13 @@ mod sources;
 use std::path::Path;
 use std::time::Duration;
 
-use compare::{CONFIDENCE, Common, Event};
+use compare::{CONFIDENCE, ComparisonOptions, Event};
 use import::Cache;
 use pgbench::options::{Invocation, RunOptions};
 use record::comparison::{DataOrigin, Metric, Stop};
 use server::shown_word;
 use spec::Profile;
-use study::{Asked, Choice, Data, Options, SideOptions, Variants, Versus};
+use study::{Choice, ComparisonLoad, ComparisonRequest, Data, Options, SideOptions, Variants};
 use terms::duration;
 
 use crate::arguments::{CompareArguments, Sampled, StudyArguments};
@@ -96,12 +96,12 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
 pub(crate) const RUNS: &str = "runs";
 
 /// Says that a comparison could begin.
-fn checked(request: &Versus, is_built: bool) -> Result<Exit, Complaint> {
+fn checked(request: &ComparisonRequest, is_built: bool) -> Result<Exit, Complaint> {
     // What is not built yet has no programs that could be asked.
     if !is_built {
         request.check()?;
     }
-    if let Asked::Study(of) = &request.asked {
+    if let ComparisonLoad::Study(of) = &request.asked {
         let points = of.choice.points(&of.study).map_err(study::Error::from)?;
         let [a, b] = points.map(|index| &of.study.points[index].name.variant);
         terminal::narrate(format_args!("  A is variant {a}, B is variant {b}"));
@@ -112,8 +112,8 @@ fn checked(request: &Versus, is_built: bool) -> Result<Exit, Complaint> {
     Ok(Exit::Done)
 }
 
-fn request(arguments: &CompareArguments) -> Result<Versus, Complaint> {
-    Ok(Versus {
+fn request(arguments: &CompareArguments) -> Result<ComparisonRequest, Complaint> {
+    Ok(ComparisonRequest {
         asked: match &arguments.study.study {
             Some(name) => of_study(arguments, name)?,
             None => options(arguments)?,
@@ -126,7 +126,7 @@ fn request(arguments: &CompareArguments) -> Result<Versus, Complaint> {
     })
 }
 
-fn of_study(arguments: &CompareArguments, name: &str) -> Result<Asked, Complaint> {
+fn of_study(arguments: &CompareArguments, name: &str) -> Result<ComparisonLoad, Complaint> {
     if let Some(word) = arguments.workload.first() {
         let what = format!("--study gives the workload, and {word} cannot be given as well");
         return Err(Complaint::new(what)
@@ -141,7 +141,7 @@ fn of_study(arguments: &CompareArguments, name: &str) -> Result<Asked, Complaint
         variants: [a_variant.clone(), b_variant.clone()],
     };
     let study = studies::parse(&found, profile)?;
-    Ok(Asked::Study(Box::new(Variants { folder: found.folder, study, choice })))
+    Ok(ComparisonLoad::Study(Box::new(Variants { folder: found.folder, study, choice })))
 }
 
 fn sides(arguments: &CompareArguments) -> [SideOptions; 2] {
@@ -168,13 +168,13 @@ fn sides(arguments: &CompareArguments) -> [SideOptions; 2] {
     if arguments.is_self && b == nothing { [a.clone(), a] } else { [a, b] }
 }
 
-fn options(arguments: &CompareArguments) -> Result<Asked, Complaint> {
+fn options(arguments: &CompareArguments) -> Result<ComparisonLoad, Complaint> {
     let workload = workload(&arguments.workload, "pgrig compare")?;
     let data = match &arguments.data {
         Some(path) => Data::File(path.clone()),
         None => Data::Pgbench(workload.scale.unwrap_or(1)),
     };
-    Ok(Asked::Options(Box::new(Options {
+    Ok(ComparisonLoad::Options(Box::new(Options {
         data,
         no_init: arguments.no_init,
         words: arguments.workload.join(" "),
@@ -182,8 +182,8 @@ fn options(arguments: &CompareArguments) -> Result<Asked, Complaint> {
     })))
 }
 
-fn common(arguments: &CompareArguments) -> Common {
-    Common {
+fn common(arguments: &CompareArguments) -> ComparisonOptions {
+    ComparisonOptions {
         name: arguments.name.clone(),
         decides: arguments.gate.clone().map(|figures| figures.0).unwrap_or_default(),
         is_self: arguments.is_self,

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use stats::Interval;
 use terms::figure;
-use verdict::{Change, Condition, Diff, Difference, Side};
+use verdict::{DiffSide, Difference, DifferenceMeaning, RecordDiff, RunCondition};
 
 use crate::arguments::DiffArguments;
 use crate::complaint::Complaint;
@@ -51,9 +51,9 @@ pub(crate) fn diff(arguments: &DiffArguments) -> Result<Exit, Complaint> {
     Ok(Exit::Done)
 }
 
-fn side(opened: &Opened) -> Side<'_> {
+fn side(opened: &Opened) -> DiffSide<'_> {
     let Opened { reader, study } = opened;
-    Side { header: reader.header(), study, trials: reader.trials(), pairs: reader.pairs() }
+    DiffSide { header: reader.header(), study, trials: reader.trials(), pairs: reader.pairs() }
 }
 
 fn print_side(word: &str, opened: &Opened, path: &Path) {
@@ -67,7 +67,7 @@ fn print_side(word: &str, opened: &Opened, path: &Path) {
     ));
 }
 
-fn print_conditions(conditions: &[Condition]) {
+fn print_conditions(conditions: &[RunCondition]) {
     if conditions.is_empty() {
         terminal::result("  the same study, profile, settings, sizes, versions and machine");
         return;
@@ -75,7 +75,7 @@ fn print_conditions(conditions: &[Condition]) {
     terminal::result("");
     terminal::result(styled(UNSURE, "The runs differ in more than time:"));
     let width = conditions.iter().map(|one| one.what.chars().count()).max().unwrap_or(0);
-    for Condition { what, before, after, points } in conditions {
+    for RunCondition { what, before, after, points } in conditions {
         let place = match points.as_slice() {
             [] => String::new(),
             [one] => format!("  ({one})"),
@@ -99,9 +99,9 @@ fn print_table(differences: &[Difference]) {
     for one in differences {
         let ratio = one.ratio.as_ref().map_or_else(|| "–".to_owned(), ratio);
         let style = match one.change {
-            Change::More | Change::Less => STRONG,
-            Change::Same => FAINT,
-            Change::CannotTell => UNSURE,
+            DifferenceMeaning::More | DifferenceMeaning::Less => STRONG,
+            DifferenceMeaning::Same => FAINT,
+            DifferenceMeaning::CannotTell => UNSURE,
         };
         let mark = if one.alone == one.change { "" } else { " *" };
         let figure = |value: f64, is_at_least: bool| {
@@ -130,7 +130,7 @@ fn ratio(ratio: &Interval) -> String {
     }
 }
 
-fn json(diff: &Diff, [before, after]: &[Value; 2]) -> Value {
+fn json(diff: &RecordDiff, [before, after]: &[Value; 2]) -> Value {
     let conditions = diff.conditions.iter().map(|one| {
         json!({ "what": one.what, "before": one.before, "after": one.after, "points": one.points })
     });

@@ -1,7 +1,7 @@
 //! `pgrig metrics` and `pgrig words`: what a study can ask for, with what it means.
 
 use serde_json::{Value, json};
-use spec::{Better, By, Kind, Metric, Scope, Word};
+use spec::{Kind, Metric, MetricDirection, MetricSource, Scope, Word};
 
 use crate::arguments::WordArguments;
 use crate::complaint::Complaint;
@@ -30,9 +30,9 @@ pub(crate) fn metrics(arguments: &WordArguments) -> Result<Exit, Complaint> {
         terminal::result(format_args!("{name}  {}", metric.says));
         let (scope, source) = (scope(metric.scope), metric.source.says);
         let better = match metric.better {
-            Better::Higher => ", more is better",
-            Better::Lower => ", less is better",
-            Better::Neither => "",
+            MetricDirection::Higher => ", more is better",
+            MetricDirection::Lower => ", less is better",
+            MetricDirection::Neither => "",
         };
         terminal::result(format_args!(
             "    of {scope}; {}: {source}{better}",
@@ -87,9 +87,9 @@ fn of_metric(metric: &Metric) -> Value {
         "name": metric.name,
         "unit": metric.unit,
         "better": match metric.better {
-            Better::Higher => "higher",
-            Better::Lower => "lower",
-            Better::Neither => "neither",
+            MetricDirection::Higher => "higher",
+            MetricDirection::Lower => "lower",
+            MetricDirection::Neither => "neither",
         },
         "scope": scope(metric.scope),
         "kind": match metric.kind {
@@ -114,14 +114,14 @@ fn scope(scope: Scope) -> &'static str {
     }
 }
 
-fn by(by: By) -> &'static str {
+fn by(by: MetricSource) -> &'static str {
     match by {
-        By::Clients => "clients",
-        By::Generator => "the load engine",
-        By::Ledger => "the clients' ledger",
-        By::LedgerAndRows => "the ledger and the servers' rows",
-        By::Check => "a check after the load",
-        By::Server => "the server",
-        By::Machine => "the operating system",
+        MetricSource::Clients => "clients",
+        MetricSource::Generator => "the load engine",
+        MetricSource::Ledger => "the clients' ledger",
+        MetricSource::LedgerAndRows => "the ledger and the servers' rows",
+        MetricSource::Check => "a check after the load",
+        MetricSource::Server => "the server",
+        MetricSource::Machine => "the operating system",
     }
 }

@@ -1,6 +1,6 @@
 //! `pgrig host`: the rig's end on a host. Started by a launcher.
 
-use host::Hello;
+use host::HostGreeting;
 use lab::machine::Machine;
 use terms::size;
 
@@ -23,7 +23,7 @@ pub(crate) fn host(arguments: &HostArguments) -> Result<Exit, Complaint> {
         ("system", machine.distribution),
         ("kernel", machine.kernel),
     ];
-    let hello = Hello {
+    let hello = HostGreeting {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         name: host::own_name(),
         cores: machine.cores as u32,

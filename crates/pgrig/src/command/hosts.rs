@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use host::{Host, Inventory, Program, Trouble, clock};
+use host::{Host, Inventory, LauncherTrouble, Program, clock};
 use load::OnHostLoss;
 use serde_json::{Value, json};
 use study::OnHosts;
@@ -66,7 +66,7 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Reached, 
     let width = inventory.hosts.iter().map(|host| host.name.len()).max().unwrap_or(0);
     for (entry, reached) in inventory.hosts.iter().zip(reached) {
         let reached = reached.and_then(|host| {
-            host.await_clock().map_err(|loss| Trouble::Lost(loss.why))?;
+            host.await_clock().map_err(|loss| LauncherTrouble::Lost(loss.why))?;
             Ok(host)
         });
         match reached {
@@ -96,7 +96,11 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Reached, 
     }
     for host in &hosts {
         if let Some(bound_ns) = bound_ns(host).filter(|bound| *bound > clock::BOUND_MAX_NS) {
-            troubles.push((host.entry().name.clone(), Vec::new(), Trouble::Clock { bound_ns }));
+            troubles.push((
+                host.entry().name.clone(),
+                Vec::new(),
+                LauncherTrouble::Clock { bound_ns },
+            ));
         }
     }
     let outside: Vec<&str> = arguments.reach.iter().map(String::as_str).collect();

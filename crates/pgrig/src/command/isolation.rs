@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use ::history::export::{Model, Notation, export};
+use ::history::export::{ExportNotation, OperationModel, export};
 use ::history::{ASSUMES, Findings, History, Judgement, Level, NEVER_LOOKS_AT, check};
 use serde_json::{Value, json};
 
@@ -31,13 +31,13 @@ pub(crate) fn isolation(arguments: &IsolationArguments) -> Result<Exit, Complain
         IsolationCommand::Export { directory, model, format, out } => {
             let history = read(directory)?;
             let model = match model {
-                ModelWord::ListAppend => Model::ListAppend,
-                ModelWord::RwRegister => Model::RwRegister,
-                ModelWord::Bank => Model::Bank,
+                ModelWord::ListAppend => OperationModel::ListAppend,
+                ModelWord::RwRegister => OperationModel::RwRegister,
+                ModelWord::Bank => OperationModel::Bank,
             };
             let notation = match format {
-                FormatWord::Edn => Notation::Edn,
-                FormatWord::Json => Notation::Json,
+                FormatWord::Edn => ExportNotation::Edn,
+                FormatWord::Json => ExportNotation::Json,
             };
             write(&history, model, notation, out).map_err(|error| {
                 Complaint::new(format_args!("writing {}: {error}", out.display()))
@@ -60,7 +60,12 @@ fn read(directory: &Path) -> Result<History, Complaint> {
     Ok(history)
 }
 
-fn write(history: &History, model: Model, notation: Notation, out: &Path) -> std::io::Result<()> {
+fn write(
+    history: &History,
+    model: OperationModel,
+    notation: ExportNotation,
+    out: &Path,
+) -> std::io::Result<()> {
     let mut file = BufWriter::new(File::create(out)?);
     export(history, model, notation, &mut file)?;
     file.flush()

@@ -1,7 +1,7 @@
 //! `pgrig check` without a study: what this machine can do.
 
 use lab::Installation;
-use lab::find::Search;
+use lab::find::InstallationSearch;
 use lab::machine::{Disk, Machine};
 use serde_json::{Value, json};
 use terms::{grouped, size};
@@ -21,7 +21,7 @@ pub(super) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     let first = lab::find::find(arguments.pg_bin.as_deref());
     let mut installations: Vec<Installation> = first.iter().cloned().collect();
     if let Ok(first) = &first {
-        let others = Search::here(None).all().into_iter();
+        let others = InstallationSearch::here(None).all().into_iter();
         installations.extend(others.filter(|one| one.bin() != first.bin()));
     }
     match arguments.json {

@@ -8,8 +8,8 @@ use import::Cache;
 use lab::guest::StudyRights;
 use load::OnHostLoss;
 use record::{Ending, RunState, Trial};
-use spec::{About, ClaimKind, Folder, Planned, Profile, Study};
-use study::{Ended, Has, Place, Preflight, Request, Servers};
+use spec::{ClaimKind, ClaimSubject, Folder, Profile, ScheduledTrial, Study};
+use study::{MachineResources, Preflight, RecordPlace, Request, RunResult, Servers};
 use terms::grouped;
 use verdict::Judgement;
 
@@ -115,18 +115,18 @@ fn is_hollow(study: &Study, trials: &[Trial]) -> bool {
         ran.clone().next().is_some() && !ran.any(|trial| counts(&trial.ending))
     };
     study.claims.iter().any(|claim| match &claim.about {
-        About::Value { value, .. } => value
+        ClaimSubject::Value { value, .. } => value
             .references()
             .iter()
             .any(|reference| in_vain(&[reference.point], |ending| *ending == Ending::Done)),
-        About::Every { points, .. } => in_vain(points, Ending::is_complete),
+        ClaimSubject::Every { points, .. } => in_vain(points, Ending::is_complete),
     })
 }
 
 /// The exit code of the program after a run. Missing results take precedence over what was found. Where
 /// there is nothing behind a verdict (`is_hollow`), where `--only` left out every claim of the gate, or
 /// where something stands against the run as a whole, no gate is passed.
-fn exit(ended: &Ended, judgement: &Judgement, gate: Gate, is_hollow: bool) -> Exit {
+fn exit(ended: &RunResult, judgement: &Judgement, gate: Gate, is_hollow: bool) -> Exit {
     match &ended.state {
         RunState::Interrupted => return Exit::Interrupted,
         RunState::Running | RunState::Broken(_) => return Exit::Incomplete,
@@ -208,8 +208,8 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
         check::settings(&study, &installation)?;
     }
     let place = match &arguments.out {
-        Some(directory) => Place::Directory(directory.clone()),
-        None => Place::Below(PathBuf::from("runs")),
+        Some(directory) => RecordPlace::Directory(directory.clone()),
+        None => RecordPlace::Below(PathBuf::from("runs")),
     };
     let again = again(&found, arguments, profile, study.seed);
     Ok(Request {
@@ -237,7 +237,7 @@ fn smaller_profile(arguments: &RunArguments) -> Option<String> {
     let found = studies::find(arguments.study.as_deref()?).ok()?.with(&set::all(&arguments.set));
     let asked = arguments.profile.map_or(Profile::Quick, Profile::from);
     let installation = lab::find::find(arguments.pg_bin.as_deref()).ok()?;
-    let has = Has::here(installation, &std::env::temp_dir()).ok()?;
+    let has = MachineResources::here(installation, &std::env::temp_dir()).ok()?;
     Profile::of(&found.folder).rev().filter(|profile| *profile < asked).find_map(|profile| {
         let study = studies::parse(&found, profile).ok()?;
         let preflight = Preflight::of(&study, &study.trials(None), &has);
@@ -267,12 +267,12 @@ fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Req
             [one] => Some(one.number),
             _ => None,
         },
-        place: Place::Resume(directory.to_owned()),
+        place: RecordPlace::Resume(directory.to_owned()),
         servers,
         generator,
         again: header.again.clone(),
     };
-    let is_planned = |planned: &Planned| {
+    let is_planned = |planned: &ScheduledTrial| {
         let name = &request.study.points[planned.point].name;
         header.plan.iter().any(|known| {
             known.number == planned.number
@@ -349,14 +349,14 @@ fn again(found: &NamedStudy, arguments: &RunArguments, profile: Profile, seed: u
 #[cfg(test)]
 mod tests {
     use spec::Rank;
-    use verdict::{ClaimVerdict, Measured, Verdict};
+    use verdict::{ClaimMeasurement, ClaimVerdict, Verdict};
 
     use super::*;
 
     #[test]
     fn a_gate_asks_no_claim_that_was_left_out_and_needs_one_that_was_not() {
         use ClaimKind::{Finding, Invariant};
-        let check = |kinds: &[(ClaimKind, Measured)], expected: Exit| {
+        let check = |kinds: &[(ClaimKind, ClaimMeasurement)], expected: Exit| {
             let verdicts: Vec<_> = kinds.iter().map(|(kind, _)| (*kind, Verdict::Holds)).collect();
             let mut judged = judgement(&verdicts);
             for (claim, (_, measured)) in judged.claims.iter_mut().zip(kinds) {
@@ -366,10 +366,11 @@ mod tests {
                 }
             }
             let (directory, skipped, overhead) = Default::default();
-            let ended = Ended { directory, state: RunState::Done, failed: 0, skipped, overhead };
+            let ended =
+                RunResult { directory, state: RunState::Done, failed: 0, skipped, overhead };
             assert_eq!(exit(&ended, &judged, Gate::Invariants, false), expected, "{kinds:?}");
         };
-        let (asked, left_out) = (|| Measured::Nothing, || Measured::LeftOut);
+        let (asked, left_out) = (|| ClaimMeasurement::Nothing, || ClaimMeasurement::LeftOut);
         check(&[(Invariant, asked()), (Invariant, left_out())], Exit::Done);
         check(&[(Finding, asked()), (Invariant, left_out())], Exit::CannotTell);
         check(&[(Finding, left_out())], Exit::Done);
@@ -383,7 +384,7 @@ mod tests {
             expected: String::new(),
             published: None,
             note: String::new(),
-            measured: Measured::Nothing,
+            measured: ClaimMeasurement::Nothing,
             needs_harm: false,
             verdict: *verdict,
             alone: *verdict,
@@ -400,7 +401,7 @@ mod tests {
         use Verdict::{CannotTell, DoesNotHold, Holds};
         let check = |gate, state: RunState, failed, claims: &[(ClaimKind, Verdict)], expected| {
             let (directory, skipped, overhead) = Default::default();
-            let ended = Ended { directory, state, failed, skipped, overhead };
+            let ended = RunResult { directory, state, failed, skipped, overhead };
             assert_eq!(
                 exit(&ended, &judgement(claims), gate, false),
                 expected,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use load::Urgency;
 use serde_json::json;
-use shard::{Batch, Change, Cluster, Error, Event, Moves, NodeConfig, Options};
+use shard::{Batch, Cluster, Error, Event, Moves, NodeChange, NodeConfig, Options};
 
 use self::moved::Moved;
 use crate::arguments::{ClusterArguments, MoveArguments, ShardArguments, ShardCommand};
@@ -34,13 +34,13 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
             if moves.dry_run {
                 let mut cluster = Cluster::look(&moves.of.proxy)?;
                 cluster.check_new(&node)?;
-                check_room(&mut cluster, moves, Change::Add, Some(&node))?;
-                return dry_run(&mut cluster, moves, Change::Add);
+                check_room(&mut cluster, moves, NodeChange::Add, Some(&node))?;
+                return dry_run(&mut cluster, moves, NodeChange::Add);
             }
             let mut cluster = Cluster::open(&moves.of.proxy)?;
             if !cluster.nodes().iter().any(|known| known.conninfo == node.conninfo) {
                 cluster.check_new(&node)?;
-                check_room(&mut cluster, moves, Change::Add, Some(&node))?;
+                check_room(&mut cluster, moves, NodeChange::Add, Some(&node))?;
             }
             let number = cluster.add(&node)?;
             terminal::narrate(format_args!("  node {number} is in the cluster"));
@@ -50,21 +50,21 @@ pub(crate) fn shard(arguments: &ShardArguments) -> Result<Exit, Complaint> {
             if moves.dry_run {
                 let mut cluster = Cluster::look(&moves.of.proxy)?;
                 cluster.check_removable(*number)?;
-                check_room(&mut cluster, moves, Change::Remove(*number), None)?;
-                return dry_run(&mut cluster, moves, Change::Remove(*number));
+                check_room(&mut cluster, moves, NodeChange::Remove(*number), None)?;
+                return dry_run(&mut cluster, moves, NodeChange::Remove(*number));
             }
             let mut cluster = Cluster::open(&moves.of.proxy)?;
             cluster.check_removable(*number)?;
-            check_room(&mut cluster, moves, Change::Remove(*number), None)?;
+            check_room(&mut cluster, moves, NodeChange::Remove(*number), None)?;
             cluster.remove(*number)?;
             run(&mut cluster, moves)
         }
         ShardCommand::Rebalance { moves } => {
             if moves.dry_run {
-                return dry_run(&mut Cluster::look(&moves.of.proxy)?, moves, Change::None);
+                return dry_run(&mut Cluster::look(&moves.of.proxy)?, moves, NodeChange::None);
             }
             let mut cluster = Cluster::open(&moves.of.proxy)?;
-            check_room(&mut cluster, moves, Change::None, None)?;
+            check_room(&mut cluster, moves, NodeChange::None, None)?;
             run(&mut cluster, moves)
         }
         ShardCommand::Abandon { of } => abandon(of),
@@ -154,7 +154,7 @@ fn abandon(of: &ClusterArguments) -> Result<Exit, Complaint> {
 fn dry_run(
     cluster: &mut Cluster,
     moves: &MoveArguments,
-    change: Change,
+    change: NodeChange,
 ) -> Result<Exit, Complaint> {
     let (begun, new) = cluster.planned(&options(moves), change)?;
     let total = cluster.owners().len();
@@ -187,15 +187,15 @@ fn dry_run(
 fn check_room(
     cluster: &mut Cluster,
     moves: &MoveArguments,
-    change: Change,
+    change: NodeChange,
     new: Option<&NodeConfig>,
 ) -> Result<(), Complaint> {
-    if change != Change::None {
+    if change != NodeChange::None {
         cluster.check_movable(&options(moves), change)?;
     }
     let silent = match cluster.check_room(&options(moves), change, new) {
         // What goes on after a crash waits for nodes that are on their way back.
-        Err(why @ Error::Connect { .. }) if change == Change::None => {
+        Err(why @ Error::Connect { .. }) if change == NodeChange::None => {
             terminal::narrate(format_args!("  how full disks are is not known: {why}"));
             return Ok(());
         }
@@ -230,7 +230,7 @@ fn list(batches: &[Batch]) {
 
 fn run(cluster: &mut Cluster, moves: &MoveArguments) -> Result<Exit, Complaint> {
     let options = options(moves);
-    let (begun, new) = cluster.planned(&options, Change::None)?;
+    let (begun, new) = cluster.planned(&options, NodeChange::None)?;
     if !begun.is_empty() || !new.is_empty() {
         terminal::narrate(styled(FAINT, NOT_CARRIED));
     }

@@ -4,13 +4,13 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
 use lab::Installation;
-use lab::find::Search;
+use lab::find::InstallationSearch;
 
 use crate::Desk;
 
 /// The oldest and the newest PostgreSQL here, if their major versions differ.
 fn two_majors() -> Option<[Installation; 2]> {
-    let mut all = Search::here(None).all();
+    let mut all = InstallationSearch::here(None).all();
     all.sort_by(|one, other| one.version().cmp(other.version()));
     let (first, last) = (all.first()?.clone(), all.last()?.clone());
     (first.version().major < last.version().major).then_some([first, last])

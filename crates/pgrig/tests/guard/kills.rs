@@ -182,7 +182,7 @@ struct Counted {
 }
 
 /// True if a commit was acknowledged while the window was open.
-fn is_inside(commit: &Acknowledged, window: &guard::Window) -> bool {
+fn is_inside(commit: &Acknowledged, window: &guard::ExposureWindow) -> bool {
     let time = |text: &str| {
         SystemTime::from(text.parse::<jiff::Timestamp>().expect("the time of an entry"))
     };

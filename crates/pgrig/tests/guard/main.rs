@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use guard::Step;
+use guard::WindowEvent;
 use lab::Node;
 use rig::{Guard, PATIENCE, Rig};
 use testing::prometheus::Prometheus;
@@ -59,7 +59,7 @@ fn commits_go_on_when_both_standbys_die_and_sync_mode_is_back_when_one_returns()
     let [window] = &windows[..] else { panic!("{windows:?}") };
     assert_eq!((window.opened.confirmations, window.confirmations()), (0, 0));
     let closed = window.closed.as_ref().unwrap();
-    assert_eq!(closed.event, Step::Closed);
+    assert_eq!(closed.event, WindowEvent::Closed);
     assert!(lsn(&window.opened.confirmed_lsn) < lsn(&closed.confirmed_lsn));
     drop(writer);
     let (code, said) = guard.end();

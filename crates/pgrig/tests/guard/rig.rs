@@ -70,7 +70,7 @@ impl Rig {
     /// A relay to the primary, which can be cut.
     pub(crate) fn link(&self, name: &str) -> Link {
         let program = env!("CARGO_BIN_EXE_pgrig").into();
-        let (to, shape) = (self.primary.near_endpoint(), fault::link::Shape::default());
+        let (to, shape) = (self.primary.near_endpoint(), fault::link::TrafficShape::default());
         self.lab.link(name, LinkConfig { program, by: LinkBy::Relay, to, shape }).unwrap()
     }
 
@@ -145,7 +145,7 @@ impl Rig {
         self.primary.value(sql).unwrap().unwrap_or_default()
     }
 
-    pub(crate) fn windows(&self) -> Vec<guard::Window> {
+    pub(crate) fn windows(&self) -> Vec<guard::ExposureWindow> {
         guard::read_windows(&self.state()).unwrap()
     }
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tail::{Activity, Background, Lookup, Source, Spent};
+use tail::{Activity, BackendLook, Background, ProcessTimes, Source};
 
 use super::{
     Shared,
@@ -153,7 +153,7 @@ impl Asker {
         let at = (began + (ended - began) / 2).duration_since(self.origin).as_nanos() as u64;
         let accounts = &mut self.processes;
         let mut spent_by = |backend| accounts.as_mut()?.spent(backend, ended);
-        let clients: Vec<(&Process, Option<Spent>)> = processes
+        let clients: Vec<(&Process, Option<ProcessTimes>)> = processes
             .iter()
             .filter(|process| process.kind == Kind::Client)
             .map(|process| (process, spent_by(process.backend)))
@@ -167,7 +167,7 @@ impl Asker {
             steal: self.processes.as_mut().map_or(0, |processes| processes.steal(ended)),
             load_waited_ns: self.load.waited_ns(ended),
         };
-        let seen = clients.iter().map(|(process, spent)| Lookup {
+        let seen = clients.iter().map(|(process, spent)| BackendLook {
             backend: process.backend,
             event: &process.event,
             spent: *spent,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use os::account::{self, Account, CpuTicks};
 use os::usage::Stat;
-use tail::Spent;
+use tail::ProcessTimes;
 
 use super::view::Own;
 
@@ -70,7 +70,7 @@ impl Processes {
     }
 
     /// The kernel's account of a backend; none if it is not known.
-    pub(crate) fn spent(&mut self, backend: i32, now: Instant) -> Option<Spent> {
+    pub(crate) fn spent(&mut self, backend: i32, now: Instant) -> Option<ProcessTimes> {
         if !self.backends.contains_key(&backend) {
             self.list(now);
         }
@@ -78,7 +78,7 @@ impl Processes {
             self.backends.remove(&backend);
             return None;
         };
-        Some(Spent { cpu_ns: spent.cpu_ns, run_delay_ns: spent.run_delay_ns })
+        Some(ProcessTimes { cpu_ns: spent.cpu_ns, run_delay_ns: spent.run_delay_ns })
     }
 
     /// CPU time that the hypervisor took lately, in 255ths.

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tail::{Activity, Background, Lookup, Source, Spent};
+use tail::{Activity, BackendLook, Background, ProcessTimes, Source};
 
 use super::{
     Shared,
@@ -54,7 +54,7 @@ impl Reader {
         let mut names: HashMap<u32, String> = HashMap::new();
         // Numbers of events whose names the view has told.
         let mut named: HashSet<u32> = HashSet::new();
-        let mut seen: Vec<(Seen, Option<Spent>)> = Vec::new();
+        let mut seen: Vec<(Seen, Option<ProcessTimes>)> = Vec::new();
         let mut waits: HashMap<i32, u32> = HashMap::new();
         let (mut looks, mut spent) = (0_u64, cpu_time());
         while !self.shared.stops() {
@@ -101,7 +101,7 @@ impl Reader {
                 waits.clear();
             }
             let at = began.duration_since(self.origin).as_nanos() as u64;
-            let backends = seen.iter().map(|(one, spent)| Lookup {
+            let backends = seen.iter().map(|(one, spent)| BackendLook {
                 backend: one.pid,
                 event: &names[&one.wait],
                 spent: *spent,

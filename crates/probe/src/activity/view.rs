@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use postgres::SimpleQueryMessage;
 use server::{Client, Conninfo, Limits};
-use tail::Holder;
+use tail::LockHolder;
 
 use crate::error::ProbeError;
 use crate::versions::APPLICATION;
@@ -115,15 +115,15 @@ impl View {
 
     /// Every waiter of a lock now, with the session at the end of the line: its process, which waits for
     /// no lock itself, and what it does.
-    pub(crate) fn holders(&mut self) -> Result<Vec<(i32, i32, Holder)>, ProbeError> {
+    pub(crate) fn holders(&mut self) -> Result<Vec<(i32, i32, LockHolder)>, ProbeError> {
         let rows = self.ask("ask who holds locks", HOLDERS)?;
         let mut blockers: BTreeMap<i32, i32> = BTreeMap::new();
-        let mut holders: HashMap<i32, Holder> = HashMap::new();
+        let mut holders: HashMap<i32, LockHolder> = HashMap::new();
         for row in &rows {
             let [waiter, holder] = [0, 1].map(|index| text(row, index).parse().unwrap_or(0));
             blockers.entry(waiter).or_insert(holder);
             let [kind, application, state, query] = [2, 3, 4, 5].map(|index| text(row, index));
-            let one = || Holder::new(&kind, &application, &state, &query);
+            let one = || LockHolder::new(&kind, &application, &state, &query);
             holders.entry(holder).or_insert_with(one);
         }
         let ends = blockers.keys().map(|waiter| (*waiter, end_of_line(*waiter, &blockers)));

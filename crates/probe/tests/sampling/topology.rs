@@ -95,7 +95,7 @@ fn relay(home: &std::path::Path, to: &lab::Endpoint) -> lab::Endpoint {
     ];
     thread::spawn(move || fault::link::serve(&arguments, &mut std::io::sink()));
     let deadline = Instant::now() + Duration::from_secs(30);
-    while fault::link::Control::connect(&fault::link::Sockets(home.join("wan"))).is_err() {
+    while fault::link::RelayControl::connect(&fault::link::Sockets(home.join("wan"))).is_err() {
         assert!(Instant::now() < deadline, "the relay does not answer");
         thread::sleep(Duration::from_millis(5));
     }

@@ -69,7 +69,7 @@ impl Comparison {
 
 #[cfg(test)]
 mod tests {
-    use spec::{About, Folder, Profile};
+    use spec::{ClaimSubject, Folder, Profile};
 
     use super::*;
     use crate::comparison::{Point, Side};
@@ -113,7 +113,7 @@ expect = "> 1"
         };
         let study = comparison("8").study(&of).expect("both sides are there");
         let claims = study.claims.iter().map(|claim| match &claim.about {
-            About::Value { value, expect, pairs: Some(_) } => {
+            ClaimSubject::Value { value, expect, pairs: Some(_) } => {
                 format!("{}: {} {expect}", claim.says, value.source())
             }
             _ => String::new(),

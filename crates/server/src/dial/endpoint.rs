@@ -32,7 +32,7 @@ enum Address {
 }
 
 /// Result of an attempt to open a socket.
-pub enum Opening {
+pub enum SocketOpening {
     /// The peer has accepted or will.
     Open(OwnedFd),
     /// A Unix socket's backlog is full: the same again in a moment.
@@ -82,9 +82,9 @@ impl Endpoint {
     }
 
     /// Begins to connect, without waiting.
-    pub fn open(&self) -> rustix::io::Result<Opening> {
+    pub fn open(&self) -> rustix::io::Result<SocketOpening> {
         let family = match &self.address {
-            Address::Unresolved(why) => return Ok(Opening::Unresolved(why.clone())),
+            Address::Unresolved(why) => return Ok(SocketOpening::Unresolved(why.clone())),
             Address::Unix(_) => AddressFamily::UNIX,
             Address::Tcp(SocketAddr::V4(_)) => AddressFamily::INET,
             Address::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,
@@ -101,8 +101,8 @@ impl Endpoint {
             }
         };
         match connected {
-            Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(Opening::Open(fd)),
-            Err(rustix::io::Errno::AGAIN) => Ok(Opening::BacklogFull),
+            Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(SocketOpening::Open(fd)),
+            Err(rustix::io::Errno::AGAIN) => Ok(SocketOpening::BacklogFull),
             Err(error) => Err(error),
         }
     }

@@ -6,7 +6,7 @@ use rustls::{ClientConfig, pki_types::ServerName};
 use wire::{
     conninfo::{ClientCertificate, Conninfo, Host, LoadBalance, TargetSessionAttrs},
     startup::Login,
-    tls::{Attempt, SslMode, SslNegotiation},
+    tls::{SslMode, SslNegotiation, TlsAttempt},
 };
 
 use super::{endpoint::Endpoint, peer::Peer};
@@ -40,7 +40,7 @@ pub struct Step {
     /// The address.
     pub endpoint: Endpoint,
     /// With or without encryption.
-    pub attempt: Attempt,
+    pub attempt: TlsAttempt,
     /// Kind of server that is accepted in this round.
     pub wanted: TargetSessionAttrs,
     /// Login at the start of the session.
@@ -55,7 +55,7 @@ pub struct Step {
 
 /// Steps that may still be tried after one has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lead {
+pub enum RemainingSteps {
     /// The same address in another way, with or without encryption.
     Attempt,
     /// Another address.
@@ -102,7 +102,7 @@ impl Route {
                 }
             }
         }
-        let encrypts = steps.iter().any(|step| step.attempt != Attempt::Plain);
+        let encrypts = steps.iter().any(|step| step.attempt != TlsAttempt::Plain);
         Ok(Route {
             round: steps.len() / conninfo.target.rounds().len(),
             steps,
@@ -140,15 +140,15 @@ impl Route {
 
     /// Number of steps that have been tried or passed over when the next one that `lead` allows is
     /// due; none if there is none.
-    pub fn after(&self, first: usize, tried: usize, lead: Lead) -> Option<usize> {
+    pub fn after(&self, first: usize, tried: usize, lead: RemainingSteps) -> Option<usize> {
         let step = |tried| &self.steps[self.step_number(first, tried)];
         let current = step(tried);
         let mut rest = tried + 1..self.steps.len();
         match lead {
-            Lead::Attempt => rest.next().filter(|n| step(*n).address == current.address),
-            Lead::Address => rest.find(|n| step(*n).address != current.address),
-            Lead::Host => rest.find(|n| step(*n).host != current.host),
-            Lead::End => None,
+            RemainingSteps::Attempt => rest.next().filter(|n| step(*n).address == current.address),
+            RemainingSteps::Address => rest.find(|n| step(*n).address != current.address),
+            RemainingSteps::Host => rest.find(|n| step(*n).host != current.host),
+            RemainingSteps::End => None,
         }
     }
 }

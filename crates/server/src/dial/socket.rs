@@ -21,7 +21,7 @@ pub struct Socket {
 }
 
 /// Result of a read.
-pub enum Received {
+pub enum ReadResult {
     /// So many bytes were appended; `more` when the socket may hold further ones.
     Bytes {
         /// True if the socket may hold further ones.
@@ -35,7 +35,7 @@ pub enum Received {
 
 /// Progress of sending.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendProgress {
     /// It has.
     All,
     /// The rest goes out when the socket is writable again.
@@ -80,7 +80,7 @@ impl Socket {
 
     /// Sends `bytes`, after whatever is still waiting. Takes them all: what the socket does not
     /// accept is kept.
-    pub fn send(&mut self, bytes: &[u8]) -> Result<Sent, std::io::Error> {
+    pub fn send(&mut self, bytes: &[u8]) -> Result<SendProgress, std::io::Error> {
         if self.tls.is_some() {
             return self.send_encrypted(bytes);
         }
@@ -94,10 +94,10 @@ impl Socket {
             Err(error) => return Err(error.into()),
         };
         if sent == bytes.len() {
-            return Ok(Sent::All);
+            return Ok(SendProgress::All);
         }
         self.unsent.extend_from_slice(&bytes[sent..]);
-        Ok(Sent::Part)
+        Ok(SendProgress::Part)
     }
 
     /// Notes that a ring receives from it from here on. The ring keeps the connection open by itself,
@@ -122,22 +122,22 @@ impl Socket {
     }
 
     /// Sends what is waiting.
-    pub fn flush(&mut self) -> Result<Sent, std::io::Error> {
+    pub fn flush(&mut self) -> Result<SendProgress, std::io::Error> {
         while !self.unsent.is_empty() {
             match send(&self.fd, &self.unsent, SendFlags::NOSIGNAL) {
                 Ok(n) => drop(self.unsent.drain(..n)),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(Sent::Part),
+                Err(Errno::AGAIN) => return Ok(SendProgress::Part),
                 Err(error) => return Err(error.into()),
             }
         }
         // An idle session keeps no buffer.
         self.unsent = Vec::new();
-        Ok(Sent::All)
+        Ok(SendProgress::All)
     }
 
     /// Appends what has arrived to `into`.
-    pub fn receive(&mut self, into: &mut Vec<u8>) -> Result<Received, std::io::Error> {
+    pub fn receive(&mut self, into: &mut Vec<u8>) -> Result<ReadResult, std::io::Error> {
         if self.tls.is_some() {
             return self.receive_encrypted(into);
         }
@@ -151,11 +151,11 @@ impl Socket {
             }
         };
         match received {
-            Ok((0, _)) => Ok(Received::Closed),
+            Ok((0, _)) => Ok(ReadResult::Closed),
             // A stream socket that gives less than asked for is empty, so an edge-triggered
             // reader need not try again.
-            Ok((n, _)) => Ok(Received::Bytes { more: n == space }),
-            Err(Errno::AGAIN) => Ok(Received::Nothing),
+            Ok((n, _)) => Ok(ReadResult::Bytes { more: n == space }),
+            Err(Errno::AGAIN) => Ok(ReadResult::Nothing),
             Err(error) => Err(error.into()),
         }
     }
@@ -165,7 +165,7 @@ impl Socket {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
-    fn send_encrypted(&mut self, bytes: &[u8]) -> Result<Sent, std::io::Error> {
+    fn send_encrypted(&mut self, bytes: &[u8]) -> Result<SendProgress, std::io::Error> {
         if let Some(tls) = &mut self.tls {
             let mut rest = bytes;
             loop {
@@ -183,7 +183,7 @@ impl Socket {
         self.flush()
     }
 
-    fn receive_encrypted(&mut self, into: &mut Vec<u8>) -> Result<Received, std::io::Error> {
+    fn receive_encrypted(&mut self, into: &mut Vec<u8>) -> Result<ReadResult, std::io::Error> {
         let before = into.len();
         let (mut closed, mut more) = (false, false);
         let mut raw = [0_u8; 16 * 1024];
@@ -213,11 +213,11 @@ impl Socket {
         // Handshake answers and alerts.
         self.send_encrypted(&[])?;
         if into.len() > before {
-            Ok(Received::Bytes { more })
+            Ok(ReadResult::Bytes { more })
         } else if closed {
-            Ok(Received::Closed)
+            Ok(ReadResult::Closed)
         } else {
-            Ok(Received::Nothing)
+            Ok(ReadResult::Nothing)
         }
     }
 

@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use super::compare::Moved;
+use super::compare::BatchSize;
 use super::{ANSWER_LEAST, Event, Moves, Next};
 use crate::cluster::{on_node, on_proxy};
 use crate::error::Error;
 use crate::plan::Batch;
 use crate::removal::drop_bucket;
 use crate::routines;
-use crate::state::{BucketState, Step};
+use crate::state::{BatchStep, BucketState};
 use crate::text::int_array;
 
 /// A switch of a batch: the mapping's version after it, and what it has moved.
@@ -34,41 +34,41 @@ impl Moves<'_> {
             .iter()
             .all(|bucket| census.state(batch.to, *bucket) == Some(BucketState::Arriving));
         match one.step {
-            Step::Planned => self.prepare(number, batch).map(Next::Step),
-            Step::Copying | Step::Fencing if !is_copied => {
+            BatchStep::Planned => self.prepare(number, batch).map(Next::Step),
+            BatchStep::Copying | BatchStep::Fencing if !is_copied => {
                 Ok(Next::Anew(format!("node {} has no copy any more", batch.to)))
             }
-            Step::Copying => self.copy(number, batch),
-            Step::Fencing => {
+            BatchStep::Copying => self.copy(number, batch),
+            BatchStep::Fencing => {
                 let limit = Some(self.options.fence_max.max(ANSWER_LEAST));
                 let newest = census.newest();
                 let moved = self.within(limit, |me| me.fence(number, batch, newest))?;
                 let limit = Some(self.options.patience);
                 self.within(limit, |me| me.switch(number, batch, &moved)).map(Next::Step)
             }
-            Step::Switching => {
+            BatchStep::Switching => {
                 let limit = Some(self.options.patience);
                 let moved = self.recorded(number)?;
                 self.within(limit, |me| me.complete_switch(number, batch, &moved)).map(Next::Step)
             }
-            Step::Switched => Ok(Next::Step(Step::Switched)),
+            BatchStep::Switched => Ok(Next::Step(BatchStep::Switched)),
         }
     }
 
-    fn step(&mut self, number: i32) -> Result<Option<Step>, Error> {
+    fn step(&mut self, number: i32) -> Result<Option<BatchStep>, Error> {
         let step = "SELECT step FROM pgrig_shard.batch WHERE number = $1";
         let row = self.cluster.proxy.query_one(step, &[&number]);
         let row = row.map_err(|source| on_proxy("reading a batch", source))?;
-        Ok(Step::of(row.get(0)))
+        Ok(BatchStep::of(row.get(0)))
     }
 
     /// Leaves the buckets where they are, unless the target may serve them already.
     pub(super) fn give_up(&mut self, number: i32, batch: &Batch) -> Result<bool, Error> {
         self.bring_into_step()?;
         match self.step(number)? {
-            Some(Step::Planned | Step::Copying) => {}
-            Some(Step::Fencing) => self.lift(number, batch)?,
-            Some(Step::Switching | Step::Switched) => return Ok(false),
+            Some(BatchStep::Planned | BatchStep::Copying) => {}
+            Some(BatchStep::Fencing) => self.lift(number, batch)?,
+            Some(BatchStep::Switching | BatchStep::Switched) => return Ok(false),
             // Somebody else has overtaken it.
             None => return Ok(true),
         }
@@ -79,7 +79,7 @@ impl Moves<'_> {
 
     /// Back to the first step.
     pub(super) fn begin_anew(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
-        if self.step(number)? == Some(Step::Fencing) {
+        if self.step(number)? == Some(BatchStep::Fencing) {
             self.lift(number, batch)?;
         }
         self.remove_copy(number, batch)?;
@@ -101,7 +101,7 @@ impl Moves<'_> {
     }
 
     /// Schemas on the target, then replication from the source.
-    fn prepare(&mut self, number: i32, batch: &Batch) -> Result<Step, Error> {
+    fn prepare(&mut self, number: i32, batch: &Batch) -> Result<BatchStep, Error> {
         let there = "SELECT coalesce(array_agg(bucket), '{}') FROM pgrig_shard.bucket";
         let client = self.cluster.data_node(batch.to)?;
         let row = client.query_one(there, &[]);
@@ -122,7 +122,7 @@ impl Moves<'_> {
         self.subscribe(number, batch)?;
         self.did(number, "subscribed");
         self.set_step(number, "copying", "")?;
-        Ok(Step::Copying)
+        Ok(BatchStep::Copying)
     }
 
     /// Waits until the target has all rows and is close behind.
@@ -133,7 +133,7 @@ impl Moves<'_> {
         }
         self.did(number, "copied");
         self.set_step(number, "fencing", "")?;
-        Ok(Next::Step(Step::Fencing))
+        Ok(Next::Step(BatchStep::Fencing))
     }
 
     /// No client writes, all that was written arrives, both sides are equal. Whatever goes wrong
@@ -171,7 +171,7 @@ impl Moves<'_> {
         Error::Fence { from: batch.from, to: batch.to, what, waited: self.options.fence_max }
     }
 
-    fn fenced(&mut self, number: i32, batch: &Batch) -> Result<(Moved, f64), Error> {
+    fn fenced(&mut self, number: i32, batch: &Batch) -> Result<(BatchSize, f64), Error> {
         let buckets = int_array(&batch.buckets);
         let fence = format!(
             "UPDATE pgrig_shard.bucket SET state = 'fenced', since = clock_timestamp()
@@ -209,7 +209,7 @@ impl Moves<'_> {
 
     /// The source refuses all, then the target serves, then everybody learns of it. What was compared is what
     /// is given: nothing else comes between.
-    fn switch(&mut self, number: i32, batch: &Batch, switch: &Switch) -> Result<Step, Error> {
+    fn switch(&mut self, number: i32, batch: &Batch, switch: &Switch) -> Result<BatchStep, Error> {
         let (buckets, version) = (int_array(&batch.buckets), switch.version);
         let node = format!("UPDATE pgrig_shard.node SET version = {version};\n");
         let leave = format!(
@@ -242,7 +242,7 @@ impl Moves<'_> {
         number: i32,
         batch: &Batch,
         switch: &Switch,
-    ) -> Result<Step, Error> {
+    ) -> Result<BatchStep, Error> {
         let Switch { version, rows, bytes, fence_ms } = *switch;
         let buckets = int_array(&batch.buckets);
         let node = format!("UPDATE pgrig_shard.node SET version = {version};\n");
@@ -271,7 +271,7 @@ impl Moves<'_> {
         (self.cluster.owners, self.cluster.version) = (owners, version);
         let fence_ms = fence_ms + took_ms;
         (self.tell)(&Event::Switched { number, rows, bytes, fence_ms });
-        Ok(Step::Switched)
+        Ok(BatchStep::Switched)
     }
 
     /// The switch that a batch is in the middle of.
@@ -300,7 +300,8 @@ impl Moves<'_> {
         })?;
         // The target may have been restored in the meantime: then these rows are all that there is.
         let census = self.bring_into_step()?;
-        if census.batches.iter().all(|one| one.number != number || one.step != Step::Switched) {
+        if census.batches.iter().all(|one| one.number != number || one.step != BatchStep::Switched)
+        {
             return Ok(());
         }
         for bucket in &batch.buckets {

@@ -15,7 +15,7 @@ use crate::text::{bucket_schema, literal};
 
 /// Size of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moved {
+pub(super) struct BatchSize {
     pub(super) rows: i64,
     /// On the target, indexes included.
     pub(super) bytes: i64,
@@ -35,7 +35,7 @@ impl Moves<'_> {
     ///
     /// The checksum is the sum of a 64-bit hash of each row's text: it does not depend on the rows' order, and
     /// equal rows do not cancel each other. A difference goes unseen with a probability of 2⁻⁶⁴.
-    pub(super) fn compare(&mut self, batch: &Batch) -> Result<Moved, Error> {
+    pub(super) fn compare(&mut self, batch: &Batch) -> Result<BatchSize, Error> {
         let (from, to, limit) = (batch.from, batch.to, self.options.fence_max);
         let sides = [from, to].map(|number| (number, Running::default()));
         let places = [self.cluster.node(from)?, self.cluster.node(to)?];
@@ -84,7 +84,7 @@ impl Moves<'_> {
             }
         }
         let rows = target.iter().map(|sum| sum.rows).sum();
-        Ok(Moved { rows, bytes: target.iter().map(|sum| sum.bytes).sum() })
+        Ok(BatchSize { rows, bytes: target.iter().map(|sum| sum.bytes).sum() })
     }
 }
 

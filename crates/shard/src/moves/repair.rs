@@ -5,7 +5,7 @@ use crate::cluster::on_node;
 use crate::error::Error;
 use crate::removal::drop_bucket;
 use crate::routines;
-use crate::state::{ClusterState, Decision, Repair, Step};
+use crate::state::{BatchStep, ClusterState, RecoveryDecision, Repair};
 use crate::text::int_array;
 
 impl Moves<'_> {
@@ -19,12 +19,12 @@ impl Moves<'_> {
         // A repair is looked at again: it may have been a server's that was restored meanwhile.
         for _ in 0..REPAIRS_MAX {
             match census.decide() {
-                Decision::InStep => return Ok(census),
-                Decision::Refuse { buckets } => {
+                RecoveryDecision::InStep => return Ok(census),
+                RecoveryDecision::Refuse { buckets } => {
                     return Err(Error::Undecided { table: census.table(&buckets) });
                 }
-                Decision::Wait { node } => drop(self.cluster.data_node(node)?),
-                Decision::Repair(repair) => self.repair(&census, &repair)?,
+                RecoveryDecision::Wait { node } => drop(self.cluster.data_node(node)?),
+                RecoveryDecision::Repair(repair) => self.repair(&census, &repair)?,
             }
             census = self.cluster.census()?;
         }
@@ -88,7 +88,7 @@ impl Moves<'_> {
         sql.push_str(&routines::mapping(&owners, version));
         for (number, step) in &repair.steps {
             let (word, also) = match step {
-                Some(Step::Switched) => ("switched", ", switched = clock_timestamp()"),
+                Some(BatchStep::Switched) => ("switched", ", switched = clock_timestamp()"),
                 Some(step) => (step.word(), ""),
                 None => ("abandoned", ", done = clock_timestamp()"),
             };

@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{BatchState, BucketState, ClusterState, Decision, NodeState, Repair, Reply, Step};
+use super::{
+    BatchState, BatchStep, BucketState, ClusterState, NodeState, RecoveryDecision, Repair, Reply,
+};
 use crate::plan::Batch;
 
 /// A data node: what it says, its rows as a set of writes, and its ends of replication.
@@ -31,7 +33,7 @@ struct Proxy {
 struct Move {
     from: usize,
     to: usize,
-    step: Step,
+    step: BatchStep,
     version: Option<i64>,
 }
 
@@ -209,18 +211,18 @@ impl Tool<'_> {
         for _ in 0..40 {
             let census = self.world.census();
             match census.decide() {
-                Decision::Wait { node } => panic!("node {node} answers: {:?}", self.world),
-                Decision::Refuse { buckets } => {
+                RecoveryDecision::Wait { node } => panic!("node {node} answers: {:?}", self.world),
+                RecoveryDecision::Refuse { buckets } => {
                     assert_eq!(buckets, [0]);
                     assert_eq!(census.out_of_step(), [0], "status is silent: {:?}", self.world);
                     return Err(Ending::Refused);
                 }
-                Decision::Repair(repair) => self.repair(&repair)?,
-                Decision::InStep => match (self.world.proxy.batch, goal) {
+                RecoveryDecision::Repair(repair) => self.repair(&repair)?,
+                RecoveryDecision::InStep => match (self.world.proxy.batch, goal) {
                     (Some(one), _) => self.step(one)?,
                     (None, Some(to)) if to != self.world.proxy.owner => {
                         let from = self.world.proxy.owner;
-                        let one = Move { from, to, step: Step::Planned, version: None };
+                        let one = Move { from, to, step: BatchStep::Planned, version: None };
                         self.commit(|world| world.proxy.batch = Some(one))?;
                     }
                     (None, _) => {
@@ -298,7 +300,7 @@ impl Tool<'_> {
     fn step(&mut self, one: Move) -> Result<(), Ending> {
         let (from, to) = (one.from, one.to);
         match one.step {
-            Step::Planned => {
+            BatchStep::Planned => {
                 if self.world.nodes[to].state.is_none() {
                     self.commit(|world| world.nodes[to].state = Some(BucketState::Arriving))?;
                 }
@@ -309,15 +311,17 @@ impl Tool<'_> {
                     world.nodes[to].rows = world.nodes[from].rows;
                     world.nodes[to].subscription = link;
                 })?;
-                self.set_step(Step::Copying, None)
+                self.set_step(BatchStep::Copying, None)
             }
-            Step::Copying if self.world.nodes[to].state.is_none() || !self.world.is_linked(one) => {
+            BatchStep::Copying
+                if self.world.nodes[to].state.is_none() || !self.world.is_linked(one) =>
+            {
                 self.begin_anew(one)
             }
-            Step::Copying => self.set_step(Step::Fencing, None),
-            Step::Fencing => self.fence(one),
-            Step::Switching => self.complete(one),
-            Step::Switched => {
+            BatchStep::Copying => self.set_step(BatchStep::Fencing, None),
+            BatchStep::Fencing => self.fence(one),
+            BatchStep::Switching => self.complete(one),
+            BatchStep::Switched => {
                 self.end_replication(one)?;
                 if self.world.nodes[from].state == Some(BucketState::Gone) {
                     self.drop_copy(from)?;
@@ -336,11 +340,11 @@ impl Tool<'_> {
         let is_there = self.world.nodes[to].state == Some(BucketState::Arriving);
         if !is_there || self.world.nodes[to].rows != self.world.nodes[from].rows {
             self.commit(|world| world.nodes[from].state = Some(BucketState::Owned))?;
-            self.set_step(Step::Copying, None)?;
+            self.set_step(BatchStep::Copying, None)?;
             return self.begin_anew(one);
         }
         let version = self.world.census().newest() + 1;
-        self.set_step(Step::Switching, Some(version))?;
+        self.set_step(BatchStep::Switching, Some(version))?;
         self.commit(|world| {
             world.nodes[from].version = version;
             (world.nodes[from].state, world.nodes[from].since) = (Some(BucketState::Gone), version);
@@ -362,7 +366,7 @@ impl Tool<'_> {
         self.commit(|world| {
             world.proxy.version = version;
             (world.proxy.owner, world.proxy.since) = (one.to, version);
-            world.proxy.batch = Some(Move { step: Step::Switched, ..one });
+            world.proxy.batch = Some(Move { step: BatchStep::Switched, ..one });
         })
     }
 
@@ -371,7 +375,7 @@ impl Tool<'_> {
         if self.world.nodes[one.to].state == Some(BucketState::Arriving) {
             self.drop_copy(one.to)?;
         }
-        self.set_step(Step::Planned, None)
+        self.set_step(BatchStep::Planned, None)
     }
 
     fn end_replication(&mut self, one: Move) -> Result<(), Ending> {
@@ -379,7 +383,7 @@ impl Tool<'_> {
         self.commit(|world| world.nodes[one.from].slot = None)
     }
 
-    fn set_step(&mut self, step: Step, version: Option<i64>) -> Result<(), Ending> {
+    fn set_step(&mut self, step: BatchStep, version: Option<i64>) -> Result<(), Ending> {
         self.commit(|world| {
             if let Some(one) = &mut world.proxy.batch {
                 (one.step, one.version) = (step, version);

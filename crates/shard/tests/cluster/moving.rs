@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shard::{Change, Cluster, Error, Event, Moves, Options, Status};
+use shard::{Cluster, Error, Event, Moves, NodeChange, Options, Status};
 
 use crate::common::{KEYS, Servers, TEMPLATE, Writer, connect, options};
 
@@ -19,7 +19,7 @@ fn two_nodes_become_three_and_two_again_and_nothing_is_lost() {
 
     let number = cluster.add(&servers.node(2)).unwrap();
     assert_eq!(number, 2);
-    let (begun, new) = cluster.planned(&options(), Change::None).unwrap();
+    let (begun, new) = cluster.planned(&options(), NodeChange::None).unwrap();
     assert!(begun.is_empty());
     assert_eq!(new.iter().map(|batch| batch.buckets.len()).sum::<usize>(), 5, "16 ÷ 3 each");
     let mut fences = Vec::new();
@@ -45,7 +45,7 @@ fn two_nodes_become_three_and_two_again_and_nothing_is_lost() {
     assert_eq!(servers.check_rows(), KEYS + written.acknowledged, "{written:?}");
     assert!(fences.iter().all(|ms| *ms > 0.0), "{fences:?}");
     // Balanced already: nothing to do.
-    assert_eq!(cluster.planned(&options(), Change::None).unwrap().1, []);
+    assert_eq!(cluster.planned(&options(), NodeChange::None).unwrap().1, []);
 }
 
 #[test]
@@ -55,10 +55,10 @@ fn an_old_mapping_cannot_write_to_the_wrong_node() {
     servers.fill();
     cluster.add(&servers.node(1)).unwrap();
     let greedy = Options { keep_free_bytes: i64::MAX, ..options() };
-    let error = cluster.check_room(&greedy, Change::None, None).unwrap_err();
+    let error = cluster.check_room(&greedy, NodeChange::None, None).unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("node 1 is too full: 8 buckets with ") && error.hint().is_some());
-    assert!(cluster.check_room(&options(), Change::None, None).unwrap().is_empty());
+    assert!(cluster.check_room(&options(), NodeChange::None, None).unwrap().is_empty());
     // What an old proxy would call.
     let mut old = connect(&servers.node(0).conninfo);
     let mut tell = |_: &Event<'_>| {};

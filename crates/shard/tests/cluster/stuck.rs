@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use shard::{Change, Cluster, Error, Event, Moves, Options, Status};
+use shard::{Cluster, Error, Event, Moves, NodeChange, Options, Status};
 
 use crate::common::{KEYS, Servers, TEMPLATE, connect, options};
 use crate::crashes::{never, run_and_die_at, run_and_die_when};
@@ -37,13 +37,13 @@ fn buckets_that_cannot_move_are_refused_before_anything_moves() {
     let mut node = connect(&servers.node(0).conninfo);
     let mut check = |spoil: &str, mend: &str, expected: &str| {
         node.batch_execute(spoil).unwrap();
-        let error = cluster.check_movable(&options(), Change::None).unwrap_err();
+        let error = cluster.check_movable(&options(), NodeChange::None).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
         assert!(error.hint().is_some());
         let mut tell = |event: &Event<'_>| panic!("something was moved: {event:?}");
         let error = Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
-        assert_eq!(cluster.planned(&options(), Change::None).unwrap().0, []);
+        assert_eq!(cluster.planned(&options(), NodeChange::None).unwrap().0, []);
         node.batch_execute(mend).unwrap();
     };
     let table = "ALTER TABLE bucket_0015.counter";
@@ -300,7 +300,7 @@ fn a_batch_is_given_up_at_any_step_before_the_target_serves_it() {
     for when in ["made the schemas", "subscribed", "copied", "fenced", "compared"] {
         assert!(run_and_die_at(open(&servers), when), "{when}");
         let mut cluster = open(&servers);
-        let (begun, _) = cluster.planned(&options(), Change::None).unwrap();
+        let (begun, _) = cluster.planned(&options(), NodeChange::None).unwrap();
         assert_eq!(abandon(&mut cluster), (begun.len(), 0), "{when}");
         assert!(cluster.owners().iter().all(|owner| *owner == 0));
         assert_eq!(servers.check_rows(), KEYS, "{when}");
@@ -314,7 +314,7 @@ fn a_batch_is_given_up_at_any_step_before_the_target_serves_it() {
     // From here on the target may serve it: it can only be completed.
     assert!(run_and_die_at(open(&servers), "arrived at the target"));
     let mut cluster = open(&servers);
-    let (begun, _) = cluster.planned(&options(), Change::None).unwrap();
+    let (begun, _) = cluster.planned(&options(), NodeChange::None).unwrap();
     assert_eq!(abandon(&mut cluster), (begun.len() - 1, 1));
     let mut tell = |_: &Event<'_>| {};
     Moves::new(&mut cluster, options(), &mut tell, &never).run().unwrap();
@@ -332,7 +332,7 @@ fn a_node_whose_removal_is_given_up_stays() {
     let mut cluster = open(&servers);
     abandon(&mut cluster);
     assert!(cluster.nodes().iter().all(|node| !node.is_leaving));
-    assert_eq!(cluster.planned(&options(), Change::None).unwrap(), (Vec::new(), Vec::new()));
+    assert_eq!(cluster.planned(&options(), NodeChange::None).unwrap(), (Vec::new(), Vec::new()));
 }
 
 #[test]

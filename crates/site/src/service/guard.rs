@@ -7,11 +7,11 @@ use lab::{Part, Process, Scratch};
 use spec::{Guard, Node};
 
 use crate::error::Error;
-use crate::service::{Front, Service};
+use crate::service::{FrontBuilder, Service};
 
 /// A guard at work.
 #[derive(Debug)]
-pub struct Guarding {
+pub struct RunningGuard {
     name: String,
     process: Process,
     /// Its state directory, on its host.
@@ -25,7 +25,7 @@ pub struct Guarding {
 pub(super) fn make(
     node: &Node,
     guard: &Guard,
-    front: &Front<'_>,
+    front: &FrontBuilder<'_>,
 ) -> Result<Option<Box<dyn Service>>, Error> {
     let Some(to) = (front.way)(&guard.to) else { return Ok(None) };
     let lab = front.labs.of(&node.name)?;
@@ -41,10 +41,10 @@ pub(super) fn make(
         Some(_) => Some(Scratch::make()?),
     };
     let (name, to) = (node.name.clone(), guard.to.clone());
-    Ok(Some(Box::new(Guarding { name, process, state, copy, to })))
+    Ok(Some(Box::new(RunningGuard { name, process, state, copy, to })))
 }
 
-impl Service for Guarding {
+impl Service for RunningGuard {
     fn name(&self) -> &str {
         &self.name
     }
@@ -78,12 +78,12 @@ impl Service for Guarding {
         Ok(true)
     }
 
-    fn guarding(&self) -> Option<&Guarding> {
+    fn guarding(&self) -> Option<&RunningGuard> {
         Some(self)
     }
 }
 
-impl Guarding {
+impl RunningGuard {
     /// Its state directory, which can be read here. What it writes to it later is not there if it
     /// runs on a host.
     pub fn state(&self) -> Result<&Path, Error> {

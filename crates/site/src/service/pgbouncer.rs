@@ -4,7 +4,7 @@ use lab::{Endpoint, Part, Pooler, PoolerConfig, PoolerProgram};
 use spec::{Node, Pgbouncer};
 
 use crate::error::Error;
-use crate::service::{Front, Service};
+use crate::service::{FrontBuilder, Service};
 
 #[derive(Debug)]
 struct Pooling {
@@ -16,7 +16,7 @@ struct Pooling {
 pub(super) fn make(
     node: &Node,
     pooler: &Pgbouncer,
-    front: &Front<'_>,
+    front: &FrontBuilder<'_>,
 ) -> Result<Option<Box<dyn Service>>, Error> {
     let Some(to) = (front.way)(&pooler.to) else { return Ok(None) };
     let lab = front.labs.of(&node.name)?;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use terms::{Direction, DiskFault, DiskRequest, StopMode};
 
 use super::meant::{link_named, node, own_server, server, span_of};
-use super::{Action, Chosen, ProcessVerb, RejoinBy, fail_requests, rebalance};
+use super::{Action, ActionTarget, ProcessVerb, RejoinBy, fail_requests, rebalance};
 use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::link;
@@ -14,7 +14,7 @@ use crate::node::{Node, NodeKind};
 use crate::throttle::{self, Throttle};
 use crate::timeline::sql_text;
 use crate::topology::Topology;
-use crate::whom::Whom;
+use crate::whom::SqlTarget;
 
 impl Action {
     /// Reads an action, and the ways to find its node and the one that it follows at its moment, where their
@@ -24,7 +24,7 @@ impl Action {
         topology: &Topology,
         folder: &Folder,
         known: &[String],
-    ) -> Option<(Action, [Option<Chosen>; 2])> {
+    ) -> Option<(Action, [Option<ActionTarget>; 2])> {
         let problems = fields.problems;
         // `on` of sql and `to` of delay stand beside their verb.
         let mut found = VERBS.iter().filter(|verb| fields.entry(verb.word).is_some());
@@ -63,9 +63,9 @@ pub(crate) struct Entry<'e> {
     /// The names that actions of the timeline give to what they are done to.
     known: &'e [String],
     /// The way to find the node at its moment, where its name says no more.
-    chosen: RefCell<Option<Chosen>>,
+    chosen: RefCell<Option<ActionTarget>>,
     /// The same of the node that it follows from then on.
-    chosen_of: RefCell<Option<Chosen>>,
+    chosen_of: RefCell<Option<ActionTarget>>,
 }
 
 impl Entry<'_> {
@@ -82,13 +82,17 @@ impl Entry<'_> {
         self.chosen_into(key, &self.chosen)
     }
 
-    fn chosen_into(&self, key: &'static str, place: &RefCell<Option<Chosen>>) -> Option<String> {
+    fn chosen_into(
+        &self,
+        key: &'static str,
+        place: &RefCell<Option<ActionTarget>>,
+    ) -> Option<String> {
         let words = self.fields.text(key)?;
         let chosen = match words {
-            Whom::PRIMARY_NOW => Chosen::PrimaryNow,
-            Chosen::STANDBY_NOW => Chosen::StandbyNow,
+            SqlTarget::PRIMARY_NOW => ActionTarget::PrimaryNow,
+            ActionTarget::STANDBY_NOW => ActionTarget::StandbyNow,
             name if self.known.iter().any(|known| known == name) => {
-                Chosen::Earlier(name.to_owned())
+                ActionTarget::Earlier(name.to_owned())
             }
             _ => return None,
         };

@@ -1,20 +1,20 @@
 //! Metrics of the load engine: throughput, latency, connecting, fairness, and its own cost.
 
-use super::Better::{Higher, Lower, Neither};
 use super::Kind::Total;
+use super::MetricDirection::{Higher, Lower, Neither};
 use super::Scope::{Statement, Trial, Workload};
-use super::{By, Metric, Source, by, quantile, row};
+use super::{Metric, MetricSource, Source, by, quantile, row};
 
 const WAIT: Source = by(
-    By::Clients,
+    MetricSource::Clients,
     "clients, in an open loop from the due time, in a closed loop from the first send",
 );
-const SEND: Source = by(By::Clients, "clients, from the send");
-const SERVICE: Source = by(By::Clients, "clients, open loop, from the first send");
-const PACE: Source = by(By::Clients, "clients, open loop");
-const CLIENTS: Source = by(By::Clients, "clients");
-const CONNECT: Source = by(By::Clients, "clients, connect phase");
-const OWN: Source = by(By::Generator, "generator");
+const SEND: Source = by(MetricSource::Clients, "clients, from the send");
+const SERVICE: Source = by(MetricSource::Clients, "clients, open loop, from the first send");
+const PACE: Source = by(MetricSource::Clients, "clients, open loop");
+const CLIENTS: Source = by(MetricSource::Clients, "clients");
+const CONNECT: Source = by(MetricSource::Clients, "clients, connect phase");
+const OWN: Source = by(MetricSource::Generator, "generator");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {

@@ -1,11 +1,11 @@
 //! Metrics of clients' histories: transactions, anomalies by their names, and the age of reads.
 
-use super::Better::{Lower, Neither};
 use super::Kind::Total;
+use super::MetricDirection::{Lower, Neither};
 use super::Scope::Workload;
-use super::{By, Metric, Source, by, row};
+use super::{Metric, MetricSource, Source, by, row};
 
-const HISTORY: Source = by(By::Check, "history of the clients");
+const HISTORY: Source = by(MetricSource::Check, "history of the clients");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {

@@ -1,19 +1,19 @@
 //! Metrics that the operating system keeps of the machine, and of each node's processes on it.
 
-use super::Better::{Higher, Lower, Neither};
 use super::Kind::{Gauge, Rate};
+use super::MetricDirection::{Higher, Lower, Neither};
 use super::Scope::{Machine, Node};
-use super::{By, Metric, Source, by, labelled, row};
+use super::{Metric, MetricSource, Source, by, labelled, row};
 
-const STAT: Source = by(By::Machine, "/proc/stat");
-const MEMINFO: Source = by(By::Machine, "/proc/meminfo");
-const LOADAVG: Source = by(By::Machine, "/proc/loadavg");
-const DISK: Source = by(By::Machine, "/proc/diskstats");
-const NET: Source = by(By::Machine, "/proc/net/dev");
-const PSI: Source = by(By::Machine, "/proc/pressure");
-const GROUP_STAT: Source = by(By::Machine, "/proc/PID/stat");
-const GROUP_IO: Source = by(By::Machine, "/proc/PID/io");
-const GROUP_STATUS: Source = by(By::Machine, "/proc/PID/status");
+const STAT: Source = by(MetricSource::Machine, "/proc/stat");
+const MEMINFO: Source = by(MetricSource::Machine, "/proc/meminfo");
+const LOADAVG: Source = by(MetricSource::Machine, "/proc/loadavg");
+const DISK: Source = by(MetricSource::Machine, "/proc/diskstats");
+const NET: Source = by(MetricSource::Machine, "/proc/net/dev");
+const PSI: Source = by(MetricSource::Machine, "/proc/pressure");
+const GROUP_STAT: Source = by(MetricSource::Machine, "/proc/PID/stat");
+const GROUP_IO: Source = by(MetricSource::Machine, "/proc/PID/io");
+const GROUP_STATUS: Source = by(MetricSource::Machine, "/proc/PID/status");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {
@@ -39,9 +39,9 @@ metrics! {
     MEMORY_CACHED_MB = row("memory_cached_mb", "MiB", Neither, Machine, Gauge, MEMINFO, "page cache"),
     MEMORY_DIRTY_MB = row("memory_dirty_mb", "MiB", Neither, Machine, Gauge, MEMINFO,
         "page cache not yet written to disk"),
-    PAGE_FAULTS = row("page_faults", "1/s", Neither, Machine, Rate, by(By::Machine, "/proc/vmstat"),
+    PAGE_FAULTS = row("page_faults", "1/s", Neither, Machine, Rate, by(MetricSource::Machine, "/proc/vmstat"),
         "page faults of all processes"),
-    MAJOR_PAGE_FAULTS = row("major_page_faults", "1/s", Lower, Machine, Rate, by(By::Machine, "/proc/vmstat"),
+    MAJOR_PAGE_FAULTS = row("major_page_faults", "1/s", Lower, Machine, Rate, by(MetricSource::Machine, "/proc/vmstat"),
         "page faults that had to read a disk"),
     SWAP_USED_MB = row("swap_used_mb", "MiB", Lower, Machine, Gauge, MEMINFO, "swap in use"),
 
@@ -77,7 +77,7 @@ metrics! {
         "CPU of a node's processes in their programs"),
     GROUP_CPU_SYSTEM_CORES = row("group_cpu_system_cores", "cores", Neither, Node, Rate, GROUP_STAT,
         "CPU of a node's processes in the kernel"),
-    GROUP_MEMORY_MB = row("group_memory_mb", "MiB", Neither, Node, Gauge, by(By::Machine, "/proc/PID/smaps_rollup"),
+    GROUP_MEMORY_MB = row("group_memory_mb", "MiB", Neither, Node, Gauge, by(MetricSource::Machine, "/proc/PID/smaps_rollup"),
         "proportional memory of a node's processes"),
     GROUP_CONTEXT_SWITCHES = row("group_context_switches", "1/s", Neither, Node, Rate, GROUP_STATUS,
         "context switches of a node's processes because they waited"),
@@ -88,6 +88,6 @@ metrics! {
     GROUP_WRITE_BYTES = row("group_write_bytes", "B/s", Neither, Node, Rate, GROUP_IO,
         "bytes that a node's processes made the disks write"),
 
-    PROBE_CPU_CORES = row("probe_cpu_cores", "cores", Lower, Machine, Rate, by(By::Machine, "the sampler itself"),
+    PROBE_CPU_CORES = row("probe_cpu_cores", "cores", Lower, Machine, Rate, by(MetricSource::Machine, "the sampler itself"),
         "CPU that measuring the servers and the machine costs"),
 }

@@ -1,20 +1,22 @@
 //! The cost of power cuts and crashes, and the recovery of servers from them.
 
-use super::Better::{Higher, Lower, Neither};
 use super::Kind::Total;
+use super::MetricDirection::{Higher, Lower, Neither};
 use super::Scope::{Node, Statement, Workload};
-use super::{By, Metric, Source, by, row};
+use super::{Metric, MetricSource, Source, by, row};
 
-const CUT: Source = by(By::Check, "cachestat and the disk's own account");
-const START: Source = by(By::Check, "the server's start");
-const EXPLORE: Source =
-    by(By::LedgerAndRows, "states of the disk's log, recovered; ledger against rows, amcheck");
+const CUT: Source = by(MetricSource::Check, "cachestat and the disk's own account");
+const START: Source = by(MetricSource::Check, "the server's start");
+const EXPLORE: Source = by(
+    MetricSource::LedgerAndRows,
+    "states of the disk's log, recovered; ledger against rows, amcheck",
+);
 const RESTORE: Source =
-    by(By::LedgerAndRows, "base backup and WAL archive, restored; ledger against rows");
+    by(MetricSource::LedgerAndRows, "base backup and WAL archive, restored; ledger against rows");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {
-    CUT_SURVIVED = row("cut_survived", "", Higher, Node, Total, by(By::LedgerAndRows, "the server's start and the checks after it"),
+    CUT_SURVIVED = row("cut_survived", "", Higher, Node, Total, by(MetricSource::LedgerAndRows, "the server's start and the checks after it"),
         "1 if after the power cut the server started, nothing acknowledged was lost, and tables \
          and indexes were intact; 0 if not"),
     CUT_STARTED = row("cut_started", "", Higher, Node, Total, START,
@@ -22,17 +24,17 @@ metrics! {
     CUT_CHECKPOINT_MISSING = row("cut_checkpoint_missing", "", Lower, Node, Total, START,
         "1 if the server did not start after the power cut because it could not locate a valid \
          checkpoint record, 0 if not"),
-    CUT_PANICKED = row("cut_panicked", "", Higher, Node, Total, by(By::Check, "the server's log"),
+    CUT_PANICKED = row("cut_panicked", "", Higher, Node, Total, by(MetricSource::Check, "the server's log"),
         "1 if the server ended with a PANIC when its disk failed (fail_disk), 0 if it ended without"),
     RECOVERY_S = row("recovery_s", "s", Lower, Node, Total, START,
         "from the start after the power cut until the server accepted connections"),
-    CRASH_RECOVERY_S = row("crash_recovery_s", "s", Lower, Node, Total, by(By::Check, "connections to the server"),
+    CRASH_RECOVERY_S = row("crash_recovery_s", "s", Lower, Node, Total, by(MetricSource::Check, "connections to the server"),
         "from the death of a server process (kill_backend) until the server accepted connections"),
     RESETWAL_STARTED = row("resetwal_started", "", Higher, Node, Total, START,
         "of a server that did not start: 1 if it did after pg_resetwal"),
-    RESETWAL_LOST = row("resetwal_lost", "", Lower, Node, Total, by(By::LedgerAndRows, "ledger against rows"),
+    RESETWAL_LOST = row("resetwal_lost", "", Lower, Node, Total, by(MetricSource::LedgerAndRows, "ledger against rows"),
         "acknowledged transactions that are not there after pg_resetwal"),
-    CORRUPT = row("corrupt", "", Lower, Node, Total, by(By::Check, "pg_amcheck, pg_checksums and the reading of ledgers"),
+    CORRUPT = row("corrupt", "", Lower, Node, Total, by(MetricSource::Check, "pg_amcheck, pg_checksums and the reading of ledgers"),
         "1 if pg_amcheck or pg_checksums complained after the power cut or what the checks read \
          could not be read, 0 if all was well"),
     RESTORE_STARTED = row("restore_started", "", Higher, Node, Total, RESTORE,
@@ -45,7 +47,7 @@ metrics! {
         "bytes that had been written and not flushed when the power was cut"),
     CUT_BYTES_LOST = row("cut_bytes_lost", "B", Neither, Node, Total, CUT, "of them, bytes that the cut took"),
     CUT_BYTES_KEPT = row("cut_bytes_kept", "B", Neither, Node, Total, CUT, "of them, bytes that survived all the same"),
-    CUT_IN_CHECKPOINT = row("cut_in_checkpoint", "", Neither, Node, Total, by(By::Check, "the server's log"),
+    CUT_IN_CHECKPOINT = row("cut_in_checkpoint", "", Neither, Node, Total, by(MetricSource::Check, "the server's log"),
         "1 if a checkpoint was under way when the power was cut, 0 if not"),
     EXPLORE_STATES = row("explore_states", "", Higher, Node, Total, EXPLORE,
         "states that a power cut could have left, recovered and looked through, each of another content"),

@@ -1,14 +1,14 @@
 //! Findings of the checks after a trial: the ledger's, pg_amcheck's, the study's own.
 
-use super::Better::{Higher, Lower, Neither};
 use super::Kind::Total;
+use super::MetricDirection::{Higher, Lower, Neither};
 use super::Scope::{Node, Statement, Trial, Workload};
-use super::{By, Metric, Source, by, row};
+use super::{Metric, MetricSource, Source, by, row};
 
-const LEDGER: Source = by(By::Ledger, "ledger");
-const BOTH: Source = by(By::LedgerAndRows, "ledger against rows");
-const WATCHED: Source = by(By::Server, "every server asked each 10 ms");
-const AMCHECK: Source = by(By::Check, "pg_amcheck");
+const LEDGER: Source = by(MetricSource::Ledger, "ledger");
+const BOTH: Source = by(MetricSource::LedgerAndRows, "ledger against rows");
+const WATCHED: Source = by(MetricSource::Server, "every server asked each 10 ms");
+const AMCHECK: Source = by(MetricSource::Check, "pg_amcheck");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {
@@ -80,7 +80,7 @@ metrics! {
         "clients whose two tables end with different transactions"),
     LEDGER_SCAN_DIFFERENCES = row("ledger_scan_differences", "", Lower, Workload, Total, BOTH,
         "rows that only one of sequential scan and index scan gave"),
-    LEDGER_UNREADABLE = row("ledger_unreadable", "", Lower, Workload, Total, by(By::Check, "rows of the ledger's tables"),
+    LEDGER_UNREADABLE = row("ledger_unreadable", "", Lower, Workload, Total, by(MetricSource::Check, "rows of the ledger's tables"),
         "tables of the ledger that a server could not read: none of their rows is there for anybody"),
     LEDGER_ANOMALIES = row("ledger_anomalies", "", Lower, Workload, Total, BOTH,
         "everything that must not be: lost, failed but present, doubled, invented, broken, torn, \
@@ -115,13 +115,13 @@ metrics! {
     WHOLE_AT_END = row("whole_at_end", "", Higher, Trial, Total, WATCHED,
         "1 if the primary had every other server as a streaming standby when the load ended, else 0"),
 
-    SQL_CHECK_FAILURES = row("sql_check_failures", "", Lower, Statement, Total, by(By::Check, "queries of the study"),
+    SQL_CHECK_FAILURES = row("sql_check_failures", "", Lower, Statement, Total, by(MetricSource::Check, "queries of the study"),
         "queries of the study whose value is not what the study expects"),
-    SQL_CHECK_VALUE = row("sql_check_value", "", Neither, Statement, Total, by(By::Check, "queries of the study"),
+    SQL_CHECK_VALUE = row("sql_check_value", "", Neither, Statement, Total, by(MetricSource::Check, "queries of the study"),
         "the value of a query of the study after the load, where it is a number"),
 
     AMCHECK_CORRUPTIONS = row("amcheck_corruptions", "", Lower, Node, Total, AMCHECK,
         "places in tables and indexes that pg_amcheck complains about"),
-    CHECKSUM_FAILURES = row("checksum_failures", "", Lower, Node, Total, by(By::Check, "pg_checksums"),
+    CHECKSUM_FAILURES = row("checksum_failures", "", Lower, Node, Total, by(MetricSource::Check, "pg_checksums"),
         "blocks whose checksum is not that of their content"),
 }

@@ -1,25 +1,28 @@
 //! Metrics that the server keeps of itself, second by second and for a whole trial.
 
-use super::Better::{Higher, Lower, Neither};
 use super::Kind::{Gauge, Rate, Total};
+use super::MetricDirection::{Higher, Lower, Neither};
 use super::Scope::{Node, Statement, Trial};
-use super::{By, Metric, Source, by, labelled, row};
+use super::{Metric, MetricSource, Source, by, labelled, row};
 
-const DATABASE: Source = by(By::Server, "pg_stat_database");
-const STATEMENTS: Source = by(By::Server, "pg_stat_statements");
-const ACTIVITY: Source = by(By::Server, "pg_stat_activity");
-const BGWRITER: Source = by(By::Server, "pg_stat_bgwriter, pg_stat_checkpointer");
-const WAL: Source = by(By::Server, "pg_stat_wal");
-const IO: Source = by(By::Server, "pg_stat_io");
-const REPLICATION: Source = by(By::Server, "pg_stat_replication");
-const GUARD: Source = by(By::Server, "pgrig guard's record");
-const MEMORY: Source = by(By::Machine, "/proc/PID/smaps_rollup of the server's processes");
-const RESIDENT: Source = by(By::Server, "pgfincore, pg_buffercache");
-const LOG: Source = by(By::Server, "server log");
-const CRASHES: Source =
-    by(By::Server, "server log; start of the postmaster's children as pg_stat_activity has it");
-const SHARD: Source = by(By::Check, "the cluster's tables and its nodes");
-const PROC: Source = by(By::Machine, "/proc/PID/stat of the server's processes");
+const DATABASE: Source = by(MetricSource::Server, "pg_stat_database");
+const STATEMENTS: Source = by(MetricSource::Server, "pg_stat_statements");
+const ACTIVITY: Source = by(MetricSource::Server, "pg_stat_activity");
+const BGWRITER: Source = by(MetricSource::Server, "pg_stat_bgwriter, pg_stat_checkpointer");
+const WAL: Source = by(MetricSource::Server, "pg_stat_wal");
+const IO: Source = by(MetricSource::Server, "pg_stat_io");
+const REPLICATION: Source = by(MetricSource::Server, "pg_stat_replication");
+const GUARD: Source = by(MetricSource::Server, "pgrig guard's record");
+const MEMORY: Source =
+    by(MetricSource::Machine, "/proc/PID/smaps_rollup of the server's processes");
+const RESIDENT: Source = by(MetricSource::Server, "pgfincore, pg_buffercache");
+const LOG: Source = by(MetricSource::Server, "server log");
+const CRASHES: Source = by(
+    MetricSource::Server,
+    "server log; start of the postmaster's children as pg_stat_activity has it",
+);
+const SHARD: Source = by(MetricSource::Check, "the cluster's tables and its nodes");
+const PROC: Source = by(MetricSource::Machine, "/proc/PID/stat of the server's processes");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {
@@ -95,9 +98,9 @@ metrics! {
     DB_TEMP_BYTES = row("db_temp_bytes", "B/s", Lower, Node, Rate, DATABASE, "bytes written to temporary files"),
     DB_DEADLOCKS = row("db_deadlocks", "1/s", Lower, Node, Rate, DATABASE, "deadlocks"),
     DB_CONFLICTS = row("db_conflicts", "1/s", Lower, Node, Rate, DATABASE, "queries cancelled by recovery"),
-    DB_READ_MS = row("db_read_ms", "ms/s", Lower, Node, Rate, by(By::Server, "pg_stat_database, track_io_timing"),
+    DB_READ_MS = row("db_read_ms", "ms/s", Lower, Node, Rate, by(MetricSource::Server, "pg_stat_database, track_io_timing"),
         "time spent reading data blocks"),
-    DB_WRITE_MS = row("db_write_ms", "ms/s", Lower, Node, Rate, by(By::Server, "pg_stat_database, track_io_timing"),
+    DB_WRITE_MS = row("db_write_ms", "ms/s", Lower, Node, Rate, by(MetricSource::Server, "pg_stat_database, track_io_timing"),
         "time spent writing data blocks"),
     DB_BACKENDS = row("db_backends", "", Neither, Node, Gauge, DATABASE, "sessions connected to the database"),
 
@@ -113,7 +116,7 @@ metrics! {
         "buffers written by checkpoints"),
     BGWRITER_BUFFERS_CLEAN = row("bgwriter_buffers_clean", "1/s", Neither, Node, Rate, BGWRITER,
         "buffers written by the background writer"),
-    BGWRITER_BUFFERS_BACKEND = row("bgwriter_buffers_backend", "1/s", Lower, Node, Rate, by(By::Server, "pg_stat_bgwriter, pg_stat_io"),
+    BGWRITER_BUFFERS_BACKEND = row("bgwriter_buffers_backend", "1/s", Lower, Node, Rate, by(MetricSource::Server, "pg_stat_bgwriter, pg_stat_io"),
         "buffers that sessions had to write themselves"),
     BGWRITER_BUFFERS_ALLOC = row("bgwriter_buffers_alloc", "1/s", Neither, Node, Rate, BGWRITER, "buffers allocated"),
     CHECKPOINTS_TIMED = row("checkpoints_timed", "1/s", Neither, Node, Rate, BGWRITER,
@@ -127,15 +130,15 @@ metrics! {
 
     WAL_RECORDS = row("wal_records", "1/s", Neither, Node, Rate, WAL, "WAL records"),
     WAL_FPI = row("wal_fpi", "1/s", Lower, Node, Rate, WAL, "full-page images in the WAL"),
-    WAL_BYTES = row("wal_bytes", "B/s", Lower, Node, Rate, by(By::Server, "pg_current_wal_insert_lsn()"), "WAL generated"),
+    WAL_BYTES = row("wal_bytes", "B/s", Lower, Node, Rate, by(MetricSource::Server, "pg_current_wal_insert_lsn()"), "WAL generated"),
     WAL_BUFFERS_FULL = row("wal_buffers_full", "1/s", Lower, Node, Rate, WAL,
         "WAL writes because wal_buffers was full"),
-    WAL_WRITES = row("wal_writes", "1/s", Neither, Node, Rate, by(By::Server, "pg_stat_wal, pg_stat_io"),
+    WAL_WRITES = row("wal_writes", "1/s", Neither, Node, Rate, by(MetricSource::Server, "pg_stat_wal, pg_stat_io"),
         "writes of WAL buffers"),
-    WAL_SYNCS = row("wal_syncs", "1/s", Neither, Node, Rate, by(By::Server, "pg_stat_wal, pg_stat_io"), "fsyncs of WAL files"),
-    WAL_WRITE_MS = row("wal_write_ms", "ms/s", Lower, Node, Rate, by(By::Server, "pg_stat_wal, pg_stat_io, track_wal_io_timing"),
+    WAL_SYNCS = row("wal_syncs", "1/s", Neither, Node, Rate, by(MetricSource::Server, "pg_stat_wal, pg_stat_io"), "fsyncs of WAL files"),
+    WAL_WRITE_MS = row("wal_write_ms", "ms/s", Lower, Node, Rate, by(MetricSource::Server, "pg_stat_wal, pg_stat_io, track_wal_io_timing"),
         "time spent writing WAL"),
-    WAL_SYNC_MS = row("wal_sync_ms", "ms/s", Lower, Node, Rate, by(By::Server, "pg_stat_wal, pg_stat_io, track_wal_io_timing"),
+    WAL_SYNC_MS = row("wal_sync_ms", "ms/s", Lower, Node, Rate, by(MetricSource::Server, "pg_stat_wal, pg_stat_io, track_wal_io_timing"),
         "time spent in fsync of WAL"),
 
     IO_READS = labelled("backend:object:context", row("io_reads", "1/s", Neither, Node, Rate, IO,
@@ -174,7 +177,7 @@ metrics! {
         "times that fewer standbys than asked for had to confirm commits"),
     EXPOSURE_S = row("exposure_s", "s", Lower, Node, Total, GUARD,
         "time in which fewer standbys than asked for had to confirm commits"),
-    SYNC_RESTORED_MS = row("sync_restored_ms", "ms", Lower, Node, Total, by(By::Server, "pgrig guard's record, pg_stat_replication"),
+    SYNC_RESTORED_MS = row("sync_restored_ms", "ms", Lower, Node, Total, by(MetricSource::Server, "pgrig guard's record, pg_stat_replication"),
         "longest time from the last reading in which too few standbys had caught up until a guard \
          had sync mode back and all confirmed"),
     GUARD_CHANGES = row("guard_changes", "", Lower, Node, Total, GUARD,

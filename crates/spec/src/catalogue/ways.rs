@@ -1,15 +1,15 @@
 //! Metrics of poolers and links.
 
-use super::Better::{Lower, Neither};
 use super::Kind::{Gauge, Rate, Total};
+use super::MetricDirection::{Lower, Neither};
 use super::Scope::Node;
-use super::{By, Metric, Source, by, labelled, row};
+use super::{Metric, MetricSource, Source, by, labelled, row};
 
-const POOLS: Source = by(By::Server, "PgBouncer, SHOW POOLS");
-const STATS: Source = by(By::Server, "PgBouncer, SHOW STATS");
+const POOLS: Source = by(MetricSource::Server, "PgBouncer, SHOW POOLS");
+const STATS: Source = by(MetricSource::Server, "PgBouncer, SHOW STATS");
 const LINK: Source =
-    by(By::Machine, "the relay's own counters, /proc/net/dev of a network namespace");
-const CROSSING: Source = by(By::Machine, "an echo behind the link, a query over it");
+    by(MetricSource::Machine, "the relay's own counters, /proc/net/dev of a network namespace");
+const CROSSING: Source = by(MetricSource::Machine, "an echo behind the link, a query over it");
 
 #[rustfmt::skip] // rows read as the table that they are
 metrics! {

@@ -84,7 +84,7 @@ fn a_claim_is_wrong_at_the_place_where_it_is_wrong() {
 fn a_condition_may_speak_of_one_workload() {
     let with = |claim: &str| format!("{OWN}[[claims]]\n{claim}\n");
     let study = parse(&with("every = \"failed == 0\"\nof = \"orders\""));
-    let About::Every { of, .. } = &study.claims[1].about else { panic!() };
+    let ClaimSubject::Every { of, .. } = &study.claims[1].about else { panic!() };
     assert_eq!(of, "orders");
     assert_eq!(
         problems(&with("every = \"failed == 0\"\nof = \"order\"\ntrials = \"safe*=8\"")),
@@ -147,7 +147,7 @@ fn pairs_are_two_points_of_as_many_clients() {
         (name(pairing.above), name(pairing.below)),
         ("fast/load clients=8".to_owned(), "safe/load clients=8".to_owned())
     );
-    let how = spec::Pairs {
+    let how = spec::PairSettings {
         block_ms: Some(2_000),
         precision: 0.02,
         max_ms: 600_000,
@@ -158,7 +158,9 @@ fn pairs_are_two_points_of_as_many_clients() {
     // A threshold says what is expected: that the numerator is worse by no more than that.
     let by_threshold = "pairs = { precision = \"2%\", threshold = \"25%\" }";
     let study = parse(&OWN.replace("expect = \">= 2.0\"", by_threshold));
-    let spec::About::Value { expect, .. } = &study.claims[0].about else { panic!("a value") };
+    let spec::ClaimSubject::Value { expect, .. } = &study.claims[0].about else {
+        panic!("a value")
+    };
     assert_eq!(expect.to_string(), "≥ 0.8");
     // Without a round too few, such a claim is never beyond judgement.
     let few = asked.replacen("[scenarios.load]", "[scenarios.load]\nrounds = 1", 1);

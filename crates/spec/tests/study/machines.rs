@@ -1,7 +1,7 @@
 //! Machines, and actions whose node is found when they are due.
 
 use super::*;
-use spec::{Action, Check, Chosen, Disk, ProcessVerb, Ready, ReadyWhen, RejoinBy, Whom};
+use spec::{Action, ActionTarget, Check, Disk, ProcessVerb, Ready, ReadyWhen, RejoinBy, SqlTarget};
 
 const STUDY: &str = r#"
 question = "?"
@@ -49,7 +49,11 @@ fn machines_and_nodes_that_are_chosen_are_read() {
     let study = parse(STUDY);
     let point = &study.points[0];
     assert_eq!(point.data.node, "db1");
-    assert_eq!(point.before[0].on, Whom::PrimaryNow, "which of them takes writes is not planned");
+    assert_eq!(
+        point.before[0].on,
+        SqlTarget::PrimaryNow,
+        "which of them takes writes is not planned"
+    );
     assert!(point.needs_root());
     let machine = point.topology.node("db2").unwrap().machine().unwrap();
     assert_eq!(machine.variables["ttl"], "60", "the variant's");
@@ -60,14 +64,14 @@ fn machines_and_nodes_that_are_chosen_are_read() {
     assert!(!proxy.has_network && proxy.server.is_none());
 
     let timed = &point.timeline;
-    assert_eq!(timed[0].chosen, Some(Chosen::PrimaryNow));
+    assert_eq!(timed[0].chosen, Some(ActionTarget::PrimaryNow));
     assert_eq!(timed[0].called.as_deref(), Some("victim"));
     let (node, process, act) = ("db1".to_owned(), "server".to_owned(), ProcessVerb::Kill);
     assert_eq!(timed[0].action.on("db1"), Action::OfProcess { node, process, act });
-    assert_eq!(timed[1].chosen, Some(Chosen::Earlier("victim".to_owned())));
+    assert_eq!(timed[1].chosen, Some(ActionTarget::Earlier("victim".to_owned())));
     let Action::CutOff { from, .. } = &timed[1].action else { panic!("{timed:?}") };
     assert_eq!(from, &["db2", "clients"]);
-    assert_eq!(timed[2].chosen, Some(Chosen::StandbyNow));
+    assert_eq!(timed[2].chosen, Some(ActionTarget::StandbyNow));
     let Action::Run { command, .. } = &timed[2].action else { panic!("{timed:?}") };
     assert_eq!(command[2], "--ttl={ttl}", "the machine has its value");
     let disk = point.topology.node("db2").unwrap().disk;
@@ -235,8 +239,8 @@ fn a_server_that_has_a_name_by_an_action_follows_and_is_promoted_again() {
     check(by_role, "");
     let timeline = parse(&named(by_role)).points.remove(0).timeline;
     let last = timeline.last().unwrap();
-    assert_eq!(last.chosen, Some(Chosen::Earlier("old".to_owned())));
-    assert_eq!(last.chosen_of, Some(Chosen::PrimaryNow));
+    assert_eq!(last.chosen, Some(ActionTarget::Earlier("old".to_owned())));
+    assert_eq!(last.chosen_of, Some(ActionTarget::PrimaryNow));
     let expected =
         Action::Rejoin { node: "a".to_owned(), of: "b".to_owned(), by: RejoinBy::Rewind };
     assert_eq!(last.action.on("a").of("b"), expected);

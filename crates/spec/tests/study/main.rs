@@ -15,7 +15,7 @@ mod topology;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use spec::{About, Folder, Pace, Problem, Profile, Protocol, Study, WarmUp};
+use spec::{ClaimSubject, Folder, Pace, Problem, Profile, Protocol, Study, WarmUp};
 
 /// A folder with two scripts and this study.toml.
 fn folder(study: &str) -> Folder {

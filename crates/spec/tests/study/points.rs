@@ -25,7 +25,7 @@ fn a_study_of_ones_own_needs_only_what_differs() {
     assert_eq!(point.data.variables["rows"], "1000000");
     assert_eq!(point.rounds, 6);
     assert_eq!(point.window_ms, 10_000);
-    let About::Value { value, expect, .. } = &study.claims[0].about else { panic!() };
+    let ClaimSubject::Value { value, expect, .. } = &study.claims[0].about else { panic!() };
     assert_eq!(*expect, stats::Expectation::AtLeast(2.0));
     let rows = [[30.0, 10.0], [8.0, 0.0]];
     let values = value.evaluate(rows.iter().map(|row| row.as_slice()));
@@ -134,7 +134,7 @@ fn a_quotient_of_two_figures_is_a_ratio_and_nothing_else_is() {
     let check = |value: &str, expected: Option<(usize, usize)>| {
         let old = "tps('fast/load/orders', 'clients=8') / tps('safe/load/orders', 'clients=8')";
         let study = parse(&OWN.replace(old, value));
-        let About::Value { value, .. } = &study.claims[0].about else { panic!() };
+        let ClaimSubject::Value { value, .. } = &study.claims[0].about else { panic!() };
         assert_eq!(value.ratio(), expected, "{}", value.source());
     };
     let (a, b) = ("tps('fast/load/orders', 'clients=8')", "tps('safe/load', 'clients=64')");
@@ -259,7 +259,7 @@ fn the_shapes_of_the_later_studies_are_read() {
     assert_eq!(one.settings.value("autovacuum"), Some("on"));
     assert_eq!(point.topology.nodes[1].settings.value("work_mem"), Some("8MB"));
     assert_eq!(study.claims.len(), 2);
-    let About::Every { condition, points, .. } = &study.claims[0].about else { panic!() };
+    let ClaimSubject::Every { condition, points, .. } = &study.claims[0].about else { panic!() };
     assert_eq!(points, &[2, 3]);
     assert!(condition.is_true(&[0.0, 9.0]));
     assert!(!condition.is_true(&[1.0, 9.0]));

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spec::{About, Claim, Expression, Profile, Rank, Study};
+use spec::{Claim, ClaimSubject, Expression, Profile, Rank, Study};
 use stats::Expectation;
 
 use super::shipped::{parse, shipped};
@@ -108,7 +108,7 @@ fn a_claim_about_a_printed_value_bears_that_value() {
     for folder in shipped() {
         let study = parse(&folder, Profile::Full);
         for claim in &study.claims {
-            let About::Value { value, expect, .. } = &claim.about else { continue };
+            let ClaimSubject::Value { value, expect, .. } = &claim.about else { continue };
             let Some(printed) = printed(&study, claim, value) else {
                 assert!(
                     claim.published.is_none(),
@@ -204,7 +204,7 @@ fn a_published_ratio_is_that_of_the_published_figures() {
     for folder in shipped() {
         let study = parse(&folder, Profile::Full);
         for claim in &study.claims {
-            let About::Value { value, .. } = &claim.about else { continue };
+            let ClaimSubject::Value { value, .. } = &claim.about else { continue };
             let Some((published, computed)) = claim.published.zip(published_value(&study, value))
             else {
                 continue;
@@ -223,7 +223,7 @@ fn the_text_of_a_claim_names_its_threshold() {
         for profile in Profile::of(&folder) {
             let study = parse(&folder, profile);
             for claim in &study.claims {
-                let About::Value { expect, .. } = &claim.about else { continue };
+                let ClaimSubject::Value { expect, .. } = &claim.about else { continue };
                 for sign in ["≥ ", "≤ "] {
                     let Some((_, said)) = claim.says.split_once(sign) else { continue };
                     let end = said.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ',');
@@ -248,10 +248,10 @@ fn the_text_of_a_claim_names_the_clients_of_its_points() {
             let study = parse(&folder, profile);
             for claim in &study.claims {
                 let points: Vec<usize> = match &claim.about {
-                    About::Value { value, .. } => {
+                    ClaimSubject::Value { value, .. } => {
                         value.references().iter().map(|one| one.point).collect()
                     }
-                    About::Every { points, .. } => points.clone(),
+                    ClaimSubject::Every { points, .. } => points.clone(),
                 };
                 let mut known = BTreeSet::new();
                 for point in points.iter().map(|point| &study.points[*point]) {

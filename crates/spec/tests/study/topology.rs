@@ -50,7 +50,7 @@ needs = ["root"]
 
 #[test]
 fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
-    use spec::{Action, Check, Direction, Disk, LinkKind, NodeKind, PoolMode, Role, Whom};
+    use spec::{Action, Check, Direction, Disk, LinkKind, NodeKind, PoolMode, Role, SqlTarget};
     let study = parse(SYNC);
     let point = &study.points[0];
     let topology = &point.topology;
@@ -107,12 +107,18 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
     let cut = Action::Cut { link: "wan".to_owned(), direction: Direction::To };
     assert_eq!(point.timeline[0].action, cut);
     assert_eq!(point.timeline[2].action, Action::Delay { link: "wan".into(), to_us: 5_000 });
-    assert_eq!(point.checks[2], Check::Ledger { node: Some(Whom::Node("standby1".to_owned())) });
-    assert_eq!(point.checks[4], Check::Amcheck { node: Some(Whom::Node("distant".to_owned())) });
+    assert_eq!(
+        point.checks[2],
+        Check::Ledger { node: Some(SqlTarget::Node("standby1".to_owned())) }
+    );
+    assert_eq!(
+        point.checks[4],
+        Check::Amcheck { node: Some(SqlTarget::Node("distant".to_owned())) }
+    );
     let Check::Explain(explain) = &point.checks[5] else { panic!("{:?}", point.checks) };
     assert_eq!((explain.name.as_str(), explain.sql.as_str()), ("one", "SELECT 1"));
     assert_eq!(
-        (explain.node.as_ref().and_then(Whom::name), explain.session.value("jit")),
+        (explain.node.as_ref().and_then(SqlTarget::name), explain.session.value("jit")),
         (Some("standby2"), Some("off"))
     );
     let throttle = node("shard2").throttle.unwrap();
@@ -338,13 +344,13 @@ checks = ["ledger"]
 
 #[test]
 fn a_disk_keeps_a_log_fails_and_loses_its_power_at_a_request() {
-    use spec::{Action, Check, Disk, DiskFault, DiskRequest, Explore, Swallowed};
+    use spec::{Action, Check, Disk, DiskFault, DiskRequest, Explore, SwallowedFlushes};
     let study = parse(CRASHES);
     let node = study.points[0].topology.node("primary").unwrap();
     assert!(
         matches!(node.disk, Disk::CutBlock { log_bytes: Some(bytes), .. } if bytes == 64 << 20)
     );
-    assert_eq!(node.swallow_fsync, Some(Swallowed::Control));
+    assert_eq!(node.swallow_fsync, Some(SwallowedFlushes::Control));
     let (node, complaints) = (Some("primary".to_owned()), Some("SELECT 1".to_owned()));
     let followed = [("a.b".to_owned(), "SELECT 2".to_owned())].into();
     let explore = Explore { node, states: 500, least: 100, second_cuts: 10, complaints, followed };

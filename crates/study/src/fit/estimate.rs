@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lab::estimate::{BACKEND_BYTES, CLUSTER_BYTES, bytes_of_setting};
 use site::{SitePlan, connections};
-use spec::{Check, Data, Node, Pairing, Planned, Point, Reset, Study, Topology, WarmUp};
+use spec::{Check, Data, Node, Pairing, Point, Reset, ScheduledTrial, Study, Topology, WarmUp};
 
 /// The approximate cost of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -24,11 +24,11 @@ impl Estimate {
     /// Loads last as long as they are asked to. All else takes `slowdown` times as long as on the idle machine.
     pub(crate) fn of(
         study: &Study,
-        trials: &[Planned],
+        trials: &[ScheduledTrial],
         sites: &[SitePlan],
         slowdown: f64,
     ) -> Estimate {
-        let point = |planned: &Planned| &study.points[planned.point];
+        let point = |planned: &ScheduledTrial| &study.points[planned.point];
         let copied = |index: usize| sites[..index].iter().any(|one| sites[index].has_data_of(one));
         let builds = sites.iter().enumerate().map(|(index, site)| {
             let data_s = match copied(index) {
@@ -163,14 +163,14 @@ pub(crate) fn memory_of(point: &Point, is_meant: impl Fn(&str) -> bool) -> Memor
 }
 
 /// Disk of a site: its data and WAL.
-pub(crate) fn disk_bytes(study: &Study, trials: &[Planned], site: &SitePlan) -> u64 {
+pub(crate) fn disk_bytes(study: &Study, trials: &[ScheduledTrial], site: &SitePlan) -> u64 {
     disk_bytes_of(study, trials, site, |_| true)
 }
 
 /// The same of some of its servers, by their names.
 pub(crate) fn disk_bytes_of(
     study: &Study,
-    trials: &[Planned],
+    trials: &[ScheduledTrial],
     site: &SitePlan,
     is_meant: impl Fn(&str) -> bool,
 ) -> u64 {
@@ -208,7 +208,7 @@ pub(crate) fn disk_bytes_of(
 
 /// WAL that the server with the data may have written at any time since its last checkpoint: building,
 /// and the loads until its files are thrown away or it is restarted.
-fn wal_bytes(study: &Study, trials: &[Planned], site: &SitePlan) -> u64 {
+fn wal_bytes(study: &Study, trials: &[ScheduledTrial], site: &SitePlan) -> u64 {
     let own = trials.iter().filter(|planned| site.points.contains(&planned.point));
     let loads_s = own.map(|planned| study.points[planned.point].load_ms_max() as f64 / 1e3);
     let trials_s = match site.data.reset {

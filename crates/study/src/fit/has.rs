@@ -13,7 +13,7 @@ use crate::fit::busyness;
 
 /// Resources of the machine.
 #[derive(Clone, Debug)]
-pub struct Has {
+pub struct MachineResources {
     /// Memory that can be used without swapping, in bytes.
     pub memory_bytes: u64,
     /// Its huge pages.
@@ -42,7 +42,7 @@ pub enum HasServers {
     /// The rig builds them on hosts.
     OnHosts(Vec<HostHas>),
     /// The user's.
-    Outside(Outside),
+    Outside(OutsideServer),
 }
 
 /// Resources of a host for the servers that are placed on it.
@@ -60,7 +60,7 @@ pub struct HostHas {
 
 /// Resources of the user's server.
 #[derive(Clone, Debug, Default)]
-pub struct Outside {
+pub struct OutsideServer {
     /// Free connections.
     pub connections: u32,
     /// True if clients connect to it by TCP.
@@ -68,12 +68,12 @@ pub struct Outside {
     /// Extensions that its database has.
     pub extensions: Vec<String>,
     /// Its settings, by name.
-    pub settings: BTreeMap<String, Current>,
+    pub settings: BTreeMap<String, CurrentSetting>,
 }
 
 /// A setting as `pg_settings` has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Current {
+pub struct CurrentSetting {
     /// Its value, in the unit.
     pub value: String,
     /// The unit, such as `8kB` or `ms`; empty for none.
@@ -86,14 +86,14 @@ pub struct Current {
     pub is_set: bool,
 }
 
-impl Has {
+impl MachineResources {
     /// Resources of this machine for servers of this installation, with labs in `labs`.
-    pub fn here(installation: Installation, labs: &Path) -> Result<Has, lab::Error> {
-        Has::with(HasServers::Built(installation), labs)
+    pub fn here(installation: Installation, labs: &Path) -> Result<MachineResources, lab::Error> {
+        MachineResources::with(HasServers::Built(installation), labs)
     }
 
     /// Resources of hosts for servers in these labs, of all of them together.
-    pub(crate) fn on_hosts(built: &Labs, labs: &Path) -> Result<Has, lab::Error> {
+    pub(crate) fn on_hosts(built: &Labs, labs: &Path) -> Result<MachineResources, lab::Error> {
         let host = |lab: &lab::Lab| {
             Ok::<_, lab::Error>(HostHas {
                 name: lab.host().unwrap_or_default().to_owned(),
@@ -107,8 +107,8 @@ impl Has {
         let memory_bytes = sum(|resources| resources.memory_bytes);
         let disk_bytes = sum(|resources| resources.disk_bytes);
         let is_root = hosts.iter().all(|host| host.resources.is_root);
-        let has = Has::with(HasServers::OnHosts(hosts), labs)?;
-        Ok(Has { memory_bytes, disk_bytes, is_root, ..has })
+        let has = MachineResources::with(HasServers::OnHosts(hosts), labs)?;
+        Ok(MachineResources { memory_bytes, disk_bytes, is_root, ..has })
     }
 
     /// The PostgreSQL that a node gets; none of the user's.
@@ -139,7 +139,7 @@ impl Has {
     }
 
     /// Resources of this machine for loading the user's server.
-    pub fn outside(target: &Target, labs: &Path) -> Result<Has, lab::Error> {
+    pub fn outside(target: &Target, labs: &Path) -> Result<MachineResources, lab::Error> {
         let connections = number(target, FREE_CONNECTIONS)?;
         let listed = target.value(EXTENSIONS)?.unwrap_or_default();
         let extensions = listed.split(',').map(str::to_owned).collect();
@@ -150,7 +150,7 @@ impl Has {
             source,
         })?;
         let settings = rows.iter().map(|row| {
-            let current = Current {
+            let current = CurrentSetting {
                 value: row.get(1),
                 unit: row.get(2),
                 default: row.get(3),
@@ -163,13 +163,13 @@ impl Has {
         let conninfo = Conninfo::from_keyword_string(target.conninfo());
         let is_tcp = |host: &Host| matches!(host.address, Address::Tcp { .. });
         let by_tcp = conninfo.is_ok_and(|conninfo| conninfo.hosts.iter().any(is_tcp));
-        let outside = Outside { connections, by_tcp, extensions, settings };
-        Has::with(HasServers::Outside(outside), labs)
+        let outside = OutsideServer { connections, by_tcp, extensions, settings };
+        MachineResources::with(HasServers::Outside(outside), labs)
     }
 
-    fn with(servers: HasServers, labs: &Path) -> Result<Has, lab::Error> {
+    fn with(servers: HasServers, labs: &Path) -> Result<MachineResources, lab::Error> {
         let machine = Machine::here();
-        Ok(Has {
+        Ok(MachineResources {
             memory_bytes: machine.memory.available_bytes,
             huge_pages: machine.huge_pages,
             slowdown: busyness::slowdown(),
@@ -183,7 +183,7 @@ impl Has {
     }
 
     /// The same with hosts that stand for shards.
-    pub(crate) fn with_hosts(mut self, hosts: &Hosts) -> Result<Has, lab::Error> {
+    pub(crate) fn with_hosts(mut self, hosts: &Hosts) -> Result<MachineResources, lab::Error> {
         for (name, host) in hosts {
             self.hosts.insert(name.clone(), number(host, FREE_CONNECTIONS)?);
         }

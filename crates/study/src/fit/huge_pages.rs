@@ -6,14 +6,14 @@ use terms::{grouped, size};
 
 use crate::fit::estimate;
 use crate::fit::misfit::Misfit;
-use crate::fit::need::Need;
+use crate::fit::need::ResourceNeed;
 
 /// The line of a plan whose servers ask for huge pages; reserving them is the administrator's. A group are points
 /// whose servers stand at once.
 pub(crate) fn need<'p>(
     groups: impl Iterator<Item = Vec<&'p Point>>,
     has: &HugePages,
-) -> Option<Need> {
+) -> Option<ResourceNeed> {
     let of = |group: Vec<&Point>| group.into_iter().map(|point| pages(point, has, asks)).sum();
     let pages = groups.map(of).max().filter(|pages: &u64| *pages > 0)?;
     let (needed, free) = (grouped(pages), grouped(has.free));
@@ -21,7 +21,7 @@ pub(crate) fn need<'p>(
         true => format!("{free} free"),
         false => format!("{free} free; {}", remedy(pages, has)),
     };
-    Some(Need { what: "huge pages", needs: format!("{needed} to be faster"), has })
+    Some(ResourceNeed { what: "huge pages", needs: format!("{needed} to be faster"), has })
 }
 
 /// Servers that do not start without huge pages (`huge_pages = on`), where there are too few for

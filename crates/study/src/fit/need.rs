@@ -2,7 +2,7 @@
 
 /// One line of the plan: what is needed, and what the machine has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Need {
+pub struct ResourceNeed {
     /// Of what.
     pub what: &'static str,
     /// Amount that is needed.

@@ -8,11 +8,11 @@ use site::{SPARE_CONNECTIONS, SitePlan, sql};
 use spec::{Node, NodeKind, Point, ScriptText, Study, VariableValues};
 use terms::grouped;
 
-use crate::fit::has::{Current, MORE_CONNECTIONS, Outside};
+use crate::fit::has::{CurrentSetting, MORE_CONNECTIONS, OutsideServer};
 use crate::fit::misfit::Misfit;
 
 /// Lists the reasons why one point cannot run on the user's server.
-pub(crate) fn of(point: &Point, outside: &Outside) -> Vec<Misfit> {
+pub(crate) fn of(point: &Point, outside: &OutsideServer) -> Vec<Misfit> {
     let mut misfits = Vec::new();
     let mut add = |what: &str, amount: u32, needs: String, has: &str, hint: &str| {
         let (what, has, hint) = (what.to_owned(), has.to_owned(), Some(hint.to_owned()));
@@ -108,7 +108,7 @@ pub(crate) fn as_written(text: &ScriptText, syntax: Syntax) -> Vec<String> {
 pub(crate) fn settings(
     study: &Study,
     points: &[usize],
-    outside: &Outside,
+    outside: &OutsideServer,
 ) -> Vec<(usize, Vec<Misfit>)> {
     let mut unlike = other_settings(study, points, outside);
     let is_like = |point: &usize| unlike.iter().all(|(index, _)| index != point);
@@ -122,7 +122,11 @@ pub(crate) fn settings(
 }
 
 /// Points that differ from others in extensions, or in the way in which clients connect.
-fn other_features(study: &Study, points: &[usize], outside: &Outside) -> Vec<(usize, Vec<Misfit>)> {
+fn other_features(
+    study: &Study,
+    points: &[usize],
+    outside: &OutsideServer,
+) -> Vec<(usize, Vec<Misfit>)> {
     const TCP: &str = "clients by TCP";
     let of_node = |node: &Node| {
         let extensions =
@@ -175,7 +179,11 @@ fn other_data(study: &Study, points: &[usize]) -> Vec<(usize, Vec<Misfit>)> {
     points.map(|point| (*point, vec![misfit.clone()])).collect()
 }
 
-fn other_settings(study: &Study, points: &[usize], outside: &Outside) -> Vec<(usize, Vec<Misfit>)> {
+fn other_settings(
+    study: &Study,
+    points: &[usize],
+    outside: &OutsideServer,
+) -> Vec<(usize, Vec<Misfit>)> {
     let asked: BTreeMap<usize, BTreeMap<&str, &str>> = points
         .iter()
         .map(|index| {
@@ -227,7 +235,7 @@ fn other_settings(study: &Study, points: &[usize], outside: &Outside) -> Vec<(us
     misfits.filter(|(_, misfits)| !misfits.is_empty()).collect()
 }
 
-impl Current {
+impl CurrentSetting {
     /// True if a study asks for this value by these words.
     fn is(&self, asked: &str) -> bool {
         let plain = |text: &str| text.replace([' ', '"', '\''], "").to_ascii_lowercase();
@@ -298,7 +306,7 @@ mod tests {
     fn a_setting_is_what_a_study_asks_for() {
         let check = |value: &str, unit: &str, asked, expected| {
             let (value, unit) = (value.to_owned(), unit.to_owned());
-            let current = Current { value, unit, ..Current::default() };
+            let current = CurrentSetting { value, unit, ..CurrentSetting::default() };
             assert_eq!(current.is(asked), expected, "{current:?} {asked}");
         };
         check("on", "", "true", true);

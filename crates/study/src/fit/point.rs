@@ -8,7 +8,7 @@ use spec::{Check, LinkKind, NodeKind, Point, PoolMode, Protocol, Warmer, Workloa
 use terms::{grouped, size};
 
 use crate::fit::estimate::{self, Memory, open_files};
-use crate::fit::has::{Has, HasServers, HostHas};
+use crate::fit::has::{HasServers, HostHas, MachineResources};
 use crate::fit::hosts;
 use crate::fit::huge_pages;
 use crate::fit::misfit::Misfit;
@@ -16,7 +16,7 @@ use crate::fit::outside_misfit;
 use crate::fit::packages;
 
 /// Lists the reasons why one point cannot run.
-pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
+pub(crate) fn misfits_of(point: &Point, has: &MachineResources) -> Vec<Misfit> {
     let mut misfits = Vec::new();
     match &has.servers {
         HasServers::Built(_) | HasServers::OnHosts(_) => {
@@ -59,7 +59,7 @@ pub(crate) fn misfits_of(point: &Point, has: &Has) -> Vec<Misfit> {
 }
 
 /// Too little memory: of this machine, or of a host for the servers that are placed on it.
-fn memory_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+fn memory_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
     let misfit = |memory: Memory, has_bytes: u64, on: String, hint: &str| {
         (memory.total_bytes() > has_bytes).then(|| Misfit {
             what: format!("memory{on}"),
@@ -94,7 +94,7 @@ fn memory_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
 
 /// Standbys whose host has another major version of PostgreSQL than that of their primary: physical
 /// replication joins servers of one.
-fn major_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+fn major_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
     let major = |node: &str| has.installation(node).map(|one| one.version().major);
     let misfit = |node: &spec::Node| {
         let primary = node.follows()?;
@@ -114,7 +114,7 @@ fn major_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
 
 /// Disks whose power can be cut, and limits on I/O, that a node's host cannot have. That root is
 /// needed is said of more than them.
-fn fault_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+fn fault_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
     let lacks = |node: &spec::Node| {
         let resources = has.resources(&node.name).filter(|resources| resources.is_root)?;
         let disk = match node.disk {
@@ -172,7 +172,7 @@ fn connection_misfits(point: &Point) -> Vec<Misfit> {
     nodes.collect()
 }
 
-fn part_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+fn part_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
     let mut missing = Vec::new();
     for node in &point.topology.nodes {
         let Some(installation) = has.installation(&node.name) else { continue };
@@ -225,7 +225,7 @@ fn part_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
     misfits
 }
 
-fn root_misfit(point: &Point, has: &Has) -> Option<Misfit> {
+fn root_misfit(point: &Point, has: &MachineResources) -> Option<Misfit> {
     (point.needs_root() && !has.is_root).then(|| Misfit {
         what: "root".to_owned(),
         amount: 1,
@@ -305,7 +305,7 @@ fn memory_limit_misfit(point: &Point) -> Option<Misfit> {
 
 /// PgBouncer is missing, or is one that loses the prepared statements of clients whose server
 /// connection changes.
-fn pooler_misfits(point: &Point, has: &Has) -> Vec<Misfit> {
+fn pooler_misfits(point: &Point, has: &MachineResources) -> Vec<Misfit> {
     let mut misfits: Vec<Misfit> = Vec::new();
     for node in &point.topology.nodes {
         let NodeKind::Pgbouncer(pooler) = &node.kind else { continue };
@@ -370,7 +370,7 @@ fn unbuilt_misfits(point: &Point) -> Vec<Misfit> {
 }
 
 /// A disk without room for all sites together.
-pub(crate) fn disk_misfit(needed: u64, has: &Has) -> Misfit {
+pub(crate) fn disk_misfit(needed: u64, has: &MachineResources) -> Misfit {
     Misfit {
         what: "disk".to_owned(),
         amount: needed,

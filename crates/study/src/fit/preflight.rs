@@ -2,15 +2,15 @@
 
 use lab::machine::HugePages;
 use site::SitePlan;
-use spec::{Pairing, Planned, Point, Study, Unfit};
+use spec::{Pairing, Point, ScheduledTrial, Study, UnfitPolicy};
 use terms::{grouped, size};
 
 use crate::fit::estimate::{self, Estimate, open_files};
-use crate::fit::has::{Has, HasServers, HostHas};
+use crate::fit::has::{HasServers, HostHas, MachineResources};
 use crate::fit::hosts;
 use crate::fit::huge_pages;
 use crate::fit::misfit::Misfit;
-use crate::fit::need::Need;
+use crate::fit::need::ResourceNeed;
 use crate::fit::outside_misfit;
 use crate::fit::packages;
 use crate::fit::point::{disk_misfit, misfits_of};
@@ -23,11 +23,11 @@ pub struct Preflight {
     /// Trials that fit.
     pub trials: usize,
     /// The plan's needs, for people.
-    pub needs: Vec<Need>,
+    pub needs: Vec<ResourceNeed>,
     /// Points that do not fit, with all that is in the way, in the order of the study.
     pub misfits: Vec<(usize, Vec<Misfit>)>,
     /// The points that are to be measured in pairs.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<PointPair>,
     /// True if the study must not begin: a point says so, or none fits.
     pub refused: bool,
     /// Huge pages of the machine, before the study's servers take any.
@@ -36,7 +36,7 @@ pub struct Preflight {
 
 /// Two points that are to be measured in pairs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pair {
+pub struct PointPair {
     /// Both, numerator first.
     pub name: String,
     /// The reason why they cannot take turns here, so that whole trials are compared; none if they
@@ -52,7 +52,7 @@ pub struct Pair {
 
 impl Preflight {
     /// Compares the needs of these trials, each by itself and all together.
-    pub fn of(study: &Study, trials: &[Planned], has: &Has) -> Preflight {
+    pub fn of(study: &Study, trials: &[ScheduledTrial], has: &MachineResources) -> Preflight {
         let mut planned: Vec<usize> = trials.iter().map(|trial| trial.point).collect();
         planned.sort_unstable();
         planned.dedup();
@@ -78,7 +78,7 @@ impl Preflight {
         }
         misfits.sort_by_key(|(index, _)| *index);
         let estimate = |fitting: &[usize]| {
-            let trials: Vec<Planned> =
+            let trials: Vec<ScheduledTrial> =
                 trials.iter().filter(|trial| fitting.contains(&trial.point)).cloned().collect();
             let sites = match has.servers {
                 HasServers::Outside(_) => SitePlan::on_target(study, fitting),
@@ -94,11 +94,11 @@ impl Preflight {
             (cost, count) = (Estimate::default(), 0);
         }
         let refuses =
-            |(index, _): &(usize, Vec<Misfit>)| study.points[*index].unfit == Unfit::Refuse;
+            |(index, _): &(usize, Vec<Misfit>)| study.points[*index].unfit == UnfitPolicy::Refuse;
         let refused = fitting.is_empty() || misfits.iter().any(refuses);
         let pairings = study.pairings_of(trials);
         let needs = needs(study, &fitting, &pairings, &cost, has);
-        let pairs = pairings.iter().map(|one| Pair::of(study, one, &fitting, has)).collect();
+        let pairs = pairings.iter().map(|one| PointPair::of(study, one, &fitting, has)).collect();
         let huge_pages = has.huge_pages.clone();
         Preflight { estimate: cost, trials: count, needs, misfits, pairs, refused, huge_pages }
     }
@@ -127,10 +127,10 @@ impl Preflight {
 /// The reason why the sites do not fit on the disk, or on that of the host that lacks most; none where they do.
 fn disks_misfit(
     study: &Study,
-    trials: &[Planned],
+    trials: &[ScheduledTrial],
     fitting: &[usize],
     cost: &Estimate,
-    has: &Has,
+    has: &MachineResources,
 ) -> Option<Misfit> {
     let hosts = match &has.servers {
         HasServers::Outside(_) => return None,
@@ -139,7 +139,7 @@ fn disks_misfit(
         }
         HasServers::OnHosts(hosts) => hosts,
     };
-    let trials: Vec<Planned> =
+    let trials: Vec<ScheduledTrial> =
         trials.iter().filter(|trial| fitting.contains(&trial.point)).cloned().collect();
     let sites = SitePlan::all(study, fitting);
     // What is free on one host is of no use to another one.
@@ -163,8 +163,13 @@ fn disks_misfit(
     })
 }
 
-impl Pair {
-    fn of(study: &Study, pairing: &Pairing, fitting: &[usize], has: &Has) -> Pair {
+impl PointPair {
+    fn of(
+        study: &Study,
+        pairing: &Pairing,
+        fitting: &[usize],
+        has: &MachineResources,
+    ) -> PointPair {
         let name = |point: usize| &study.points[point].name;
         let (above, below) = (name(pairing.above), name(pairing.below));
         let runs = |point| fitting.contains(&point);
@@ -182,7 +187,7 @@ impl Pair {
         let rounds = |point: usize| study.points[point].rounds;
         let rounds = rounds(pairing.above).min(rounds(pairing.below));
         let has_verdict = rounds as usize >= stats::HEADLINE_ROUNDS_MIN;
-        Pair { name: format!("{above} ÷ {below}"), misfit, rounds, has_verdict, short_s }
+        PointPair { name: format!("{above} ÷ {below}"), misfit, rounds, has_verdict, short_s }
     }
 }
 
@@ -191,14 +196,14 @@ fn needs(
     fitting: &[usize],
     pairings: &[Pairing],
     cost: &Estimate,
-    has: &Has,
-) -> Vec<Need> {
+    has: &MachineResources,
+) -> Vec<ResourceNeed> {
     let points = || fitting.iter().map(|index| &study.points[*index]);
     let connections = points().map(Point::clients).max().unwrap_or(0);
     let files = points().map(open_files).max().unwrap_or(0);
     let mut needs = Vec::new();
     let mut add = |what, needs_: String, has: String| {
-        needs.push(Need { what, needs: needs_, has });
+        needs.push(ResourceNeed { what, needs: needs_, has });
     };
     if let HasServers::Built(installation) = &has.servers {
         add("memory", size(cost.memory_bytes), format!("{} available", size(has.memory_bytes)));
@@ -289,8 +294,9 @@ mod tests {
                 host("db1", &["primary"], primary),
                 host("db2", &["standby1", "standby2"], standbys),
             ];
-            let has = Has::here(installation.clone(), &std::env::temp_dir()).expect("this machine");
-            let has = Has { servers: HasServers::OnHosts(hosts), ..has };
+            let has = MachineResources::here(installation.clone(), &std::env::temp_dir())
+                .expect("this machine");
+            let has = MachineResources { servers: HasServers::OnHosts(hosts), ..has };
             let misfit = disks_misfit(&study, &trials, &points, &cost, &has);
             let what = misfit.as_ref().map(|misfit| misfit.what.as_str());
             assert_eq!(what, expected, "{primary} {standbys}");

@@ -12,19 +12,19 @@ use lab::{
 };
 use load::Control;
 use record::comparison::DataOrigin;
-use site::{Alone, BuildContext, Hosts, Labs, Site, SitePlan, outside};
+use site::{BuildContext, Hosts, Labs, Site, SitePlan, SiteUse, outside};
 use spec::Point;
 
 use crate::error::{Error, SidesError};
 use crate::fit::estimate::WAL_DEFAULT;
-use crate::pairs::versus::{Asked, Two, Versus};
+use crate::pairs::versus::{ComparisonLoad, ComparisonRequest, ResolvedComparison};
 use crate::trial::{ready, watchdog};
 
 /// A server that is never started: its files have the format of B's programs.
 const FORMAT_NODE: &str = "format";
 
 /// The ground that a side's servers stand on.
-enum Ground {
+enum SidePlace {
     /// A lab of this machine.
     Labs(Box<Labs>),
     /// A server of the user's, with the rig's schema there unless the data are there.
@@ -32,36 +32,38 @@ enum Ground {
 }
 
 /// The ground of both sides. Servers go before it.
-pub(super) struct Grounds<'a> {
-    all: [Ground; 2],
-    request: &'a Versus,
-    two: &'a Two,
+pub(super) struct SidePlaces<'a> {
+    all: [SidePlace; 2],
+    request: &'a ComparisonRequest,
+    two: &'a ResolvedComparison,
     control: &'a Control,
     /// Both sides are one database of one server of the user's.
     pub(super) is_one: bool,
 }
 
-impl<'a> Grounds<'a> {
+impl<'a> SidePlaces<'a> {
     /// Opens labs, connects to servers of the user's, and makes the rig's schemas there.
     pub(super) fn open(
-        request: &'a Versus,
-        two: &'a Two,
+        request: &'a ComparisonRequest,
+        two: &'a ResolvedComparison,
         control: &'a Control,
-    ) -> Result<Grounds<'a>, Error> {
+    ) -> Result<SidePlaces<'a>, Error> {
         // The password of both labs is one: a copy of A's files has A's.
         let password = match &request.cache {
             Some(cache) => cache.password()?,
             None => lab::new_password()?,
         };
         let open = |side: usize| match &two.installations[side] {
-            Some(installation) => {
-                Ok(Ground::Labs(Box::new(labs(installation, &password, request.cache.as_ref())?)))
-            }
-            None => connect(side, request, control).map(|target| Ground::Target(target, None)),
+            Some(installation) => Ok(SidePlace::Labs(Box::new(labs(
+                installation,
+                &password,
+                request.cache.as_ref(),
+            )?))),
+            None => connect(side, request, control).map(|target| SidePlace::Target(target, None)),
         };
         let mut all = [open(0)?, open(1)?];
         let is_one = match &all {
-            [Ground::Target(a, _), Ground::Target(b, _)] => {
+            [SidePlace::Target(a, _), SidePlace::Target(b, _)] => {
                 let is_one = identity(a)? == identity(b)?;
                 // One server that is reached in two ways, directly and through a pooler, is a difference.
                 let [of_a, of_b] = &request.sides;
@@ -77,7 +79,7 @@ impl<'a> Grounds<'a> {
             _ => false,
         };
         for (ground, name) in all.iter_mut().zip(SIDES) {
-            if let Ground::Target(target, schema) = ground
+            if let SidePlace::Target(target, schema) = ground
                 && !request.no_init()
             {
                 // Data, scripts and queries of a comparison with a server of the user's are the user's own.
@@ -87,12 +89,12 @@ impl<'a> Grounds<'a> {
                 *schema = Some(Box::new(made));
             }
         }
-        Ok(Grounds { all, request, two, control, is_one })
+        Ok(SidePlaces { all, request, two, control, is_one })
     }
 
     /// True if pgrig makes the servers of both.
     fn are_ours(&self) -> bool {
-        self.all.iter().all(|ground| matches!(ground, Ground::Labs(_)))
+        self.all.iter().all(|ground| matches!(ground, SidePlace::Labs(_)))
     }
 
     /// Both sides, ready for clients. B gets a copy of A's files where its data are the same and its
@@ -128,7 +130,8 @@ impl<'a> Grounds<'a> {
         if self.two.installations[0] == self.two.installations[1] {
             return Ok(true);
         }
-        let (Ground::Labs(labs), Server::Node(of_a)) = (&self.all[1], &a.data_node().server) else {
+        let (SidePlace::Labs(labs), Server::Node(of_a)) = (&self.all[1], &a.data_node().server)
+        else {
             return Ok(false);
         };
         let lab = labs.of(FORMAT_NODE)?;
@@ -140,7 +143,7 @@ impl<'a> Grounds<'a> {
     /// Data of the command's options are built without settings: they are the same whatever those are.
     fn plan(&self, side: usize) -> SitePlan {
         let Point { mut topology, data, .. } = self.two.study.points[side].clone();
-        if let Asked::Options(_) = self.request.asked {
+        if let ComparisonLoad::Options(_) = self.request.asked {
             topology.nodes.iter_mut().for_each(|node| node.settings.clear());
         }
         SitePlan { topology, data, points: vec![side] }
@@ -150,13 +153,13 @@ impl<'a> Grounds<'a> {
     fn build(&self, side: usize, donor: Option<&Site>) -> Result<Site, Error> {
         let (study, plan) = (&self.two.study, self.plan(side));
         let built = match &self.all[side] {
-            Ground::Labs(labs) => {
+            SidePlace::Labs(labs) => {
                 let hosts = Hosts::new();
                 let place = BuildContext { labs, hosts: &hosts, program: &self.request.program };
                 let others = donor.map(slice::from_ref).unwrap_or_default();
                 Site::build(&place, plan, study, others, self.control, &mut |_| {})
             }
-            Ground::Target(target, schema) => {
+            SidePlace::Target(target, schema) => {
                 let schema = schema.as_ref().map(|_| TARGET_SCHEMA);
                 outside::site(target, plan, schema, study, self.control, &mut |_| {})
             }
@@ -172,14 +175,14 @@ impl<'a> Grounds<'a> {
     fn make_ready(&self, side: usize, site: &mut Site) -> Result<(), Error> {
         let point = &self.two.study.points[side];
         let labs = match &self.all[side] {
-            Ground::Labs(labs) => Some(&**labs),
-            Ground::Target(..) => None,
+            SidePlace::Labs(labs) => Some(&**labs),
+            SidePlace::Target(..) => None,
         };
         let place = ready::ServiceContext { labs, program: &self.request.program };
         let failed = |why| SidesError::Unready { side: SIDES[side], why };
         let limit = watchdog::standing_limit(point, site);
         let ready = watchdog::patiently(limit, "the preparation", String::from, || {
-            ready::servers(point, site, Alone::Yes, &place, self.control)?;
+            ready::servers(point, site, SiteUse::Yes, &place, self.control)?;
             ready::fronts(point, site, &place)
         });
         Ok(ready.map_err(failed)?)
@@ -188,7 +191,7 @@ impl<'a> Grounds<'a> {
     /// The version of a side's server, and its address where it is the user's.
     pub(super) fn server(&self, side: usize) -> (String, Option<String>) {
         match (&self.all[side], &self.two.installations[side]) {
-            (Ground::Target(target, _), _) => {
+            (SidePlace::Target(target, _), _) => {
                 let version = target.version().split_whitespace().next().unwrap_or_default();
                 (version.to_owned(), Some(target.place()))
             }
@@ -210,7 +213,11 @@ fn labs(
     Ok(Labs::here(Lab::open(config)?).with_cache(cache.cloned()))
 }
 
-fn connect(side: usize, request: &Versus, control: &Control) -> Result<Box<Target>, Error> {
+fn connect(
+    side: usize,
+    request: &ComparisonRequest,
+    control: &Control,
+) -> Result<Box<Target>, Error> {
     let conninfo = request.sides[side].conninfo.as_deref().unwrap_or_default();
     let side = SIDES[side];
     match outside::open(conninfo, control) {

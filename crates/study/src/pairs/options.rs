@@ -8,8 +8,8 @@ use spec::{DataFile, Folder, PgbenchTables, Profile, Study};
 use crate::error::{Error, SidesError};
 use crate::pairs::settings;
 use crate::pairs::side::{Data, SideOptions};
-use crate::pairs::standing::Standing;
-use crate::pairs::versus::Versus;
+use crate::pairs::standing::StandingSide;
+use crate::pairs::versus::ComparisonRequest;
 
 /// The load, and the data that are made for it.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub(super) fn folder() -> Folder {
 
 impl Options {
     /// Checks that the options fit a comparison, and each side the ground that it stands on.
-    pub(super) fn check(&self, request: &Versus) -> Result<(), Error> {
+    pub(super) fn check(&self, request: &ComparisonRequest) -> Result<(), Error> {
         let sides = &request.sides;
         let unfit = |option: &str, why| {
             Err(Error::from(SidesError::Option { option: option.to_owned(), why }))
@@ -88,7 +88,7 @@ impl Options {
     }
 
     /// The study. Settings of a side win over pgrig's; a server of the user's gets none of them.
-    pub(super) fn study(&self, request: &Versus) -> Study {
+    pub(super) fn study(&self, request: &ComparisonRequest) -> Study {
         let mut study = Study::parse(&folder(), Profile::Quick).expect("the text is a study");
         for (point, side) in study.points.iter_mut().zip(&request.sides) {
             let is_ours = side.conninfo.is_none();
@@ -127,7 +127,7 @@ impl Options {
     }
 
     /// The load of a side. Settings of a side are those of sessions on a server of the user's.
-    pub(super) fn workload(&self, side: &Standing<'_>, options: &SideOptions) -> Workload {
+    pub(super) fn workload(&self, side: &StandingSide<'_>, options: &SideOptions) -> Workload {
         let node = side.site.data_node();
         let mut workload =
             pgbench::workload(&self.workload, node.conninfo.clone(), self.scale(side));
@@ -143,7 +143,7 @@ impl Options {
     }
 
     /// The scale of pgbench's tables, which is a variable of scripts.
-    fn scale(&self, side: &Standing<'_>) -> i64 {
+    fn scale(&self, side: &StandingSide<'_>) -> i64 {
         let given = self.workload.scale.map(i64::from);
         let count = "SELECT count(*) FROM pgbench_branches";
         let found = || {

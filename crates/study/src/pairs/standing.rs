@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use compare::{Arena, Ground, Tidied};
+use compare::{ComparedPair, ComparedSide, MaintenanceResult};
 use lab::Server;
 use record::comparison::Renewal;
 use server::Client;
@@ -12,7 +12,7 @@ use spec::Point;
 use crate::trial::{ready, watchdog};
 
 /// One side's servers.
-pub(crate) struct Standing<'a> {
+pub(crate) struct StandingSide<'a> {
     /// The name of the side in messages.
     pub(crate) name: &'a str,
     pub(crate) site: &'a mut Site,
@@ -20,8 +20,8 @@ pub(crate) struct Standing<'a> {
 }
 
 /// Both sides' servers, and what becomes of them between segments.
-pub(crate) struct Stand<'a> {
-    pub(crate) sides: [Standing<'a>; 2],
+pub(crate) struct StandingPair<'a> {
+    pub(crate) sides: [StandingSide<'a>; 2],
     pub(crate) renewal: Renewal,
     /// Everything is read into shared buffers where there is room, besides what the study warms.
     pub(crate) warms_all: bool,
@@ -29,13 +29,13 @@ pub(crate) struct Stand<'a> {
     is_exchanged: bool,
 }
 
-impl<'a> Stand<'a> {
+impl<'a> StandingPair<'a> {
     /// Servers of the rig's are restarted; their files stay where they are.
-    pub(crate) fn new(sides: [Standing<'a>; 2]) -> Stand<'a> {
+    pub(crate) fn new(sides: [StandingSide<'a>; 2]) -> StandingPair<'a> {
         let is_ours = sides.iter().flat_map(|side| &side.site.nodes);
         let is_ours = is_ours.into_iter().all(|node| matches!(node.server, Server::Node(_)));
         let renewal = if is_ours { Renewal::Restarted } else { Renewal::Kept };
-        Stand { sides, renewal, warms_all: false, is_exchanged: false }
+        StandingPair { sides, renewal, warms_all: false, is_exchanged: false }
     }
 
     /// True if each side is one server, whose files can change places with the other's.
@@ -51,7 +51,7 @@ impl<'a> Stand<'a> {
     /// Has both sides do the same at the same time.
     fn both(
         &mut self,
-        act: impl Fn(&mut Standing<'_>) -> Result<(), compare::Error> + Sync,
+        act: impl Fn(&mut StandingSide<'_>) -> Result<(), compare::Error> + Sync,
     ) -> Result<(), compare::Error> {
         std::thread::scope(|scope| {
             let acting = self.sides.each_mut().map(|side| scope.spawn(|| act(side)));
@@ -65,9 +65,9 @@ impl<'a> Stand<'a> {
     }
 }
 
-impl Arena for Stand<'_> {
-    fn sides(&self) -> [&dyn Ground; 2] {
-        self.sides.each_ref().map(|side| side as &dyn Ground)
+impl ComparedPair for StandingPair<'_> {
+    fn sides(&self) -> [&dyn ComparedSide; 2] {
+        self.sides.each_ref().map(|side| side as &dyn ComparedSide)
     }
 
     fn renewal(&self) -> Renewal {
@@ -85,7 +85,7 @@ impl Arena for Stand<'_> {
     }
 }
 
-impl Stand<'_> {
+impl StandingPair<'_> {
     fn restart(&mut self, is_exchanged: bool) -> Result<(), compare::Error> {
         self.both(|side| side.site.pause().map_err(|error| side.unfit(&error)))?;
         if self.renewal == Renewal::Exchanged && is_exchanged != self.is_exchanged {
@@ -120,7 +120,7 @@ const WARM: &str = "
               < 0.8 * pg_size_bytes(current_setting('shared_buffers'));
     ROLLBACK;";
 
-impl Ground for Standing<'_> {
+impl ComparedSide for StandingSide<'_> {
     fn name(&self) -> &str {
         self.name
     }
@@ -150,11 +150,11 @@ impl Ground for Standing<'_> {
 
     /// Without the limits on its servers' I/O, which the next instances get again. Of a server of the
     /// user's, only the rig's own tables are touched.
-    fn tidy(&self, limit: Duration) -> Result<Tidied, compare::Error> {
+    fn tidy(&self, limit: Duration) -> Result<MaintenanceResult, compare::Error> {
         self.site.throttles.lift_all();
         let node = self.site.data_node();
         if let (Server::Target(_), None) = (&node.server, node.schema) {
-            return Ok(Tidied { seconds: 0.0, is_cut: false });
+            return Ok(MaintenanceResult { seconds: 0.0, is_cut: false });
         }
         let hung = |why: String| self.unfit(&why);
         watchdog::patiently(limit + self.limit(), "VACUUM or CHECKPOINT", hung, || {
@@ -164,7 +164,7 @@ impl Ground for Standing<'_> {
     }
 }
 
-impl Standing<'_> {
+impl StandingSide<'_> {
     /// The time that anything between two segments may take.
     fn limit(&self) -> Duration {
         watchdog::standing_limit(self.point, self.site)

@@ -7,7 +7,7 @@ mod found;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use compare::{Common, SIDES};
+use compare::{ComparisonOptions, SIDES};
 use import::{Cache, Source};
 use lab::machine::Machine;
 use lab::{Crowd, Installation};
@@ -15,35 +15,35 @@ use load::Control;
 use record::comparison::{DataOrigin, Point as PointFacts, Renewal};
 use record::{Conditions, Doubt};
 use site::{DataError, Site, SitePlan};
-use spec::{Folder, Point, Reset, Study, Unfit};
+use spec::{Folder, Point, Reset, Study, UnfitPolicy};
 
 use crate::error::{Error, SidesError};
 use crate::facts;
 use crate::fit::estimate;
-use crate::fit::has::Has;
+use crate::fit::has::MachineResources;
 use crate::fit::huge_pages;
 use crate::fit::preflight::Preflight;
-use crate::pairs::both::Grounds;
+use crate::pairs::both::SidePlaces;
 use crate::pairs::initdb;
 use crate::pairs::options::{self, Options};
 use crate::pairs::side::SideOptions;
-use crate::pairs::standing::{Stand, Standing};
+use crate::pairs::standing::{StandingPair, StandingSide};
 use crate::trial::load_plan;
 use crate::trial::ready;
 
 pub use choice::Choice;
-pub use found::Found;
+pub use found::ComparisonResult;
 
 /// A comparison of two sides.
 #[derive(Clone, Debug)]
-pub struct Versus {
+pub struct ComparisonRequest {
     /// The load and the data of both.
-    pub asked: Asked,
+    pub asked: ComparisonLoad,
     /// The options of A's servers and of B's. Settings are those of every PostgreSQL server of the side,
     /// scripts are run on the one that has the data.
     pub sides: [SideOptions; 2],
     /// The part that does not depend on the sides.
-    pub common: Common,
+    pub common: ComparisonOptions,
     /// Run VACUUM (ANALYZE) after a script or dump of the user's.
     pub analyzes: bool,
     /// The cache of built data; none where they are not kept.
@@ -54,7 +54,7 @@ pub struct Versus {
 
 /// The load and the data of both sides.
 #[derive(Clone, Debug)]
-pub enum Asked {
+pub enum ComparisonLoad {
     /// Points of a study, whose servers differ as well.
     Study(Box<Variants>),
     /// pgbench's options.
@@ -73,7 +73,7 @@ pub struct Variants {
 }
 
 /// What was made of a request before anything is built.
-pub(super) struct Two {
+pub(super) struct ResolvedComparison {
     /// A study with the points of A and of B only, each with its side's settings.
     pub(super) study: Study,
     /// Names of the variants that they were, and the point.
@@ -87,10 +87,10 @@ pub(super) struct Two {
 /// Compares the sides. What was measured before an interruption, or before a side stopped
 /// answering, is an answer.
 pub fn versus(
-    request: &Versus,
+    request: &ComparisonRequest,
     control: &Control,
     observe: &mut dyn FnMut(compare::Event<'_>),
-) -> Result<Found, Error> {
+) -> Result<ComparisonResult, Error> {
     let two = request.two()?;
     let study = &two.study;
     let began = Instant::now();
@@ -106,12 +106,12 @@ pub fn versus(
         observe(compare::Event::Crowd(&doubt.words()));
     }
     observe(compare::Event::Building { outside });
-    let grounds = Grounds::open(request, &two, control)?;
+    let grounds = SidePlaces::open(request, &two, control)?;
     let ([mut a, mut b], data) = grounds.sites()?;
     let is_comparable = is_comparable([&a, &b]);
     let standing =
-        |side: usize, site| Standing { name: SIDES[side], site, point: &study.points[side] };
-    let mut stand = Stand::new([standing(0, &mut a), standing(1, &mut b)]);
+        |side: usize, site| StandingSide { name: SIDES[side], site, point: &study.points[side] };
+    let mut stand = StandingPair::new([standing(0, &mut a), standing(1, &mut b)]);
     let is_compared = match data {
         DataOrigin::Copied => false,
         DataOrigin::LoadedTwice => is_comparable,
@@ -139,8 +139,8 @@ pub fn versus(
     }
     let servers = [grounds.server(0), grounds.server(1)];
     let (scale, lanes) = match &request.asked {
-        Asked::Study(..) => (None, load_plan::lanes(&study.points[0])),
-        Asked::Options(options) => {
+        ComparisonLoad::Study(..) => (None, load_plan::lanes(&study.points[0])),
+        ComparisonLoad::Options(options) => {
             let has_prewarm = |one: &Installation| one.has_extension("pg_prewarm");
             stand.warms_all =
                 two.installations.iter().all(|one| one.as_ref().is_some_and(has_prewarm));
@@ -161,10 +161,12 @@ pub fn versus(
     let workloads = [0, 1].map(|side| {
         let standing = &stand.sides[side];
         match &request.asked {
-            Asked::Study(..) => {
+            ComparisonLoad::Study(..) => {
                 load_plan::workloads(&study.points[side], &standing.site.conninfos(), None)
             }
-            Asked::Options(options) => vec![options.workload(standing, &request.sides[side])],
+            ComparisonLoad::Options(options) => {
+                vec![options.workload(standing, &request.sides[side])]
+            }
         }
     });
     let (rate, facts) = (compare::rate(&workloads[0]), facts::machine(&std::env::temp_dir()));
@@ -184,7 +186,7 @@ fn of_script(side: &'static str) -> impl FnOnce(DataError) -> Error {
     }
 }
 
-impl Versus {
+impl ComparisonRequest {
     /// Makes sure that a comparison could begin: that its options fit together, and that its files, programs
     /// and settings are there. Nothing is built, and no server is connected to.
     pub fn check(&self) -> Result<(), Error> {
@@ -193,20 +195,20 @@ impl Versus {
 
     /// True if nothing is made on servers of the user's.
     pub(super) fn no_init(&self) -> bool {
-        matches!(&self.asked, Asked::Options(options) if options.no_init)
+        matches!(&self.asked, ComparisonLoad::Options(options) if options.no_init)
     }
 
-    fn two(&self) -> Result<Two, Error> {
+    fn two(&self) -> Result<ResolvedComparison, Error> {
         let [a, b] = &self.sides;
         let (mut study, folder, point) = match &self.asked {
-            Asked::Study(of) => {
+            ComparisonLoad::Study(of) => {
                 let points = of.choice.points(&of.study)?;
                 let differs = (points[0] != points[1]).then_some("a variant");
                 self.check_difference(differs.or_else(|| a.difference(b)))?;
                 let (study, point) = self.two_points(&of.study, points);
                 (study, of.folder.clone(), Some(point))
             }
-            Asked::Options(options) => {
+            ComparisonLoad::Options(options) => {
                 if a.conninfo == b.conninfo {
                     self.check_difference(a.difference(b))?;
                 }
@@ -218,7 +220,7 @@ impl Versus {
             // No trial follows that would need the data as they were.
             point.data.reset = Reset::Keep;
             point.has_own_servers = true;
-            point.unfit = Unfit::Refuse;
+            point.unfit = UnfitPolicy::Refuse;
             point.rounds = 1;
         }
         self.common.check()?;
@@ -230,7 +232,7 @@ impl Versus {
         self.check_files(&installations)?;
         initdb::check(&self.sides, &installations)?;
         fit(&study, &installations)?;
-        Ok(Two { study, point, folder, installations })
+        Ok(ResolvedComparison { study, point, folder, installations })
     }
 
     /// Checks that sides that differ in this option, or in none, can be compared.
@@ -247,8 +249,8 @@ impl Versus {
     /// Checks that files can be loaded by the programs of the sides that load them.
     fn check_files(&self, installations: &[Option<Installation>; 2]) -> Result<(), Error> {
         let data = match &self.asked {
-            Asked::Options(options) => options.data.path(),
-            Asked::Study(..) => None,
+            ComparisonLoad::Options(options) => options.data.path(),
+            ComparisonLoad::Study(..) => None,
         };
         for (side, installation) in self.sides.iter().zip(installations) {
             for path in data.into_iter().chain(side.sql.as_deref()) {
@@ -289,7 +291,9 @@ impl Versus {
 
 /// Checks that both sides fit the machine at once, and each side by itself.
 fn fit(study: &Study, installations: &[Option<Installation>; 2]) -> Result<(), Error> {
-    let here = |installation: &Installation| Has::here(installation.clone(), &std::env::temp_dir());
+    let here = |installation: &Installation| {
+        MachineResources::here(installation.clone(), &std::env::temp_dir())
+    };
     let trials = study.trials(None);
     let (mut memory_bytes, mut disk_bytes) = (0, 0);
     for (side, point) in study.points.iter().enumerate() {

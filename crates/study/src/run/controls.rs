@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use record::Trial;
-use spec::{About, Claim, ClaimKind, Planned, Quantifier, Study};
-use verdict::{ClaimVerdict, Measured, Verdict};
+use spec::{Claim, ClaimKind, ClaimSubject, Quantifier, ScheduledTrial, Study};
+use verdict::{ClaimMeasurement, ClaimVerdict, Verdict};
 
 /// Message about the first control that has had its trials and does not hold.
-pub(crate) fn failed(study: &Study, plan: &[Planned], done: &[Trial]) -> Option<String> {
+pub(crate) fn failed(study: &Study, plan: &[ScheduledTrial], done: &[Trial]) -> Option<String> {
     let controls = study.claims.iter().filter(|claim| claim.kind == ClaimKind::Control);
     let mut failed = controls.filter_map(|claim| {
         let ran = ran(study, claim, done);
@@ -32,13 +32,17 @@ pub(crate) fn failed(study: &Study, plan: &[Planned], done: &[Trial]) -> Option<
 
 /// True if a trial showed what the control claims, even if another trial keeps the claim open.
 fn has_done_harm(judged: &ClaimVerdict) -> bool {
-    let is_seen =
-        matches!(judged.measured, Measured::Count { trials, failures, .. } if failures < trials);
+    let is_seen = matches!(judged.measured, ClaimMeasurement::Count { trials, failures, .. } if failures < trials);
     judged.verdict == Verdict::Holds || (judged.verdict == Verdict::CannotTell && is_seen)
 }
 
-fn has_had_its_trials(claim: &Claim, plan: &[Planned], ran: usize, verdict: Verdict) -> bool {
-    let About::Every { quantifier, points, .. } = &claim.about else { return false };
+fn has_had_its_trials(
+    claim: &Claim,
+    plan: &[ScheduledTrial],
+    ran: usize,
+    verdict: Verdict,
+) -> bool {
+    let ClaimSubject::Every { quantifier, points, .. } = &claim.about else { return false };
     let planned = plan.iter().filter(|planned| points.contains(&planned.point)).count();
     match quantifier {
         Quantifier::Some => ran > 0 && ran >= claim.within.unwrap_or(planned).min(planned),
@@ -49,7 +53,7 @@ fn has_had_its_trials(claim: &Claim, plan: &[Planned], ran: usize, verdict: Verd
 
 /// Trials of a claim that are over and show something: an action without an effect shows nothing.
 fn ran(study: &Study, claim: &Claim, done: &[Trial]) -> usize {
-    let About::Every { points, .. } = &claim.about else { return 0 };
+    let ClaimSubject::Every { points, .. } = &claim.about else { return 0 };
     let is_its = |trial: &&Trial| {
         let point = study.point(&trial.variant, &trial.scenario, &trial.axes);
         trial.ending.is_complete() && point.is_some_and(|point| points.contains(&point))

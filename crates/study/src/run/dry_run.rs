@@ -1,13 +1,13 @@
 //! The statements that a run would send to a server of the user's, made by the code that sends them.
 
-use lab::guest::{self, Boundary};
+use lab::guest::{self, SchemaBoundary};
 use lab::{TARGET_SCHEMA, Target};
 use load::{Control, Plan};
 use site::{SitePlan, outside, sql, warm};
 use spec::{Action, Check, Point};
 
 use crate::error::{Error, ListingError};
-use crate::fit::has::{self, Has};
+use crate::fit::has::{self, MachineResources};
 use crate::fit::outside_misfit;
 use crate::fit::preflight::Preflight;
 use crate::request::{Request, Servers};
@@ -21,7 +21,7 @@ pub fn dry_run(request: &Request, control: &Control) -> Result<String, Error> {
     };
     let target = outside::open(conninfo, control)?;
     let trials = request.trials();
-    let has = Has::outside(&target, &std::env::temp_dir())?;
+    let has = MachineResources::outside(&target, &std::env::temp_dir())?;
     let preflight = Preflight::of(&request.study, &trials, &has);
     if preflight.refused {
         return Err(Error::DoesNotFit(Box::new(preflight)));
@@ -37,7 +37,7 @@ pub fn dry_run(request: &Request, control: &Control) -> Result<String, Error> {
     listing.all(&guest::LOOKS);
     listing.title("the schema of the run, and its role where it makes one; RUN is its id");
     let boundary = guest::list_beginning(&target, *rights, &mut listing.statements)?;
-    if let Some(Boundary::MadeRole { .. }) = boundary {
+    if let Some(SchemaBoundary::MadeRole { .. }) = boundary {
         listing.title(
             "from here on as the role of the run; samples as you where you see all statistics",
         );

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use record::{Paired, Trial};
-use spec::{Pairing, Planned, PointName};
+use spec::{Pairing, PointName, ScheduledTrial};
 
 use crate::fit::preflight::Preflight;
-use crate::trial::stage::Stage;
+use crate::trial::stage::LoadStage;
 
 /// Something that happened. Events arrive in order, on the thread that called
 /// [`run`](crate::run).
@@ -37,7 +37,7 @@ pub enum Event<'a> {
     },
     /// A trial begins.
     TrialBegins {
-        planned: &'a Planned,
+        planned: &'a ScheduledTrial,
         /// Of how many.
         of: usize,
         point: &'a PointName,
@@ -47,7 +47,7 @@ pub enum Event<'a> {
     /// Activity of its clients.
     Load {
         /// The stage that the load is in.
-        stage: Stage,
+        stage: LoadStage,
         /// Estimate of the time until the end of the whole run, in seconds.
         left_s: f64,
     },

@@ -10,7 +10,7 @@ use spec::Reset;
 
 use super::Run;
 use crate::error::Error;
-use crate::fleet::Fleet;
+use crate::fleet::StudyHosts;
 use crate::platform::Platform;
 use crate::run::event::Event;
 
@@ -31,7 +31,7 @@ fn leaves_doubt(ending: &Ending) -> bool {
 
 /// A host that is lost takes its servers along: nothing can be built there anew.
 pub(super) fn hosts_are_there(platform: &Platform) -> Result<(), Error> {
-    match platform.fleet().and_then(Fleet::missed) {
+    match platform.fleet().and_then(StudyHosts::missed) {
         Some((host, why)) => Err(Error::HostLost { host, why }),
         None => Ok(()),
     }

@@ -2,27 +2,27 @@
 
 use lab::guest::StudyRights;
 use record::{Fact, Header, Paired, PlannedTrial, Reader, RunState, Trial, Writer};
-use spec::Planned;
+use spec::ScheduledTrial;
 
 use crate::clock;
 use crate::error::Error;
 use crate::facts;
-use crate::fit::has::{Has, HasServers};
+use crate::fit::has::{HasServers, MachineResources};
 use crate::fit::hosts;
 use crate::fit::preflight::Preflight;
 use crate::platform::Platform;
-use crate::request::{Place, Request};
+use crate::request::{RecordPlace, Request};
 
 /// Opens the record, and gives every attempt that it holds already, at trials and at pairs.
 pub(crate) fn open_record(
     request: &Request,
-    trials: &[Planned],
+    trials: &[ScheduledTrial],
     facts: &[Fact],
     platform: &Platform,
     preflight: &Preflight,
-    has: &Has,
+    has: &MachineResources,
 ) -> Result<(Writer, Vec<Trial>, Vec<Paired>), Error> {
-    if let Place::Resume(directory) = &request.place {
+    if let RecordPlace::Resume(directory) = &request.place {
         // Nobody else adds anything once it is locked.
         let mut writer = Writer::resume(directory)?;
         let reader = Reader::open(directory)?;
@@ -72,15 +72,20 @@ pub(crate) fn open_record(
     }
     let header = header(request, trials, facts.to_vec(), notes);
     let writer = match &request.place {
-        Place::Below(runs) => Writer::create_below(runs, header, &request.folder)?,
-        Place::Directory(directory) | Place::Resume(directory) => {
+        RecordPlace::Below(runs) => Writer::create_below(runs, header, &request.folder)?,
+        RecordPlace::Directory(directory) | RecordPlace::Resume(directory) => {
             Writer::create(directory, header, &request.folder)?
         }
     };
     Ok((writer, Vec::new(), Vec::new()))
 }
 
-fn header(request: &Request, trials: &[Planned], facts: Vec<Fact>, notes: Vec<String>) -> Header {
+fn header(
+    request: &Request,
+    trials: &[ScheduledTrial],
+    facts: Vec<Fact>,
+    notes: Vec<String>,
+) -> Header {
     let study = &request.study;
     let plan =
         trials.iter().map(|planned| PlannedTrial::new(planned, &study.points[planned.point].name));
@@ -105,7 +110,7 @@ fn header(request: &Request, trials: &[Planned], facts: Vec<Fact>, notes: Vec<St
 
 /// Metrics that cannot be measured on the user's server for lack of an extension: the rig creates
 /// none there.
-fn missing_extensions(request: &Request, has: &Has) -> Vec<String> {
+fn missing_extensions(request: &Request, has: &MachineResources) -> Vec<String> {
     let HasServers::Outside(outside) = &has.servers else { return Vec::new() };
     let nodes = request.study.points.iter().flat_map(|point| &point.topology.nodes);
     let asked: std::collections::BTreeSet<&String> =

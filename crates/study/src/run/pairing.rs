@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use load::Urgency;
 use record::{Ending, Paired};
-use spec::{Pairing, Planned};
+use spec::{Pairing, ScheduledTrial};
 
 use super::Run;
 use crate::error::Error;
@@ -16,7 +16,7 @@ use crate::run::event::Event;
 
 impl Run<'_> {
     /// Pairings that are still to be measured.
-    pub(super) fn pairings_to_run(&self, trials: &[Planned]) -> Vec<Pairing> {
+    pub(super) fn pairings_to_run(&self, trials: &[ScheduledTrial]) -> Vec<Pairing> {
         let study = &self.request.study;
         let last = |pairing: &Pairing| {
             let attempts = self.pairs.iter().filter(|paired| paired.number == pairing.number);
@@ -35,7 +35,7 @@ impl Run<'_> {
     pub(super) fn measure_pairs(
         &mut self,
         platform: &Platform,
-        trials: &[Planned],
+        trials: &[ScheduledTrial],
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Error> {
         let pairings = std::mem::take(&mut self.pairings);

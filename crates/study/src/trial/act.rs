@@ -2,36 +2,36 @@
 
 use std::time::Duration;
 
-use lab::guest::{self, Outlet, Sent};
+use lab::guest::{self, StatementOutcome, StatementTarget};
 use lab::{Node, Part, ProcessAct, Server, Way, wait_until};
 use record::Fault;
 use server::message::with_detail as server_words;
 use server::{Client, ConnectError, Limits};
-use site::{Moved, PowerError, Service, Site, SiteLink, SiteNode, SiteStation, Taken};
+use site::{MovedBuckets, PowerError, Service, Site, SiteLink, SiteNode, SiteStation, TakenCut};
 use spec::{Action, DiskRequest, FailingRequests, ProcessVerb};
 
 use crate::trial::blame;
 
 /// The proof that an action had its effect.
-pub(crate) enum Proof {
+pub(crate) enum ActionProof {
     /// The change that was seen.
     Seen(String),
     /// The buckets that a rebalancing has moved.
-    Moved(Moved),
+    Moved(MovedBuckets),
     /// The power cut, and what it met.
-    Cut(Taken),
+    Cut(TakenCut),
     /// Time that a server took to recover from the death of one of its processes.
     Recovered(Duration),
 }
 
-impl Proof {
+impl ActionProof {
     /// In a mark's words.
     pub(crate) fn words(&self) -> String {
         match self {
-            Proof::Seen(words) => words.clone(),
-            Proof::Moved(moved) => moved.words(),
-            Proof::Cut(taken) => taken.words(),
-            Proof::Recovered(took) => {
+            ActionProof::Seen(words) => words.clone(),
+            ActionProof::Moved(moved) => moved.words(),
+            ActionProof::Cut(taken) => taken.words(),
+            ActionProof::Recovered(took) => {
                 format!("it accepted connections again after {:.1} s", took.as_secs_f64())
             }
         }
@@ -41,14 +41,14 @@ impl Proof {
 /// What is left of an action that has begun.
 pub(crate) enum Work {
     /// Nothing: it had its effect.
-    Done(Proof),
+    Done(ActionProof),
     /// What takes its time, for a thread of its own: other actions do not wait for it.
-    GoesOn(Box<dyn FnOnce() -> Result<Proof, ActError> + Send>),
+    GoesOn(Box<dyn FnOnce() -> Result<ActionProof, ActError> + Send>),
 }
 
 impl Work {
     fn goes_on(rest: impl FnOnce() -> Result<String, ActError> + Send + 'static) -> Work {
-        Work::GoesOn(Box::new(|| rest().map(Proof::Seen)))
+        Work::GoesOn(Box::new(|| rest().map(ActionProof::Seen)))
     }
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Wor
     let name = action.target();
     let seen = match action {
         Action::Rebalance { node, to } => {
-            return Ok(Work::Done(Proof::Moved(site.rebalance(node, to)?)));
+            return Ok(Work::Done(ActionProof::Moved(site.rebalance(node, to)?)));
         }
         Action::PowerCut { at, .. } if site.station(name).is_some() => {
             Ok(site::cut_machine(station(site, name)?, cut_seed, *at)?)
@@ -145,11 +145,11 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Wor
             Ok("requests of its disk fail from that one on".to_owned())
         }
         Action::PowerCut { node, at } => {
-            return Ok(Work::Done(Proof::Cut(site::cut(site, node, cut_seed, *at)?)));
+            return Ok(Work::Done(ActionProof::Cut(site::cut(site, node, cut_seed, *at)?)));
         }
         Action::FailDisk { node, at, fault } => {
             let taken = site::fail_disk(site, node, cut_seed, *at, *fault)?;
-            return Ok(Work::Done(Proof::Cut(taken)));
+            return Ok(Work::Done(ActionProof::Cut(taken)));
         }
         Action::Sql { sql: text, .. } => return sql(site, name, text),
         Action::OfProcess { process, act, .. } => of_process(site, name, process, *act),
@@ -166,7 +166,7 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Wor
         }
         Action::KillBackend { memory_bytes, .. } => {
             let kill = server(site, name)?.kill_backend_later(*memory_bytes, RECOVERY_TIMEOUT);
-            return Ok(Work::GoesOn(Box::new(|| Ok(Proof::Recovered(kill()?)))));
+            return Ok(Work::GoesOn(Box::new(|| Ok(ActionProof::Recovered(kill()?)))));
         }
         Action::Unthrottle { .. } => {
             let (was_limited, was_slow) = (site.throttles.lift(name), site.slow_disks.remove(name));
@@ -224,7 +224,7 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Wor
         Action::HealDisk { .. } => Ok(site::heal_disk(site, name)?),
         Action::Heal { .. } => Ok(link(site, name)?.heal()?),
     };
-    seen.map(|seen| Work::Done(Proof::Seen(seen)))
+    seen.map(|seen| Work::Done(ActionProof::Seen(seen)))
 }
 
 fn part<'s>(site: &'s mut Site, name: &str) -> Result<&'s mut Part, ActError> {
@@ -305,12 +305,14 @@ fn sql(site: &Site, name: &str, sql: &str) -> Result<Work, ActError> {
     Ok(Work::goes_on(move || {
         let mut client = connect(&Limits::of_administration())?;
         let sent = match is_outside {
-            true => guest::send(&sql, &mut Outlet::Server(&mut client))?,
-            false => client.batch_execute(&sql).map(|()| Sent::Done)?,
+            true => guest::send(&sql, &mut StatementTarget::Server(&mut client))?,
+            false => client.batch_execute(&sql).map(|()| StatementOutcome::Done)?,
         };
         match sent {
-            Sent::Done => Ok("done".to_owned()),
-            Sent::LeftOut => Ok("left out: the role has no privilege for it".to_owned()),
+            StatementOutcome::Done => Ok("done".to_owned()),
+            StatementOutcome::LeftOut => {
+                Ok("left out: the role has no privilege for it".to_owned())
+            }
         }
     }))
 }

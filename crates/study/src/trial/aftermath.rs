@@ -2,36 +2,37 @@
 
 use std::error::Error;
 
-use check::Before;
+use check::TrialFacts;
 use load::{Control, Outcome};
 use probe::Readings;
 use record::Moment;
 use site::{Recovered, Site};
 use spec::metrics;
 
-use crate::trial::broke::Broke;
+use crate::trial::broke::TrialFailure;
 use crate::trial::exposure;
-use crate::trial::meter::Metered;
-use crate::trial::order::Order;
-use crate::trial::powerless::Powerless;
+use crate::trial::meter::WindowReadings;
+use crate::trial::order::TrialOrder;
+use crate::trial::powerless::PowerlessServers;
 
 /// Starts the servers that lost their power, and makes the point's checks.
 pub(crate) fn check(
-    order: &Order<'_>,
+    order: &TrialOrder<'_>,
     site: &mut Site,
     outcome: &Outcome,
-    metered: &Metered,
+    metered: &WindowReadings,
     readings: &Readings,
-    values: &check::Values,
-) -> Result<check::Outcome, Broke> {
+    values: &check::QueryValues,
+) -> Result<check::CheckOutcome, TrialFailure> {
     let point = order.point;
     order.go_on()?;
-    site.heal_disks().map_err(|error| Broke::after(&error))?;
-    let recovered = site::recover(site, &metered.cuts).map_err(|error| Broke::after(&error))?;
+    site.heal_disks().map_err(|error| TrialFailure::after(&error))?;
+    let recovered =
+        site::recover(site, &metered.cuts).map_err(|error| TrialFailure::after(&error))?;
     let faults: Vec<Moment> = metered.faults().collect();
     let lost = recovered.iter().filter(|one| one.has_lost_all());
     let lost: Vec<String> = lost.map(|one| one.taken.node.clone()).collect();
-    let before = Before {
+    let before = TrialFacts {
         point,
         control: order.control,
         ledger: order.ledger,
@@ -45,13 +46,13 @@ pub(crate) fn check(
         values,
         deltas: &readings.deltas,
     };
-    let (mut exposed, mut unreadable) = (check::Outcome::default(), None);
-    let mut checked = check::Outcome::default();
+    let (mut exposed, mut unreadable) = (check::CheckOutcome::default(), None);
+    let mut checked = check::CheckOutcome::default();
     if recovered.iter().all(Recovered::runs) {
         let read = exposure::read(site, order.origin, &metered.deaths, &readings.samples);
         let found = match read {
             Ok(read) => {
-                let before = Before { exposed: &read.stretches, ..before };
+                let before = TrialFacts { exposed: &read.stretches, ..before };
                 let found = check::all(site, &before).map_err(Why::of);
                 found.map(|found| (found, read.outcome))
             }
@@ -61,7 +62,7 @@ pub(crate) fn check(
             Ok(found) => (checked, exposed) = found,
             // That something cannot be read is what a power cut may have done.
             Err(why) if !recovered.is_empty() => unreadable = Some(why.0.to_string()),
-            Err(why) => return Err(Broke::after(&why)),
+            Err(why) => return Err(TrialFailure::after(&why)),
         }
     } else if !lost.is_empty() {
         // There is nothing to look at but what the clients have kept.
@@ -81,31 +82,31 @@ pub(crate) fn check(
         checked.figures.retain(|figure| !figure.metric.is_about_acknowledged());
     }
     let mut found = match recovered.is_empty() {
-        true => check::Outcome::default(),
-        false => Powerless { recovered, unreadable }.outcome(&checked),
+        true => check::CheckOutcome::default(),
+        false => PowerlessServers { recovered, unreadable }.outcome(&checked),
     };
     found.add(checked);
     order.go_on()?;
     found.add(explore(order, site, &before)?);
     order.go_on()?;
-    found.add(check::restore(site, &before).map_err(|error| Broke::after(&error))?);
+    found.add(check::restore(site, &before).map_err(|error| TrialFailure::after(&error))?);
     order.go_on()?;
-    found.add(check::counts(site, &before).map_err(|error| Broke::after(&error))?);
+    found.add(check::counts(site, &before).map_err(|error| TrialFailure::after(&error))?);
     found.add(exposed);
     Ok(found)
 }
 
 /// Looks at the states that a cut at any moment of the load could have left.
 fn explore(
-    order: &Order<'_>,
+    order: &TrialOrder<'_>,
     site: &mut Site,
-    before: &Before<'_>,
-) -> Result<check::Outcome, Broke> {
+    before: &TrialFacts<'_>,
+) -> Result<check::CheckOutcome, TrialFailure> {
     // The latest that it can have been: no moment of the log is taken for a later one, so that nothing counts as
     // acknowledged before a cut that may have come after it.
     let origin_ns = host::latest_monotonic_ns_at(order.origin);
     let seed = order.planned.seed.wrapping_add(order.planned.number as u64);
-    check::explore(site, before, origin_ns, seed).map_err(|error| Broke::after(&error))
+    check::explore(site, before, origin_ns, seed).map_err(|error| TrialFailure::after(&error))
 }
 
 fn is_some(count: f64) -> bool {
@@ -114,11 +115,11 @@ fn is_some(count: f64) -> bool {
 
 /// True if nothing is wrong with the servers of a load that the user has interrupted, as far as can be
 /// seen at once: they run and answer, and what was acknowledged is there.
-pub(crate) fn is_sound(order: &Order<'_>, site: &mut Site, metered: &Metered) -> bool {
+pub(crate) fn is_sound(order: &TrialOrder<'_>, site: &mut Site, metered: &WindowReadings) -> bool {
     let is_down = |node: &str| metered.is_down(node);
     // The user's signal has come already; the labs' end bounds what this may take.
     let control = Control::new();
-    let before = Before {
+    let before = TrialFacts {
         point: order.point,
         control: &control,
         ledger: order.ledger,

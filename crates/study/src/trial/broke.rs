@@ -8,7 +8,7 @@ use record::{Fault, Reason};
 use crate::trial::blame;
 
 /// The reason why a trial broke.
-pub(crate) enum Broke {
+pub(crate) enum TrialFailure {
     /// In one way or another.
     Somehow(Reason<Fault>),
     /// By a statement that is wrong: its place and the server's words.
@@ -19,28 +19,28 @@ pub(crate) enum Broke {
     Record(record::Error),
 }
 
-impl Broke {
+impl TrialFailure {
     /// It is not known whose fault it is.
-    pub(crate) fn unknown(error: impl fmt::Display) -> Broke {
-        Broke::somehow(Fault::Unknown, error)
+    pub(crate) fn unknown(error: impl fmt::Display) -> TrialFailure {
+        TrialFailure::somehow(Fault::Unknown, error)
     }
 
-    pub(crate) fn somehow(kind: Fault, error: impl fmt::Display) -> Broke {
-        Broke::Somehow(Reason { kind, text: error.to_string() })
+    pub(crate) fn somehow(kind: Fault, error: impl fmt::Display) -> TrialFailure {
+        TrialFailure::Somehow(Reason { kind, text: error.to_string() })
     }
 
     /// By what is below an error.
-    pub(crate) fn by(error: &(impl StdError + 'static)) -> Broke {
-        Broke::somehow(blame::of(error), error)
+    pub(crate) fn by(error: &(impl StdError + 'static)) -> TrialFailure {
+        TrialFailure::somehow(blame::of(error), error)
     }
 
     /// The same after the load.
-    pub(crate) fn after(error: &(impl StdError + 'static)) -> Broke {
-        Broke::somehow(blame::of(error), format_args!("after the load: {error}"))
+    pub(crate) fn after(error: &(impl StdError + 'static)) -> TrialFailure {
+        TrialFailure::somehow(blame::of(error), format_args!("after the load: {error}"))
     }
 
     /// A failure of a server that should run.
-    pub(crate) fn server(error: impl fmt::Display) -> Broke {
-        Broke::somehow(Fault::Server, error)
+    pub(crate) fn server(error: impl fmt::Display) -> TrialFailure {
+        TrialFailure::somehow(Fault::Server, error)
     }
 }

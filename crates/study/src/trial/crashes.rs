@@ -6,8 +6,8 @@
 use probe::{CrashKind, CrashSign, Readings};
 use record::Moment;
 
-use crate::trial::death::Death;
-use crate::trial::meter::Metered;
+use crate::trial::death::NodeDeath;
+use crate::trial::meter::WindowReadings;
 
 /// Crashes of a trial's servers that nothing explains.
 #[derive(Debug, Default)]
@@ -22,12 +22,12 @@ impl Crashes {
     /// Those of the servers of these names.
     pub(crate) fn of<'n>(
         nodes: impl Iterator<Item = &'n str>,
-        metered: &Metered,
+        metered: &WindowReadings,
         readings: &Readings,
     ) -> Crashes {
         let mut crashes = Crashes::default();
         for node in nodes {
-            let deaths: Vec<&Death> =
+            let deaths: Vec<&NodeDeath> =
                 metered.deaths.iter().filter(|death| death.node == node).collect();
             let signs = readings.crashes.iter().filter(|sign| sign.node == node);
             // A server ends when its disk fails, and starts anew; what is left then is judged by other figures.
@@ -72,7 +72,7 @@ impl Crashes {
 }
 
 /// True if what an action did to a server is why its log says that.
-fn explains(death: &Death, sign: &CrashSign) -> bool {
+fn explains(death: &NodeDeath, sign: &CrashSign) -> bool {
     let within = |first: Moment, last: Moment| {
         (earlier(first)..=last.plus_ns(CLOCK_ERROR_NS)).contains(&sign.at)
     };
@@ -120,9 +120,9 @@ mod tests {
         CrashSign { at: Moment(at_ms * MS), node: "n".to_owned(), kind, text: "it".to_owned() }
     }
 
-    fn death(from_ms: u64, back_ms: Option<u64>) -> Death {
+    fn death(from_ms: u64, back_ms: Option<u64>) -> NodeDeath {
         let moment = |ms| Moment(ms * MS);
-        Death {
+        NodeDeath {
             node: "n".to_owned(),
             is_sudden: true,
             from: moment(from_ms),
@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn what_no_action_explains_is_a_crash() {
         use CrashKind::{Damage, Interrupted, Panic, Process};
-        let check = |deaths: &[Death], signs: &[(u64, CrashKind)], expected| {
-            let metered = Metered { deaths: deaths.to_vec(), ..Metered::default() };
+        let check = |deaths: &[NodeDeath], signs: &[(u64, CrashKind)], expected| {
+            let metered = WindowReadings { deaths: deaths.to_vec(), ..WindowReadings::default() };
             let crashes = signs.iter().map(|(at_ms, kind)| sign(*at_ms, *kind)).collect();
             let readings = Readings { crashes, ..Readings::default() };
             let found = Crashes::of(["n", "other"].into_iter(), &metered, &readings);
@@ -157,7 +157,7 @@ mod tests {
         // A disk that fails explains what comes after, on its own server.
         let failing = |node: &str, expected| {
             let failing = vec![(node.to_owned(), Moment(5_000 * MS))];
-            let metered = Metered { failing, ..Metered::default() };
+            let metered = WindowReadings { failing, ..WindowReadings::default() };
             let crashes = [(5_100, Panic), (7_000, Damage)].map(|(at, kind)| sign(at, kind)).into();
             let readings = Readings { crashes, ..Readings::default() };
             assert_eq!(Crashes::of(["n"].into_iter(), &metered, &readings).total(), expected);
@@ -165,15 +165,15 @@ mod tests {
         failing("n", 0);
         failing("other", 1);
         // Whatever a power cut has left is judged by other figures.
-        let cut = [Death { is_power_cut: true, ..death(5_000, None) }];
+        let cut = [NodeDeath { is_power_cut: true, ..death(5_000, None) }];
         check(&cut, &[(5_050, Panic), (9_000, Damage)], 0);
         check(&cut, &[(4_000, Panic)], 1);
     }
 
     #[test]
     fn processes_that_began_anew_are_a_crash_where_the_log_says_nothing() {
-        let check = |deaths: Vec<Death>, expected| {
-            let metered = Metered { deaths, ..Metered::default() };
+        let check = |deaths: Vec<NodeDeath>, expected| {
+            let metered = WindowReadings { deaths, ..WindowReadings::default() };
             let delta = probe::Delta { has_restarted: true, ..probe::Delta::default() };
             let deltas = [("n".to_owned(), delta)].into();
             let readings = Readings { deltas, ..Readings::default() };

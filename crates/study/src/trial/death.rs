@@ -4,7 +4,7 @@ use record::Moment;
 
 /// The end of a node's processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Death {
+pub(crate) struct NodeDeath {
     pub(crate) node: String,
     /// True if it was killed or lost its power, rather than being stopped.
     pub(crate) is_sudden: bool,

@@ -7,16 +7,16 @@ use spec::Profile;
 use crate::trial::blame;
 use crate::trial::lateness;
 use crate::trial::load_plan;
-use crate::trial::meter::Metered;
-use crate::trial::order::Order;
+use crate::trial::meter::WindowReadings;
+use crate::trial::order::TrialOrder;
 use crate::trial::steadiness::{self, Steadiness};
 
 /// Decides if the trial counts. `smoke` proves that every part works: it counts, and notes why its
 /// figures may not.
 pub(crate) fn ending(
-    order: &Order<'_>,
+    order: &TrialOrder<'_>,
     outcome: &Outcome,
-    metered: &Metered,
+    metered: &WindowReadings,
     notes: &mut Vec<Note>,
 ) -> Ending {
     // Clients may give up where the study breaks what they are connected to.

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use check::Outcome;
-use guard::{Entry, Window};
+use check::CheckOutcome;
+use guard::{Entry, ExposureWindow};
 use jiff::Timestamp;
 use record::ledger::Exposure;
 use record::{Mark, MarkKind, Moment, Sample};
@@ -12,14 +12,14 @@ use site::Site;
 use spec::metrics;
 
 use crate::clock;
-use crate::trial::death::Death;
+use crate::trial::death::NodeDeath;
 use crate::trial::replication;
 
 /// Records of guards.
 #[derive(Debug, Default)]
-pub(crate) struct Exposed {
+pub(crate) struct GuardRecords {
     /// Each exposure on the timeline, and the figures of each guarded server.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: CheckOutcome,
     /// Times at which a commit may have been on the primary alone.
     pub(crate) stretches: Vec<Exposure>,
 }
@@ -44,10 +44,10 @@ pub(crate) enum ExposureError {
 pub(crate) fn read(
     site: &Site,
     origin: Instant,
-    deaths: &[Death],
+    deaths: &[NodeDeath],
     samples: &[Sample],
-) -> Result<Exposed, ExposureError> {
-    let mut exposed = Exposed::default();
+) -> Result<GuardRecords, ExposureError> {
+    let mut exposed = GuardRecords::default();
     for service in &site.fronts {
         let Some(guarding) = service.guarding() else { continue };
         guarding.check_alive()?;
@@ -74,11 +74,11 @@ struct Clock {
     until: Moment,
 }
 
-impl Exposed {
+impl GuardRecords {
     fn add(
         &mut self,
         node: &str,
-        windows: &[Window],
+        windows: &[ExposureWindow],
         clock: &Clock,
         samples: &[Sample],
     ) -> Result<(), ExposureError> {
@@ -126,7 +126,7 @@ fn moment(at: &str, zero: Timestamp) -> Result<Moment, ExposureError> {
     Ok(Moment(u64::try_from(since).unwrap_or(0)))
 }
 
-fn words(window: &Window) -> String {
+fn words(window: &ExposureWindow) -> String {
     let confirmed = match window.confirmations() {
         0 => "commits were on the primary alone".to_owned(),
         1 => "one standby confirmed each commit".to_owned(),

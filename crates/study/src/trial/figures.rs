@@ -15,7 +15,7 @@ mod servers;
 mod statements;
 mod topology;
 
-use check::Figure;
+use check::TrialFigure;
 
 use clients::{clients, whole};
 use phases::{generators, phases};
@@ -26,7 +26,7 @@ use topology::{crashes, crossings, handovers, sharding};
 pub(crate) use evidence::Evidence;
 
 /// All figures that this trial has a value for.
-pub(crate) fn all(evidence: &Evidence<'_>) -> Vec<Figure> {
+pub(crate) fn all(evidence: &Evidence<'_>) -> Vec<TrialFigure> {
     let workloads = &evidence.outcome.workloads;
     let whole = whole(workloads);
     let transactions = whole.as_ref().map_or(0, |whole| whole.counts.transactions);

@@ -9,7 +9,7 @@ use probe::Readings;
 use record::{HostLoad, HostUse, Window};
 use spec::{Metric, metrics};
 
-use crate::fleet::Fleet;
+use crate::fleet::StudyHosts;
 
 /// The node that samples of a host's own machine are filed under.
 pub(crate) fn machine_of(host: &str) -> String {
@@ -18,7 +18,7 @@ pub(crate) fn machine_of(host: &str) -> String {
 
 /// Figures of each host of a fleet.
 pub(crate) fn host_uses(
-    fleet: &Fleet,
+    fleet: &StudyHosts,
     outcome: &Outcome,
     readings: &Readings,
     origin: Instant,

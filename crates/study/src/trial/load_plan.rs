@@ -5,14 +5,14 @@ use std::path::Path;
 
 use load::{Connecting, Limit, OnError, OnLoss, Plan, ShellUser};
 use server::quote::identifier;
-use spec::{Action, Planned, Point, ProcessVerb, Timed};
+use spec::{Action, Point, ProcessVerb, ScheduledTrial, TimelineEntry};
 use wire::conninfo::{Conninfo, TargetSessionAttrs};
 
 /// The engine's plan at this point. `conninfos` has the address of each node; `schema` is the one that
 /// the rig has to itself on a server that is not its own: names are looked for there and nowhere else.
 pub(crate) fn plan(
     point: &Point,
-    planned: &Planned,
+    planned: &ScheduledTrial,
     conninfos: &BTreeMap<String, String>,
     schema: Option<&str>,
 ) -> Plan {
@@ -170,7 +170,7 @@ fn drain_ms(point: &Point) -> u64 {
     if let Some(ms) = point.drain_ms {
         return ms;
     }
-    let pauses = |timed: &Timed| {
+    let pauses = |timed: &TimelineEntry| {
         let pauses = matches!(
             timed.action,
             Action::Pause { .. } | Action::OfProcess { act: ProcessVerb::Pause, .. }

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use record::{Fault, Mark, MarkKind, Moment, TimedAction};
-use site::{Moved, PowerError, Site, Taken};
+use site::{MovedBuckets, PowerError, Site, TakenCut};
 use spec::Action;
 
-use crate::trial::act::{ActError, Proof};
-use crate::trial::death::Death;
+use crate::trial::act::{ActError, ActionProof};
+use crate::trial::death::NodeDeath;
 
 /// The observations of the meter.
 #[derive(Debug, Default)]
-pub(crate) struct Metered {
+pub(crate) struct WindowReadings {
     /// CPU of each node's processes at the ends of the window.
     pub(crate) cpu: BTreeMap<String, CpuSpan>,
     /// The actions that were done.
@@ -21,22 +21,22 @@ pub(crate) struct Metered {
     /// All actions, in the order in which they were due.
     pub(crate) actions: Vec<TimedAction>,
     /// The buckets that a rebalancing of the timeline has moved.
-    pub(crate) moved: Option<Moved>,
+    pub(crate) moved: Option<MovedBuckets>,
     /// Actions without the effect that they should have had.
     pub(crate) failures: Vec<ActFailure>,
     /// The servers that have lost their power, and what that cost.
-    pub(crate) cuts: Vec<Taken>,
+    pub(crate) cuts: Vec<TakenCut>,
     /// Servers of which a process was killed, and their recoveries.
     pub(crate) crashes: Vec<Crash>,
     /// The nodes that were stopped, killed or cut off from power.
-    pub(crate) deaths: Vec<Death>,
+    pub(crate) deaths: Vec<NodeDeath>,
     /// Nodes that stand still since an action has paused them.
     pub(crate) paused: Vec<String>,
     /// Nodes whose disks an action has had fail, from that moment on.
     pub(crate) failing: Vec<(String, Moment)>,
 }
 
-impl Metered {
+impl WindowReadings {
     /// The observations of a meter that has panicked: what it did, and whether it did all, is not known.
     pub(crate) fn of_panic() -> Self {
         let text = "the thread of the timeline and of the servers' CPU panicked; its message is on standard error";
@@ -122,10 +122,10 @@ pub(crate) struct Acted<'a> {
     pub(crate) was_down: bool,
     pub(crate) began: Moment,
     pub(crate) ended: Moment,
-    pub(crate) done: Result<Proof, ActError>,
+    pub(crate) done: Result<ActionProof, ActError>,
 }
 
-impl Metered {
+impl WindowReadings {
     /// Takes down an action that is over, and what became of its node.
     pub(crate) fn note(&mut self, site: &mut Site, acted: Acted<'_>) {
         let Acted { action, was_down, began, ended, done } = acted;
@@ -134,10 +134,10 @@ impl Metered {
         let done = done.map(|proof| {
             let words = proof.words();
             match proof {
-                Proof::Seen(_) => {}
-                Proof::Moved(moved) => metered.moved = Some(moved),
-                Proof::Cut(taken) => metered.cuts.push(taken),
-                Proof::Recovered(recovery) => {
+                ActionProof::Seen(_) => {}
+                ActionProof::Moved(moved) => metered.moved = Some(moved),
+                ActionProof::Cut(taken) => metered.cuts.push(taken),
+                ActionProof::Recovered(recovery) => {
                     metered.crashes.push(Crash { node: name.clone(), recovery, until: ended });
                 }
             }
@@ -170,7 +170,7 @@ impl Metered {
                 let is_power_cut =
                     matches!(action, Action::PowerCut { .. } | Action::FailDisk { .. });
                 let (restarted, back) = (None, None);
-                metered.deaths.push(Death {
+                metered.deaths.push(NodeDeath {
                     node,
                     is_sudden,
                     from,
@@ -189,7 +189,7 @@ impl Metered {
                 let killed = Moment(ended.0.saturating_sub(took_ns));
                 let (node, from, until) = (name.clone(), killed, killed);
                 let restarted = Some(killed);
-                metered.deaths.push(Death {
+                metered.deaths.push(NodeDeath {
                     node,
                     is_sudden: true,
                     from,
@@ -206,7 +206,7 @@ impl Metered {
                 {
                     let (node, from, until) = (name.clone(), began, began);
                     let (restarted, back, is_power_cut) = (None, None, false);
-                    metered.deaths.push(Death {
+                    metered.deaths.push(NodeDeath {
                         node,
                         is_sudden: false,
                         from,
@@ -232,7 +232,7 @@ impl Metered {
 }
 
 /// True of the death of a node that was not started since.
-fn is_open(name: &str) -> impl Fn(&Death) -> bool + '_ {
+fn is_open(name: &str) -> impl Fn(&NodeDeath) -> bool + '_ {
     move |death| death.node == name && death.restarted.is_none()
 }
 
@@ -244,7 +244,7 @@ mod tests {
     fn a_paused_server_stands_still_until_it_is_continued_or_ended() {
         let node = || "primary".to_owned();
         let check = |action: Action, expected: bool| {
-            let mut metered = Metered::default();
+            let mut metered = WindowReadings::default();
             metered.note_pause(&Action::Pause { node: node() });
             metered.note_pause(&action);
             assert_eq!(metered.is_down("primary"), expected, "{action:?}");

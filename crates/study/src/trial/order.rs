@@ -5,29 +5,29 @@ use std::time::Instant;
 
 use load::{Control, Urgency};
 use record::{Trial, Writer};
-use site::{Alone, Labs};
-use spec::{Planned, Point, Profile};
+use site::{Labs, SiteUse};
+use spec::{Point, Profile, ScheduledTrial};
 
-use crate::fleet::Fleet;
+use crate::fleet::StudyHosts;
 use crate::platform::Platform;
 use crate::request::Request;
-use crate::trial::broke::Broke;
+use crate::trial::broke::TrialFailure;
 
 /// Input of a trial.
-pub(crate) struct Order<'a> {
+pub(crate) struct TrialOrder<'a> {
     pub(crate) point: &'a Point,
-    pub(crate) planned: &'a Planned,
+    pub(crate) planned: &'a ScheduledTrial,
     /// Number of the attempt at this trial, from 1.
     pub(crate) attempt: usize,
     pub(crate) profile: Profile,
     /// Zero of every moment.
     pub(crate) origin: Instant,
     pub(crate) control: &'a Control,
-    pub(crate) alone: Alone,
+    pub(crate) alone: SiteUse,
     /// Labs in which its servers live, if they are the rig's.
     pub(crate) labs: Option<&'a Labs>,
     /// The hosts that it runs on, if it does not run on this machine.
-    pub(crate) fleet: Option<&'a Fleet>,
+    pub(crate) fleet: Option<&'a StudyHosts>,
     /// The program of generator processes.
     pub(crate) generator: &'a Path,
     /// Directory in which its clients keep their ledger, if they keep one.
@@ -36,17 +36,17 @@ pub(crate) struct Order<'a> {
     pub(crate) writer: Option<&'a Writer>,
 }
 
-impl Order<'_> {
+impl TrialOrder<'_> {
     /// The load of this attempt begins.
     pub(crate) fn begins(&self, trial: &Trial) -> Result<(), record::Error> {
         self.writer.map_or(Ok(()), |writer| writer.begin(trial).map(drop))
     }
 
     /// An error if the user has asked for the end: it is not worth while to go on.
-    pub(crate) fn go_on(&self) -> Result<(), Broke> {
+    pub(crate) fn go_on(&self) -> Result<(), TrialFailure> {
         match self.control.urgency() {
             Urgency::None => Ok(()),
-            Urgency::Clean | Urgency::AtOnce => Err(Broke::Interrupted),
+            Urgency::Clean | Urgency::AtOnce => Err(TrialFailure::Interrupted),
         }
     }
 }
@@ -56,12 +56,12 @@ pub(crate) fn order<'o>(
     request: &'o Request,
     control: &'o Control,
     origin: Instant,
-    (planned, attempt): (&'o Planned, usize),
-    alone: Alone,
+    (planned, attempt): (&'o ScheduledTrial, usize),
+    alone: SiteUse,
     platform: Option<&'o Platform>,
     record: Option<(&'o Writer, &'o Path)>,
-) -> Order<'o> {
-    Order {
+) -> TrialOrder<'o> {
+    TrialOrder {
         point: &request.study.points[planned.point],
         planned,
         attempt,

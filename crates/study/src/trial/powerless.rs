@@ -1,28 +1,28 @@
 //! Fate of the servers that lost their power, as figures.
 
-use check::Outcome;
+use check::CheckOutcome;
 use record::{Note, NoteKind};
 use site::{NotStarted, Recovered};
 use spec::{Metric, metrics};
 
 /// Fate of servers that lost their power.
-pub(crate) struct Powerless {
+pub(crate) struct PowerlessServers {
     pub(crate) recovered: Vec<Recovered>,
     /// The reason why a check could not read what it looked at.
     pub(crate) unreadable: Option<String>,
 }
 
-impl Powerless {
+impl PowerlessServers {
     /// Figures and notes, given what the checks found. The scope of a figure is a server, and empty
     /// where only one lost its power.
-    pub(crate) fn outcome(&self, checked: &Outcome) -> Outcome {
+    pub(crate) fn outcome(&self, checked: &CheckOutcome) -> CheckOutcome {
         let found = |metric: &Metric| checked.value(metric, "").unwrap_or(0.0);
         let is_corrupt = self.unreadable.is_some()
             || found(&metrics::AMCHECK_CORRUPTIONS) > 0.0
             || found(&metrics::CHECKSUM_FAILURES) > 0.0;
         let lost = found(&metrics::LEDGER_LOST);
         let has_lost = found(&metrics::LEDGER_ANOMALIES) > 0.0;
-        let mut outcome = Outcome::default();
+        let mut outcome = CheckOutcome::default();
         for one in &self.recovered {
             let scopes = match self.recovered[..] {
                 [_] => vec![one.taken.node.clone(), String::new()],

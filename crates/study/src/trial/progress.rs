@@ -4,7 +4,7 @@ use record::{Interval, Moment};
 use spec::Point;
 use stats::Latency;
 
-use crate::trial::stage::Stage;
+use crate::trial::stage::LoadStage;
 
 /// Follows one load.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl LoadProgress {
     }
 
     /// An interval is over: one entry a workload. A stage about once a second.
-    pub(crate) fn interval(&mut self, cells: &[Interval]) -> Option<Stage> {
+    pub(crate) fn interval(&mut self, cells: &[Interval]) -> Option<LoadStage> {
         self.recent.extend(cells.iter().cloned());
         let (first, last) = (self.recent.first()?, self.recent.last()?);
         let end = last.start.plus_ns(last.length_ns);
@@ -47,7 +47,7 @@ impl LoadProgress {
                 let transactions: u64 = recent.iter().map(|cell| cell.counts.transactions).sum();
                 let mut latency = Latency::new();
                 recent.iter().for_each(|cell| latency.merge(&cell.latency));
-                Some(Stage::Measuring {
+                Some(LoadStage::Measuring {
                     seconds: end.since(open).min(self.window_ns) as f64 / 1e9,
                     of_s: self.window_ns as f64 / 1e9,
                     tps: transactions as f64 / (length_ns as f64 / 1e9),
@@ -55,7 +55,7 @@ impl LoadProgress {
                     backlog: cells.iter().map(|cell| cell.backlog).sum(),
                 })
             }
-            _ => Some(Stage::WarmingUp { seconds: end.since(self.began?) as f64 / 1e9 }),
+            _ => Some(LoadStage::WarmingUp { seconds: end.since(self.began?) as f64 / 1e9 }),
         }
     }
 }

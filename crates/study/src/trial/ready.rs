@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use load::Control;
-use site::warm::{self, Warmed};
-use site::{Alone, Crossing, Labs, Site, sql};
+use site::warm::{self, WarmingResult};
+use site::{Labs, LinkCrossing, Site, SiteUse, sql};
 use spec::Point;
 
 /// The place where services are made.
@@ -19,9 +19,9 @@ pub(crate) struct ServiceContext<'a> {
 }
 
 /// What was found out while the servers of a point were made ready.
-pub(crate) struct Ready {
-    pub(crate) warmed: Warmed,
-    pub(crate) crossings: Vec<Crossing>,
+pub(crate) struct PreparedPoint {
+    pub(crate) warmed: WarmingResult,
+    pub(crate) crossings: Vec<LinkCrossing>,
 }
 
 /// Gets the servers of a point ready: reset, warm, links measured, the study's steps done, standbys
@@ -29,17 +29,17 @@ pub(crate) struct Ready {
 pub(crate) fn servers(
     point: &Point,
     site: &mut Site,
-    alone: Alone,
+    alone: SiteUse,
     place: &ServiceContext<'_>,
     control: &Control,
-) -> Result<Ready, String> {
+) -> Result<PreparedPoint, String> {
     let text = |error: site::Error| error.to_string();
     site.prepare(point, alone, place.labs, place.program).map_err(text)?;
     let warmed = warm_up(point, site)?;
     let crossings = site::crossings(site).map_err(text)?;
     before(point, site, control)?;
     site.prove_streaming().map_err(text)?;
-    Ok(Ready { warmed, crossings })
+    Ok(PreparedPoint { warmed, crossings })
 }
 
 /// Puts poolers, guards and routes between clients and servers.
@@ -65,8 +65,8 @@ pub(crate) fn limits(point: &Point, site: &Site) -> Result<(), String> {
 }
 
 /// Warms what the point's data say.
-fn warm_up(point: &Point, site: &Site) -> Result<Warmed, String> {
-    let Some(warm) = &point.data.warm else { return Ok(Warmed::default()) };
+fn warm_up(point: &Point, site: &Site) -> Result<WarmingResult, String> {
+    let Some(warm) = &point.data.warm else { return Ok(WarmingResult::default()) };
     let mut client = site.data_node().connect().map_err(|error| error.to_string())?;
     warm::warm(&mut client, warm).map_err(|error| error.to_string())
 }

@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 
 use probe::Takeover;
 use record::{Moment, Sample};
-use server::Demand;
+use server::StandbyDemand;
 use spec::metrics;
 
-use crate::trial::death::Death;
+use crate::trial::death::NodeDeath;
 
 /// The longest time, in nanoseconds, from the end of one of these standbys until the log of their
 /// primary `node` said that another one was synchronous; none where none took a place. One that
 /// came back to its own place left it free.
 pub(crate) fn handover_ns<'d>(
     node: &str,
-    deaths: impl Iterator<Item = &'d Death>,
+    deaths: impl Iterator<Item = &'d NodeDeath>,
     takeovers: &[Takeover],
 ) -> Option<u64> {
-    let took = |death: &Death| {
+    let took = |death: &NodeDeath| {
         let mut later = takeovers.iter().filter(|one| one.node == node && one.at >= death.from);
         let next = later.next()?;
         (next.standby != death.node).then(|| next.at.since(death.from))
@@ -30,10 +30,10 @@ pub(crate) fn handover_ns<'d>(
 /// primary `node` said that it was synchronous again; none where none took its place back.
 pub(crate) fn return_ns<'d>(
     node: &str,
-    deaths: impl Iterator<Item = &'d Death>,
+    deaths: impl Iterator<Item = &'d NodeDeath>,
     takeovers: &[Takeover],
 ) -> Option<u64> {
-    let took_back = |death: &Death| {
+    let took_back = |death: &NodeDeath| {
         let restarted = death.restarted?;
         let mut later = takeovers.iter().filter(|one| one.node == node && one.at >= restarted);
         later.find(|one| one.standby == death.node).map(|one| one.at.since(restarted))
@@ -48,7 +48,7 @@ pub(crate) fn return_ns<'d>(
 pub(crate) fn caught_up_since(
     samples: &[Sample],
     node: &str,
-    asked: &Demand,
+    asked: &StandbyDemand,
     from: Moment,
     until: Moment,
 ) -> Moment {
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_place_is_taken_by_another_standby() {
-        let death = |node: &str, at| Death {
+        let death = |node: &str, at| NodeDeath {
             is_sudden: true,
             node: node.to_owned(),
             from: seconds(at),
@@ -105,7 +105,7 @@ mod tests {
             back: None,
             is_power_cut: false,
         };
-        let check = |deaths: &[Death], took: &[(f64, &str)], expected: Option<f64>| {
+        let check = |deaths: &[NodeDeath], took: &[(f64, &str)], expected: Option<f64>| {
             let takeovers = takeovers(took);
             let expected = expected.map(|expected| seconds(expected).0);
             assert_eq!(handover_ns("primary", deaths.iter(), &takeovers), expected, "{took:?}");
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_standby_takes_its_place_back_after_its_restart() {
         let check = |restarted: Option<f64>, took: &[(f64, &str)], expected: Option<f64>| {
-            let death = Death {
+            let death = NodeDeath {
                 is_sudden: true,
                 node: "a".to_owned(),
                 from: seconds(4.0),

@@ -8,7 +8,7 @@ use record::{
     Ending, Finished, Mark, MarkKind, Moment, Note, NoteKind, PlannedTrial, SkipKind, Trial, Window,
 };
 use site::Site;
-use site::warm::Warmed;
+use site::warm::WarmingResult;
 use spec::metrics;
 
 use crate::clock;
@@ -16,24 +16,24 @@ use crate::trial::ending::{ending, generator_doubts};
 use crate::trial::figures::{self, Evidence};
 use crate::trial::host_use::{clock_doubts, gap_doubts, host_uses};
 use crate::trial::leaks::Leaks;
-use crate::trial::meter::Metered;
-use crate::trial::order::Order;
+use crate::trial::meter::WindowReadings;
+use crate::trial::order::TrialOrder;
 use crate::trial::tail::NodeTailSample;
 
 /// Everything that was measured.
-pub(crate) struct Loaded {
+pub(crate) struct TrialEvidence {
     pub(crate) outcome: Outcome,
     pub(crate) readings: Readings,
     /// What the server that has the data was seen to wait for, where that was asked for.
     pub(crate) sampled: Option<NodeTailSample>,
-    pub(crate) metered: Metered,
-    pub(crate) warmed: Warmed,
+    pub(crate) metered: WindowReadings,
+    pub(crate) warmed: WarmingResult,
     /// What the links let pass before the load.
-    pub(crate) crossings: Vec<site::Crossing>,
+    pub(crate) crossings: Vec<site::LinkCrossing>,
     /// The messages of the load engine.
     pub(crate) messages: Vec<String>,
     /// The findings of the checks, and the fate of servers that lost their power.
-    pub(crate) found: check::Outcome,
+    pub(crate) found: check::CheckOutcome,
     /// Session state that a pooler let pass from one client to others.
     pub(crate) leaks: Leaks,
     /// The host of the server that has the data, if it is on one.
@@ -41,7 +41,7 @@ pub(crate) struct Loaded {
 }
 
 /// A trial that is not run at all.
-pub(crate) fn skipped(order: &Order<'_>, why: String) -> Finished {
+pub(crate) fn skipped(order: &TrialOrder<'_>, why: String) -> Finished {
     let mut finished = blank(order);
     finished.trial.ending = Ending::skipped(SkipKind::CannotRunHere, why);
     finished.trial.ended = finished.trial.began;
@@ -66,9 +66,9 @@ pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
 }
 
 /// Makes a trial of what was measured.
-pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
-    let Loaded { outcome, mut readings, mut metered, warmed, crossings, .. } = loaded;
-    let Loaded { messages, found, leaks, data_host, sampled, .. } = loaded;
+pub(crate) fn fill(order: &TrialOrder<'_>, loaded: TrialEvidence, finished: &mut Finished) {
+    let TrialEvidence { outcome, mut readings, mut metered, warmed, crossings, .. } = loaded;
+    let TrialEvidence { messages, found, leaks, data_host, sampled, .. } = loaded;
     let trial = &mut finished.trial;
     let window = outcome.window;
     let measured = match window {
@@ -122,8 +122,8 @@ pub(crate) fn fill(order: &Order<'_>, loaded: Loaded, finished: &mut Finished) {
 
 /// Files figures under their metrics and scopes. A value that is not finite is none; of two with one place the
 /// later one stays.
-fn file(trial: &mut Trial, figures: impl Iterator<Item = check::Figure>) {
-    for check::Figure { metric, scope, value, is_at_least } in
+fn file(trial: &mut Trial, figures: impl Iterator<Item = check::TrialFigure>) {
+    for check::TrialFigure { metric, scope, value, is_at_least } in
         figures.filter(|one| one.value.is_finite())
     {
         if is_at_least {
@@ -165,7 +165,7 @@ pub(crate) fn log_tails(site: &Site) -> BTreeMap<String, String> {
 const LOG_LINES: usize = 1_000;
 
 /// A trial of which nothing is known yet.
-pub(crate) fn blank(order: &Order<'_>) -> Finished {
+pub(crate) fn blank(order: &TrialOrder<'_>) -> Finished {
     let (started_at, began) = (clock::wall(), clock::now(order.origin));
     let planned = PlannedTrial::new(order.planned, &order.point.name);
     let trial = Trial { started_at, began, ended: began, ..planned.attempt(order.attempt) };

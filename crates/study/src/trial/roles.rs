@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use record::Moment;
-use spec::Chosen;
+use spec::ActionTarget;
 
 /// What a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +49,16 @@ impl Talk {
 }
 
 /// The server that is meant, by its number, and whether all that could be another choice are known.
-fn choose(wanted: &Chosen, known: &[Known]) -> (Option<usize>, bool) {
+fn choose(wanted: &ActionTarget, known: &[Known]) -> (Option<usize>, bool) {
     let is_known = known.iter().all(|one| *one != Known::NotYet);
     let mut found = None;
     for (number, one) in known.iter().enumerate() {
         match (wanted, one) {
-            (Chosen::StandbyNow, Known::Role(Role::Standby)) => {
+            (ActionTarget::StandbyNow, Known::Role(Role::Standby)) => {
                 found = found.or(Some((0, number)));
             }
             // Of several, the one with the latest timeline.
-            (Chosen::PrimaryNow, Known::Role(Role::Primary { timeline })) => {
+            (ActionTarget::PrimaryNow, Known::Role(Role::Primary { timeline })) => {
                 found =
                     found.filter(|(latest, _)| latest >= timeline).or(Some((*timeline, number)));
             }
@@ -106,7 +106,7 @@ impl Roles {
     /// known, in words, where there is none. `clock` tells the moment.
     pub(crate) fn find(
         &self,
-        wanted: &Chosen,
+        wanted: &ActionTarget,
         since: Moment,
         deadline: Moment,
         clock: impl Fn() -> Moment,
@@ -173,16 +173,20 @@ mod tests {
     fn the_server_that_is_meant_is_chosen_among_those_that_answer() {
         use Known::{NotYet, Silent};
         const STANDBY: Known = Known::Role(Role::Standby);
-        let check = |wanted: Chosen, known: &[Known], expected| {
+        let check = |wanted: ActionTarget, known: &[Known], expected| {
             assert_eq!(choose(&wanted, known), expected, "{wanted:?} of {known:?}");
         };
-        check(Chosen::StandbyNow, &[primary(1), STANDBY, STANDBY], (Some(1), true));
-        check(Chosen::StandbyNow, &[primary(1), Silent, STANDBY], (Some(2), true));
-        check(Chosen::StandbyNow, &[primary(1), NotYet, STANDBY], (Some(2), false));
-        check(Chosen::StandbyNow, &[primary(1), Silent, Silent], (None, true));
-        check(Chosen::PrimaryNow, &[primary(1), primary(3), primary(2)], (Some(1), true));
-        check(Chosen::PrimaryNow, &[primary(2), primary(2)], (Some(0), true));
-        check(Chosen::PrimaryNow, &[Silent, STANDBY, Known::Role(Role::ReadOnly)], (None, true));
+        check(ActionTarget::StandbyNow, &[primary(1), STANDBY, STANDBY], (Some(1), true));
+        check(ActionTarget::StandbyNow, &[primary(1), Silent, STANDBY], (Some(2), true));
+        check(ActionTarget::StandbyNow, &[primary(1), NotYet, STANDBY], (Some(2), false));
+        check(ActionTarget::StandbyNow, &[primary(1), Silent, Silent], (None, true));
+        check(ActionTarget::PrimaryNow, &[primary(1), primary(3), primary(2)], (Some(1), true));
+        check(ActionTarget::PrimaryNow, &[primary(2), primary(2)], (Some(0), true));
+        check(
+            ActionTarget::PrimaryNow,
+            &[Silent, STANDBY, Known::Role(Role::ReadOnly)],
+            (None, true),
+        );
     }
 
     /// The studies that ship, in profile quick.
@@ -204,12 +208,12 @@ mod tests {
 
     #[test]
     fn whichever_node_of_a_shipped_study_stands_still_an_action_is_done_at_its_moment() {
-        let mut cases: Vec<(Vec<String>, Chosen)> = Vec::new();
+        let mut cases: Vec<(Vec<String>, ActionTarget)> = Vec::new();
         for point in shipped().iter().flat_map(|study| &study.points) {
             let servers = point.topology.nodes.iter().filter(|node| node.has_server());
             let names: Vec<String> = servers.map(|node| node.name.clone()).collect();
             let ways = point.timeline.iter().flat_map(|timed| [&timed.chosen, &timed.chosen_of]);
-            for wanted in ways.flatten().filter(|one| !matches!(one, Chosen::Earlier(_))) {
+            for wanted in ways.flatten().filter(|one| !matches!(one, ActionTarget::Earlier(_))) {
                 let case = (names.clone(), wanted.clone());
                 if !cases.contains(&case) {
                     cases.push(case);
@@ -243,7 +247,7 @@ mod tests {
                 let now = Cell::new(due.0);
                 let clock = || Moment(now.replace(now.get() + 50 * MS));
                 let found = roles.find(wanted, since, due.plus_ns(1000 * MS), clock);
-                let is_primary = *wanted == Chosen::PrimaryNow;
+                let is_primary = *wanted == ActionTarget::PrimaryNow;
                 let mut able = all().filter(|number| *number != paused);
                 let expected = able.find(|number| (*number == primary) == is_primary);
                 let found = found.ok().map(|found| found.name);
@@ -271,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_search_ends_when_all_are_known_or_its_time_is_up() {
-        let check = |said: &[Option<Role>], wanted: Chosen, expected: Result<&str, &str>| {
+        let check = |said: &[Option<Role>], wanted: ActionTarget, expected: Result<&str, &str>| {
             let names = ["a", "b", "c"].iter().take(said.len()).map(|name| (*name).to_owned());
             let roles = Roles::new(names.collect());
             for (number, role) in said.iter().enumerate() {
@@ -289,8 +293,8 @@ mod tests {
             assert!(now.get() < if found.is_ok() { 300 * MS } else { 1200 * MS });
         };
         let first = Some(Role::Primary { timeline: 1 });
-        check(&[first, None, Some(Role::Standby)], Chosen::StandbyNow, Ok("c"));
-        check(&[None, Some(Role::Standby)], Chosen::StandbyNow, Ok("b"));
-        check(&[first, None], Chosen::StandbyNow, Err("a takes writes, b gave no answer"));
+        check(&[first, None, Some(Role::Standby)], ActionTarget::StandbyNow, Ok("c"));
+        check(&[None, Some(Role::Standby)], ActionTarget::StandbyNow, Ok("b"));
+        check(&[first, None], ActionTarget::StandbyNow, Err("a takes writes, b gave no answer"));
     }
 }

@@ -10,7 +10,7 @@ use site::{Service, Site, SiteLink, SiteNode};
 use spec::Point;
 
 use crate::clock;
-use crate::fleet::Fleet;
+use crate::fleet::StudyHosts;
 use crate::trial::tail::{NodeTailSample, NodeTailSampler};
 
 /// The samplers of a trial.
@@ -29,7 +29,7 @@ impl Samplers {
     pub(crate) fn start(
         point: &Point,
         site: &Site,
-        fleet: Option<&Fleet>,
+        fleet: Option<&StudyHosts>,
         origin: Instant,
     ) -> Result<Samplers, ProbeError> {
         let hosts: BTreeMap<String, String> =
@@ -89,7 +89,7 @@ impl Samplers {
     }
 
     /// Ends them; everything that they have read, on the run's clock.
-    pub(crate) fn stop(self, fleet: Option<&Fleet>) -> (Readings, Option<NodeTailSample>) {
+    pub(crate) fn stop(self, fleet: Option<&StudyHosts>) -> (Readings, Option<NodeTailSample>) {
         let origin_ns = monotonic_ns_at(self.origin);
         let sampled = self.tail.map(NodeTailSampler::stop);
         let mut all = self.here.stop();

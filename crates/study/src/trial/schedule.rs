@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 
 use record::{Moment, TimedAction};
 use site::Site;
-use spec::{Action, Chosen, Point, Timed};
+use spec::{Action, ActionTarget, Point, TimelineEntry};
 
 use crate::clock;
-use crate::trial::act::{self, ActError, Proof, Work};
+use crate::trial::act::{self, ActError, ActionProof, Work};
 use crate::trial::lateness;
-use crate::trial::meter::{ActFailure, Acted, CpuSpan, Metered};
+use crate::trial::meter::{ActFailure, Acted, CpuSpan, WindowReadings};
 use crate::trial::roles::Roles;
 use crate::trial::samplers::Samplers;
 
 /// What is to be done in a window.
-pub(crate) struct Agenda<'a> {
+pub(crate) struct WindowAgenda<'a> {
     pub(crate) point: &'a Point,
     /// Time of each action of the timeline, in milliseconds since the window opened.
     pub(crate) at_ms: &'a [u64],
@@ -37,11 +37,15 @@ pub(crate) struct Agenda<'a> {
 }
 
 /// Waits for the window and does what is due in it.
-pub(crate) fn follow(agenda: &Agenda<'_>, site: &mut Site, opens: &Receiver<Moment>) -> Metered {
-    let Ok(open) = opens.recv() else { return Metered::default() };
+pub(crate) fn follow(
+    agenda: &WindowAgenda<'_>,
+    site: &mut Site,
+    opens: &Receiver<Moment>,
+) -> WindowReadings {
+    let Ok(open) = opens.recv() else { return WindowReadings::default() };
     let end = clock::instant(agenda.origin, open.plus_ns(agenda.point.window_ms * MS));
     if wait(opens, clock::instant(agenda.origin, open)) == Waited::Ended {
-        return Metered::default();
+        return WindowReadings::default();
     }
     if !agenda.point.timeline.is_empty() {
         return thread::scope(|scope| {
@@ -53,7 +57,7 @@ pub(crate) fn follow(agenda: &Agenda<'_>, site: &mut Site, opens: &Receiver<Mome
             line.metered
         });
     }
-    let mut metered = Metered::default();
+    let mut metered = WindowReadings::default();
     let before = cpu(site, agenda.samplers);
     wait(opens, end);
     let after = cpu(site, agenda.samplers);
@@ -70,7 +74,7 @@ pub(crate) fn follow(agenda: &Agenda<'_>, site: &mut Site, opens: &Receiver<Mome
 
 /// A timeline under way.
 struct Line<'l, 'scope, 'env> {
-    agenda: &'l Agenda<'l>,
+    agenda: &'l WindowAgenda<'l>,
     scope: &'scope Scope<'scope, 'env>,
     /// The moment at which the window opened.
     open: Moment,
@@ -81,7 +85,7 @@ struct Line<'l, 'scope, 'env> {
     /// The moment at which the last action ended that changed the state of a node.
     freed: BTreeMap<String, Moment>,
     goes_on: Vec<GoesOn<'scope>>,
-    metered: Metered,
+    metered: WindowReadings,
 }
 
 /// An action that goes on in a thread of its own.
@@ -94,13 +98,14 @@ struct GoesOn<'scope> {
     /// The later action that changed the state of its node meanwhile.
     cut_short_by: Option<String>,
     /// Gives what became of it, and the moment of its end.
-    thread: ScopedJoinHandle<'scope, (Result<Proof, ActError>, Moment)>,
+    thread: ScopedJoinHandle<'scope, (Result<ActionProof, ActError>, Moment)>,
 }
 
 impl Line<'_, '_, '_> {
     fn run(&mut self, site: &mut Site, opens: &Receiver<Moment>, end: Instant) {
-        let Agenda { point, at_ms, origin, .. } = *self.agenda;
-        let mut due: Vec<(u64, &Timed)> = at_ms.iter().copied().zip(&point.timeline).collect();
+        let WindowAgenda { point, at_ms, origin, .. } = *self.agenda;
+        let mut due: Vec<(u64, &TimelineEntry)> =
+            at_ms.iter().copied().zip(&point.timeline).collect();
         due.sort_by_key(|(at_ms, _)| *at_ms);
         let at_ms: Vec<u64> = due.iter().map(|(at_ms, _)| *at_ms).collect();
         let limits = lateness::limits_ns(&at_ms, point.window_ms);
@@ -144,7 +149,7 @@ impl Line<'_, '_, '_> {
 
     /// The action with the names of its nodes, where they are found at its moment, and the time that passed
     /// until a server had the role, in nanoseconds. `next` is the moment of the next action.
-    fn target(&self, timed: &Timed, next: Option<Moment>) -> Result<(Action, u64), String> {
+    fn target(&self, timed: &TimelineEntry, next: Option<Moment>) -> Result<(Action, u64), String> {
         let mut waited = 0;
         let mut action = timed.action.clone();
         if let Some(chosen) = &timed.chosen {
@@ -158,11 +163,11 @@ impl Line<'_, '_, '_> {
         Ok((action, waited))
     }
 
-    fn found(&self, chosen: &Chosen, next: Option<Moment>) -> Result<(String, u64), String> {
+    fn found(&self, chosen: &ActionTarget, next: Option<Moment>) -> Result<(String, u64), String> {
         let role = match chosen {
-            Chosen::PrimaryNow => "takes writes",
-            Chosen::StandbyNow => "is a standby",
-            Chosen::Earlier(name) => {
+            ActionTarget::PrimaryNow => "takes writes",
+            ActionTarget::StandbyNow => "is a standby",
+            ActionTarget::Earlier(name) => {
                 let found = self.called.get(name).cloned();
                 let missing = || format!("the action that is done as \"{name}\" was not done");
                 return Ok((found.ok_or_else(missing)?, 0));
@@ -259,7 +264,7 @@ impl Line<'_, '_, '_> {
             // The study asks for that.
             let cut_short = |(by, why): (&String, &ActError)| format!("{by} cut it short: {why}");
             let done = match cut_short_by.as_ref().zip(done.as_ref().err()).map(cut_short) {
-                Some(words) => Ok(Proof::Seen(words)),
+                Some(words) => Ok(ActionProof::Seen(words)),
                 None => done,
             };
             self.note(site, number, Acted { action: &action, was_down, began, ended, done });

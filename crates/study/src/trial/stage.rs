@@ -2,7 +2,7 @@
 
 /// The stages of a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Stage {
+pub enum LoadStage {
     /// Clients connect.
     Connecting {
         /// Connected.

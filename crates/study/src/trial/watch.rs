@@ -3,10 +3,10 @@
 use record::Moment;
 
 use crate::trial::progress::LoadProgress;
-use crate::trial::stage::Stage;
+use crate::trial::stage::LoadStage;
 
 /// Follows what the load says: where it is, and when its window opens.
-pub(crate) struct Watch {
+pub(crate) struct LoadWatch {
     progress: LoadProgress,
     /// Messages of the load, the first few lines.
     pub(crate) messages: Vec<String>,
@@ -14,13 +14,13 @@ pub(crate) struct Watch {
     pub(crate) failed: Option<String>,
 }
 
-impl Watch {
-    pub(crate) fn new(progress: LoadProgress) -> Watch {
-        Watch { progress, messages: Vec::new(), failed: None }
+impl LoadWatch {
+    pub(crate) fn new(progress: LoadProgress) -> LoadWatch {
+        LoadWatch { progress, messages: Vec::new(), failed: None }
     }
 
     /// A stage to be shown, and the moment at which the window opens once that is known.
-    pub(crate) fn hear(&mut self, event: load::Event<'_>) -> (Option<Stage>, Option<Moment>) {
+    pub(crate) fn hear(&mut self, event: load::Event<'_>) -> (Option<LoadStage>, Option<Moment>) {
         match event {
             load::Event::Connecting { .. } | load::Event::Generators(_) => (None, None),
             load::Event::LoadBegan { at } => {

@@ -13,13 +13,13 @@ use postgres::SimpleQueryMessage;
 use record::{Moment, Window};
 use server::{Client, Limits};
 use site::Site;
-use spec::{Chosen, Timed, metrics};
+use spec::{ActionTarget, TimelineEntry, metrics};
 
 use crate::clock;
 use crate::trial::roles::{Role, Roles};
 
 /// The watchers of a trial's servers.
-pub(crate) struct Watchers {
+pub(crate) struct ServerWatchers {
     is_over: Arc<AtomicBool>,
     roles: Arc<Roles>,
     threads: Vec<Watcher>,
@@ -49,16 +49,20 @@ impl ServerAnswer {
 }
 
 /// The answers of all managed servers of a trial.
-pub(crate) struct Watched {
+pub(crate) struct WatchedServers {
     servers: Vec<Vec<ServerAnswer>>,
 }
 
-impl Watchers {
+impl ServerWatchers {
     /// Begins to ask the managed servers of a site; all servers where an action is done to one that is found
     /// by its role.
-    pub(crate) fn start(site: &Site, timeline: &[Timed], origin: Instant) -> Watchers {
+    pub(crate) fn start(
+        site: &Site,
+        timeline: &[TimelineEntry],
+        origin: Instant,
+    ) -> ServerWatchers {
         let chosen = timeline.iter().flat_map(|timed| [&timed.chosen, &timed.chosen_of]).flatten();
-        let all = chosen.into_iter().any(|chosen| !matches!(chosen, Chosen::Earlier(_)));
+        let all = chosen.into_iter().any(|chosen| !matches!(chosen, ActionTarget::Earlier(_)));
         let nodes: Vec<_> = site.nodes.iter().filter(|node| all || node.is_managed()).collect();
         let is_over = Arc::new(AtomicBool::new(false));
         let roles = Arc::new(Roles::new(nodes.iter().map(|node| node.name.clone()).collect()));
@@ -71,7 +75,7 @@ impl Watchers {
             }
         });
         let threads = threads.collect();
-        Watchers { is_over, roles, threads }
+        ServerWatchers { is_over, roles, threads }
     }
 
     /// What the servers say of their roles.
@@ -79,13 +83,13 @@ impl Watchers {
         &self.roles
     }
 
-    pub(crate) fn stop(self) -> Watched {
+    pub(crate) fn stop(self) -> WatchedServers {
         self.is_over.store(true, Ordering::Relaxed);
         let ended = self.threads.into_iter().map(|one| {
             let answers = one.thread.join().unwrap_or_else(|it| resume_unwind(it));
             one.is_managed.then_some(answers)
         });
-        Watched { servers: ended.flatten().collect() }
+        WatchedServers { servers: ended.flatten().collect() }
     }
 }
 
@@ -147,10 +151,10 @@ fn ask(client: &mut Client) -> Option<(Role, usize)> {
     Some((role, row.get(2)?.parse().ok()?))
 }
 
-impl Watched {
+impl WatchedServers {
     /// The figures; none where no server is a manager's. `fault` is the first action of the timeline.
-    pub(crate) fn outcome(&self, window: Window, fault: Option<Moment>) -> check::Outcome {
-        let mut outcome = check::Outcome::default();
+    pub(crate) fn outcome(&self, window: Window, fault: Option<Moment>) -> check::CheckOutcome {
+        let mut outcome = check::CheckOutcome::default();
         if self.servers.is_empty() {
             return outcome;
         }
@@ -274,7 +278,7 @@ mod tests {
     #[test]
     fn primaries_are_counted_by_what_they_said_closely_enough() {
         let check = |servers: [&str; 2], two: u64, none: u64, whole: Option<u64>| {
-            let watched = Watched { servers: servers.map(server).to_vec() };
+            let watched = WatchedServers { servers: servers.map(server).to_vec() };
             let reigns: Vec<_> = watched.servers.iter().map(|one| reigns(one)).collect();
             let (open, close) = (Moment(0), Moment(1000 * MS));
             let window = Window { load_began: open, open, close };

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use record::{Ending, MarkKind};
-use study::{Error, Place};
+use study::{Error, RecordPlace};
 
 use super::{BUMP, COUNTERS, INIT, figure, finished, folder, request, run};
 
@@ -25,7 +25,7 @@ fn actions_happen_in_the_window_and_prove_their_effect() {
         )
         .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"");
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
 
     let trials = finished(&ended.directory);
     assert_eq!(trials[0].trial.ending, Ending::Done, "{:?}", trials[0].trial.notes);
@@ -53,7 +53,7 @@ fn an_action_without_effect_voids_the_trial() {
         .replace("checks = [\"counts\"]", "timeline = [{ at = \"100ms\", sql = \"SELECT 1 / 0\" }]")
         .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"");
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     let trials = finished(&ended.directory);
     let Ending::Void(why) = &trials[0].trial.ending else {
         panic!("{:?}", trials[0].trial.ending);
@@ -79,7 +79,7 @@ fn a_killed_backend_makes_the_server_recover() {
     let place = tempfile::tempdir().unwrap();
     let study = timeline("{ at = \"500ms\", kill_backend = \"primary\" }");
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     let trial = &finished(&ended.directory)[0];
     assert_eq!(trial.trial.ending, Ending::Done, "{:?}", trial.trial.notes);
     let action = trial.marks.iter().find(|mark| mark.kind == MarkKind::Action).unwrap();
@@ -115,7 +115,7 @@ fn the_kernel_kills_a_process() {
     let study = timeline("{ at = \"100ms\", kill_backend = \"primary\", memory = \"64MB\" }")
         .replace("clients = 2", "clients = 1\nsession = { work_mem = \"8GB\" }");
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", GREEDY)];
-    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     let trial = &finished(&ended.directory)[0];
     let said: Vec<&str> = trial.marks.iter().map(|mark| mark.text.as_str()).collect();
     let expected = "kill_backend primary: it accepted connections again after ";
@@ -160,7 +160,7 @@ fn a_limit_is_lifted() {
     let study =
         format!("{study}\n[topologies.one.nodes.primary]\nthrottle = {{ write_iops = 100 }}\n");
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let request = request(folder(&files), Place::Below(place.path().to_owned()));
+    let request = request(folder(&files), RecordPlace::Below(place.path().to_owned()));
     let ended = match (run(&request), lab::machine::is_root()) {
         (Ok(ended), true) => ended,
         (Err(Error::DoesNotFit(_)), false) => return,
@@ -199,7 +199,7 @@ kind = "invariant"
 fn a_cut_without_writes_does_not_count() {
     let place = tempfile::tempdir().unwrap();
     let files = [("study.toml", IDLE), ("read.sql", "SELECT 1;\n")];
-    let request = request(folder(&files), Place::Directory(place.path().join("record")));
+    let request = request(folder(&files), RecordPlace::Directory(place.path().join("record")));
     let ended = match (run(&request), lab::machine::is_root()) {
         (Ok(ended), true) => ended,
         (Err(Error::DoesNotFit(_)), false) => return testing::skip::no_root(),
@@ -256,7 +256,8 @@ fn an_old_primary_follows_the_new_one_by_either_way() {
         let place = tempfile::tempdir().unwrap();
         let study = RETURN.replace("BY", by);
         let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
-        let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+        let ended =
+            run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
         let trial = &finished(&ended.directory)[0];
         assert_eq!(trial.trial.ending, Ending::Done, "{by}: {:?}", trial.marks);
         let said = |mark: &record::Mark| mark.text.starts_with(expected);

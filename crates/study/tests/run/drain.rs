@@ -1,7 +1,7 @@
 //! What is still in progress after the window.
 
 use record::Ending;
-use study::Place;
+use study::RecordPlace;
 
 #[test]
 fn sleeping_sessions_are_cancelled_after_the_scenarios_drain() {
@@ -19,7 +19,8 @@ fn sleeping_sessions_are_cancelled_after_the_scenarios_drain() {
         ("sleep.sql", "SELECT pg_sleep(1000);\n"),
     ];
     let place = tempfile::tempdir().unwrap();
-    let request = super::request(super::folder(&files), Place::Below(place.path().join("runs")));
+    let request =
+        super::request(super::folder(&files), RecordPlace::Below(place.path().join("runs")));
     let ended = super::run(&request).unwrap();
     let trials = super::finished(&ended.directory);
     let [finished] = trials.as_slice() else { panic!("{} trials", trials.len()) };

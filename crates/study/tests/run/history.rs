@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use record::{Ending, Reader, Trial};
 use spec::Folder;
-use study::Place;
+use study::RecordPlace;
 
 const INIT: &str = "\
     CREATE TABLE history_lists (key bigint PRIMARY KEY, elements bigint[] NOT NULL);\n\
@@ -43,7 +43,7 @@ fn study(scenarios: &[(&str, &str)]) -> Folder {
 
 /// The trials of a study that was run, and where they lie.
 fn run(folder: Folder, place: &Path) -> (Vec<Trial>, PathBuf) {
-    let request = super::request(folder, Place::Below(place.join("runs")));
+    let request = super::request(folder, RecordPlace::Below(place.join("runs")));
     let ended = super::run(&request).unwrap();
     let trials = Reader::open(&ended.directory).unwrap().trials().to_vec();
     (trials, ended.directory.join("trials"))

@@ -1,7 +1,7 @@
 //! Session state that a pooler leaks, and crashes with the statement that made them.
 
 use record::{Ending, Fault, NoteKind};
-use study::Place;
+use study::RecordPlace;
 
 /// The one trial of a study with these workloads, which go to a PgBouncer with one backend.
 fn trial(workloads: &str, run: &str, files: &[(&str, &str)]) -> record::Trial {
@@ -19,7 +19,8 @@ fn trial(workloads: &str, run: &str, files: &[(&str, &str)]) -> record::Trial {
             .chain(files.iter().copied())
             .collect();
     let place = tempfile::tempdir().unwrap();
-    let request = super::request(super::folder(&files), Place::Below(place.path().join("runs")));
+    let request =
+        super::request(super::folder(&files), RecordPlace::Below(place.path().join("runs")));
     let ended = super::run(&request).unwrap();
     super::finished(&ended.directory).remove(0).trial
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use record::ledger::Ledger;
 use record::{Ending, Reader, Trial};
 use spec::{Folder, Study};
-use study::Place;
+use study::RecordPlace;
 
 const INIT: &str = "\
     CREATE TABLE log (client int, seq bigint, chain bigint, PRIMARY KEY (client, seq));\n\
@@ -50,7 +50,7 @@ struct Ran {
 impl Ran {
     /// Runs it into a record below `place`.
     fn run(folder: Folder, place: &Path) -> Ran {
-        let request = super::request(folder, Place::Below(place.join("runs")));
+        let request = super::request(folder, RecordPlace::Below(place.join("runs")));
         let ended = super::run(&request).unwrap();
         let trials = Reader::open(&ended.directory).unwrap().trials().to_vec();
         Ran { study: request.study, trials, below: ended.directory.join("trials") }
@@ -104,7 +104,7 @@ fn a_crash_under_load_loses_nothing_that_was_acknowledged() {
 
     let claim = ran.claim();
     assert_eq!(claim.verdict, verdict::Verdict::Holds);
-    let verdict::Measured::Count { trials, rates, .. } = claim.measured else {
+    let verdict::ClaimMeasurement::Count { trials, rates, .. } = claim.measured else {
         panic!("{claim:?}")
     };
     assert_eq!((trials, rates), (1, (0.0, 1.0)), "one trial says little, and that is said");
@@ -335,7 +335,10 @@ fn whatever_is_falsified_is_found_and_named() {
     }
     let claim = ran.claim();
     assert_eq!(claim.verdict, verdict::Verdict::DoesNotHold);
-    assert!(matches!(claim.measured, verdict::Measured::Count { trials: 8, failures: 8, .. }));
+    assert!(matches!(
+        claim.measured,
+        verdict::ClaimMeasurement::Count { trials: 8, failures: 8, .. }
+    ));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! did not start.
 
 use record::{Ending, Finished, MarkKind};
-use study::Place;
+use study::RecordPlace;
 
 use super::{figure, finished, folder, request, run};
 
@@ -87,7 +87,7 @@ fn a_server_that_the_rig_did_not_start_is_cut_off_killed_and_succeeded() {
     let init =
         "CREATE TABLE log (client int, seq bigint, chain bigint, PRIMARY KEY (client, seq));";
     let files = [("study.toml", PAIR), ("init.sql", init), ("write.sql", WRITE), ("pg.sh", SERVER)];
-    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
 
     // On a busy machine an attempt may be late, and is made again.
     let trials = finished(&ended.directory);
@@ -107,7 +107,7 @@ fn succeeded(trial: &Finished) {
     let texts: Vec<&str> = marks.map(|mark| mark.text.as_str()).collect();
     assert_eq!(trial.trial.ending, Ending::Done, "{texts:?} {:?}", trial.trial.notes);
     let expected = [
-        "cut db2: packets in both directions are dropped, of 1 peers",
+        "cut db2: packets in both directions are dropped, of 1 peer",
         "heal db2: 2 ways are open again",
         "pause db1: server: ",
         "continue db1: server: ",
@@ -134,7 +134,7 @@ fn a_program_that_ends_before_it_is_ready_has_ended() {
     let (init, ends) = ("SELECT 1;\n", "echo gone; exit 3\n");
     let files = [("study.toml", PAIR), ("init.sql", init), ("write.sql", WRITE), ("pg.sh", ends)];
     let place = tempfile::tempdir().unwrap();
-    let said = run(&request(folder(&files), Place::Below(place.path().to_owned())));
+    let said = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned())));
     let said = said.unwrap_err().to_string();
     assert!(said.contains("postgres of db1") && said.contains(" ended after "), "{said}");
     assert!(!said.contains("within"), "{said}");

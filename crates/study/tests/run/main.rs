@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use load::Control;
 use record::{Ending, Finished, MarkKind, Reader, RunState};
 use spec::{Folder, Profile, Study};
-use study::{Ended, Error, Event, Place, Request, Servers};
+use study::{Error, Event, RecordPlace, Request, RunResult, Servers};
 
 /// A study's folder of these files.
 fn folder(files: &[(&str, &str)]) -> Folder {
@@ -24,7 +24,7 @@ fn folder(files: &[(&str, &str)]) -> Folder {
     Folder { name: "mine".to_owned(), files: files.collect::<BTreeMap<_, _>>(), is_private: false }
 }
 
-fn request(folder: Folder, place: Place) -> Request {
+fn request(folder: Folder, place: RecordPlace) -> Request {
     let study = match Study::parse(&folder, Profile::Smoke) {
         Ok(study) => study,
         Err(problems) => panic!("{problems:?}"),
@@ -43,7 +43,7 @@ fn request(folder: Folder, place: Place) -> Request {
 }
 
 /// Runs it into a new record.
-fn run(request: &Request) -> Result<Ended, Error> {
+fn run(request: &Request) -> Result<RunResult, Error> {
     study::run(request, &Control::new(), &mut |_| {})
 }
 
@@ -99,7 +99,7 @@ const BUMP: &str = "\\set id random(1, :rows)\nUPDATE counter SET n = n + 1 WHER
 fn every_trial_of_every_round_is_recorded_with_its_figures() {
     let place = tempfile::tempdir().unwrap();
     let files = [("study.toml", COUNTERS), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let request = request(folder(&files), Place::Below(place.path().join("runs")));
+    let request = request(folder(&files), RecordPlace::Below(place.path().join("runs")));
     let mut events = Vec::new();
     let ended = study::run(&request, &Control::new(), &mut |event| {
         events.push(match event {
@@ -163,7 +163,7 @@ fn a_control_that_does_not_hold_stops_the_study() {
            kind = \"control\"\nwithin = 2\n";
     let files = [("study.toml", text.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
     let ended =
-        run(&request(folder(&files), Place::Directory(place.path().join("record")))).unwrap();
+        run(&request(folder(&files), RecordPlace::Directory(place.path().join("record")))).unwrap();
     let RunState::Broken(why) = &ended.state else { panic!("{:?}", ended.state) };
     assert!(why.contains("control \"it does harm\" failed after 2 trials"), "{why}");
     let ran = finished(&ended.directory);
@@ -177,13 +177,13 @@ fn a_trial_begins_with_the_data_as_they_were_built() {
     let study =
         COUNTERS.replace("VACUUM counter", "SELECT 1 / (NOT was_touched())::int AS untouched");
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     assert_eq!(ended.failed, 0, "{:?}", finished(&ended.directory)[1].trial.ending);
 
     // Where data are kept, each variant meets its own traces: the second round fails.
     let kept = study.replace("rows = 1000", "rows = 1000\nreset = \"keep\"");
     let files = [("study.toml", kept.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     let broken: Vec<usize> = finished(&ended.directory)
         .iter()
         .filter(
@@ -240,7 +240,7 @@ kind = "invariant"
 fn clients_follow_a_promotion_and_the_next_trial_finds_all_as_it_was() {
     let place = tempfile::tempdir().unwrap();
     let files = [("study.toml", FOLLOWED), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     // On a busy machine an attempt may be late, and is made again.
     let mut trials = finished(&ended.directory);
     trials.retain(|one| !one.trial.ending.is_late());
@@ -282,7 +282,7 @@ fn a_trial_that_breaks_is_recorded_with_the_servers_log_and_the_next_one_runs() 
         "settings = { work_mem = \"1 potato\" }",
     );
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     assert_eq!((ended.failed, &ended.state), (2, &RunState::Done));
     for one in finished(&ended.directory) {
         match (&one.trial.ending, one.trial.variant.as_str()) {
@@ -301,7 +301,7 @@ fn what_does_not_fit_is_left_out_or_refused() {
     let place = tempfile::tempdir().unwrap();
     let big = COUNTERS.replace("synchronous_commit = \"off\"", "shared_buffers = \"900TB\"");
     let files = [("study.toml", big.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     assert_eq!((ended.failed, ended.skipped), (0, 2));
     let skipped = finished(&ended.directory);
     let why = skipped.iter().find_map(|one| match &one.trial.ending {
@@ -313,7 +313,7 @@ fn what_does_not_fit_is_left_out_or_refused() {
     let refused = big.replace("checks = ", "unfit = \"refuse\"\nchecks = ");
     let files = [("study.toml", refused.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
     let place = place.path().join("refused");
-    let error = run(&request(folder(&files), Place::Directory(place.clone()))).unwrap_err();
+    let error = run(&request(folder(&files), RecordPlace::Directory(place.clone()))).unwrap_err();
     let Error::DoesNotFit(preflight) = error else { panic!("{error}") };
     assert_eq!(preflight.distinct_misfits().len(), 1);
     assert!(!place.exists(), "a record that was never begun leaves nothing");
@@ -324,7 +324,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     let place = tempfile::tempdir().unwrap();
     let files = [("study.toml", COUNTERS), ("init.sql", INIT), ("bump.sql", BUMP)];
     let directory = place.path().join("record");
-    let mut request = request(folder(&files), Place::Directory(directory.clone()));
+    let mut request = request(folder(&files), RecordPlace::Directory(directory.clone()));
     let control = Control::new();
     let ended = study::run(&request, &control, &mut |event| {
         if let Event::TrialBegins { planned, .. } = event
@@ -336,7 +336,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     assert_eq!(ended.unwrap().state, RunState::Interrupted);
     assert_eq!(finished(&directory).len(), 1);
 
-    request.place = Place::Resume(directory.clone());
+    request.place = RecordPlace::Resume(directory.clone());
     let mut begun = Vec::new();
     let ended = study::run(&request, &Control::new(), &mut |event| {
         if let Event::TrialBegins { planned, .. } = event {
@@ -356,7 +356,7 @@ fn a_script_of_data_that_is_wrong_is_pointed_at() {
     let place = tempfile::tempdir().unwrap();
     let check = |init: &str, expected: &str| {
         let files = [("study.toml", COUNTERS), ("init.sql", init), ("bump.sql", BUMP)];
-        let place = Place::Below(place.path().to_owned());
+        let place = RecordPlace::Below(place.path().to_owned());
         let error = run(&request(folder(&files), place)).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
@@ -369,7 +369,7 @@ fn a_script_of_data_that_is_wrong_is_pointed_at() {
 fn a_pattern_that_fits_nothing_names_what_there_is() {
     let place = tempfile::tempdir().unwrap();
     let files = [("study.toml", COUNTERS), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let mut request = request(folder(&files), Place::Below(place.path().join("runs")));
+    let mut request = request(folder(&files), RecordPlace::Below(place.path().join("runs")));
     request.only = Some("slow".to_owned());
     let error = run(&request).unwrap_err();
     assert_eq!(error.to_string(), "no trial fits \"slow\"");
@@ -384,7 +384,7 @@ fn a_pattern_that_fits_nothing_names_what_there_is() {
 #[test]
 fn one_trial_of_a_plan_draws_what_it_drew_among_the_others() {
     let files = [("study.toml", COUNTERS), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let mut request = request(folder(&files), Place::Below(PathBuf::new()));
+    let mut request = request(folder(&files), RecordPlace::Below(PathBuf::new()));
     let all = request.trials();
     for planned in &all {
         request.trial = Some(planned.number);
@@ -405,7 +405,7 @@ fn an_outside_server_is_used_and_left_as_it_was() {
         .replace("script = \"init.sql\"", "script = \"init.sql\"\npgbench = { scale = 1 }")
         .replace("every = \"count_difference == 0\"", "every = \"tps > 0\"");
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let mut request = request(folder(&files), Place::Below(place.path().to_owned()));
+    let mut request = request(folder(&files), RecordPlace::Below(place.path().to_owned()));
     request.servers = Servers::Outside {
         conninfo: node.endpoint().to_string(),
         rights: lab::guest::StudyRights::OwnSchema,

@@ -6,8 +6,8 @@ use load::Control;
 use record::comparison::{Metric, OCTET_PAIRS, Stop};
 use record::{Ending, Fault, Generator, Paired, Reader};
 use spec::{Folder, Profile, Study};
-use study::{Ended, Event, Place};
-use verdict::{Measured, Verdict};
+use study::{Event, RecordPlace, RunResult};
+use verdict::{ClaimMeasurement, Verdict};
 
 /// Two scenarios of one variant, which share its servers but in pairs. In each, two workloads run together.
 const SCENARIOS: &str = r#"
@@ -93,7 +93,7 @@ fn folder() -> Folder {
 }
 
 /// Runs it; what was said of pairs is counted.
-fn run(folder: &Folder, place: Place) -> (Ended, usize) {
+fn run(folder: &Folder, place: RecordPlace) -> (RunResult, usize) {
     let request = super::request(folder.clone(), place);
     let mut told = 0;
     let ended = study::run(&request, &Control::new(), &mut |event| {
@@ -106,7 +106,7 @@ fn run(folder: &Folder, place: Place) -> (Ended, usize) {
 fn points_with_servers_of_their_own_are_loaded_in_turn() {
     let directory = tempfile::tempdir().unwrap();
     let folder = folder();
-    let (ended, told) = run(&folder, Place::Below(directory.path().to_owned()));
+    let (ended, told) = run(&folder, RecordPlace::Below(directory.path().to_owned()));
     let reader = Reader::open(&ended.directory).unwrap();
     let [paired] = reader.pairs() else { panic!("{:?}", reader.pairs().len()) };
     assert!(told > 0 && told == paired.shown.looks.len());
@@ -127,11 +127,14 @@ fn points_with_servers_of_their_own_are_loaded_in_turn() {
             verdict => verdict == Verdict::Holds,
         };
         assert!(is_expected, "{claim:?}");
-        assert!(matches!(claim.measured, Measured::Pairs { pairs, .. } if pairs >= 20));
+        assert!(matches!(claim.measured, ClaimMeasurement::Pairs { pairs, .. } if pairs >= 20));
     }
     // Without its pairs, a claim about pairs has nothing to rest on, whatever the trials show.
     for claim in judge(&[]) {
-        assert_eq!((claim.verdict, claim.measured), (Verdict::CannotTell, Measured::BeyondProfile));
+        assert_eq!(
+            (claim.verdict, claim.measured),
+            (Verdict::CannotTell, ClaimMeasurement::BeyondProfile)
+        );
     }
     // What stands against the figures of one side stands against the claim.
     let died = Ending::failed(Fault::Server, "it crashed");
@@ -175,7 +178,7 @@ fn assert_is_measured(paired: &Paired) {
 }
 
 fn is_not_measured_again(folder: &Folder, record: &Path) {
-    let (_, told) = run(folder, Place::Resume(record.to_owned()));
+    let (_, told) = run(folder, RecordPlace::Resume(record.to_owned()));
     assert_eq!(told, 0);
 }
 
@@ -189,7 +192,7 @@ fn scenarios_of_one_variant_are_loaded_in_turn() {
         ("short.sql", &wait(0.001)),
         ("wait.sql", &wait(0.005)),
     ]);
-    let (ended, _) = run(&folder, Place::Below(directory.path().to_owned()));
+    let (ended, _) = run(&folder, RecordPlace::Below(directory.path().to_owned()));
     let reader = Reader::open(&ended.directory).unwrap();
     let [paired] = reader.pairs() else { panic!("{:?}", reader.pairs().len()) };
     assert_eq!(paired.ending, Ending::Done, "{paired:?}");
@@ -197,7 +200,7 @@ fn scenarios_of_one_variant_are_loaded_in_turn() {
     let study = Study::parse(&folder, Profile::Smoke).unwrap();
     let judged = verdict::judge(&study, &reader.header().plan, reader.trials(), reader.pairs());
     let intervals = judged.claims.iter().map(|claim| match claim.measured {
-        Measured::Pairs { interval, .. } => interval,
+        ClaimMeasurement::Pairs { interval, .. } => interval,
         _ => panic!("{claim:?}"),
     });
     let [changed, all, same] = intervals.collect::<Vec<_>>()[..] else { panic!("three claims") };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use load::Control;
 use record::{Ending, MarkKind, Reader, Trial};
-use study::{Place, Request, Servers};
+use study::{RecordPlace, Request, Servers};
 
 const STUDY: &str = r#"
 question = "What do clients see while a server is added?"
@@ -90,7 +90,7 @@ fn request(study: &str, only: &str, record: &Path) -> Request {
         ("fill.sql", "INSERT INTO {bucket}.counter SELECT key, 0 FROM {keys} AS keys"),
         ("bump.sql", &format!("\\set key random(1, :rows)\n{note}\n")),
     ]);
-    let place = Place::Directory(record.to_owned());
+    let place = RecordPlace::Directory(record.to_owned());
     Request { only: Some(only.to_owned()), ..super::request(folder, place) }
 }
 

@@ -1,7 +1,7 @@
 //! A timeline keeps its moments, whatever its servers do meanwhile.
 
 use record::{Ending, Finished, MarkKind, VoidKind};
-use study::Place;
+use study::RecordPlace;
 
 use super::{BUMP, COUNTERS, INIT, finished, folder, request, run};
 
@@ -22,7 +22,7 @@ fn three(actions: &str) -> Vec<Finished> {
                  s1 = { of = \"primary\", sync = 1 }\ns2 = { of = \"primary\" }\n";
     let study = study + nodes;
     let files = [("study.toml", study.as_str()), ("init.sql", INIT), ("bump.sql", BUMP)];
-    let ended = run(&request(folder(&files), Place::Below(place.path().to_owned()))).unwrap();
+    let ended = run(&request(folder(&files), RecordPlace::Below(place.path().to_owned()))).unwrap();
     finished(&ended.directory)
 }
 

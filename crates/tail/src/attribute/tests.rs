@@ -3,7 +3,7 @@
 use stats::Prng;
 
 use super::*;
-use crate::{Background, Holder, Lookup, Source, Spent};
+use crate::{BackendLook, Background, LockHolder, ProcessTimes, Source};
 
 const MS: u64 = 1_000_000;
 const BACKENDS: i32 = 8;
@@ -14,7 +14,7 @@ struct World {
     /// Phases of a slow transaction: from when to when, and what the backend waits for. Names in brackets
     /// stand for no event: what the kernel's account knows then.
     truth: Vec<Phase>,
-    slowest: Slowest,
+    slowest: SlowestTransactions,
     count: u64,
     latencies: Vec<u64>,
     end: u64,
@@ -30,7 +30,7 @@ struct Kernel {
     next: usize,
     /// The end of the phase before.
     since: u64,
-    spent: Spent,
+    spent: ProcessTimes,
 }
 
 /// A process that runs is brought to account this often.
@@ -38,12 +38,12 @@ const TICK: u64 = 4 * MS;
 
 impl Kernel {
     fn new(backend: i32) -> Kernel {
-        Kernel { backend, next: 0, since: 0, spent: Spent::default() }
+        Kernel { backend, next: 0, since: 0, spent: ProcessTimes::default() }
     }
 
     /// A wait for a CPU is accounted when it is over, and time on a CPU at a tick or when it is over. A
     /// backend that is woken has its event until it gets a CPU.
-    fn look(&mut self, truth: &[Phase], at: u64) -> Lookup<'static> {
+    fn look(&mut self, truth: &[Phase], at: u64) -> BackendLook<'static> {
         while let Some((_, from, to, event)) = truth.get(self.next).filter(|phase| phase.2 <= at) {
             self.spent.cpu_ns += from.saturating_sub(self.since);
             if matches!(*event, "(ready)" | "(woken)") {
@@ -67,7 +67,7 @@ impl Kernel {
                 ""
             }
         };
-        Lookup { backend: self.backend, event, spent: Some(spent) }
+        BackendLook { backend: self.backend, event, spent: Some(spent) }
     }
 }
 
@@ -82,7 +82,8 @@ impl World {
         phases: Phases<'_>,
     ) -> World {
         let mut prng = Prng::new(seed);
-        let (mut truth, mut slowest, mut latencies) = (Vec::new(), Slowest::default(), Vec::new());
+        let (mut truth, mut slowest, mut latencies) =
+            (Vec::new(), SlowestTransactions::default(), Vec::new());
         let end = seconds * 1_000 * MS;
         for backend in 0..BACKENDS {
             let mut now = prng.next_u64() % MS;
@@ -96,7 +97,7 @@ impl World {
                     }
                 }
                 now += MS / 2 + prng.next_u64() % MS;
-                let slow = Slow { backend, scheduled: began, began, ended: now };
+                let slow = SlowTransaction { backend, scheduled: began, began, ended: now };
                 latencies.push(slow.latency_ns());
                 slowest.take(slow);
             }
@@ -130,8 +131,8 @@ impl World {
         }
     }
 
-    fn load<'a>(&'a self, latency_ns: &'a dyn Fn(f64) -> u64) -> Load<'a> {
-        Load {
+    fn load<'a>(&'a self, latency_ns: &'a dyn Fn(f64) -> u64) -> TailSource<'a> {
+        TailSource {
             slowest: &self.slowest,
             count: self.count,
             latency_ns,
@@ -229,7 +230,7 @@ fn a_lock_is_its_holders_and_autovacuum_can_be_one() {
         let asked: Vec<u64> = activity.looks().iter().map(|look| look.at).step_by(10).collect();
         for at in asked {
             for waiter in 0..BACKENDS {
-                let holder = Holder::new(backend_type, "", "active", "UPDATE t SET a = 17");
+                let holder = LockHolder::new(backend_type, "", "active", "UPDATE t SET a = 17");
                 activity.hold(at, waiter, 99, holder);
             }
         }
@@ -310,10 +311,10 @@ fn a_lock_whose_holder_waits_for_a_slow_flush_is_the_checkpoints() {
         let waiting = world.sample(18, 500.0, &background);
         let mut activity = Activity::from(Source::SharedMemory);
         for look in waiting.looks() {
-            let holder = Lookup { backend: 99, event: of_holder, spent: None };
+            let holder = BackendLook { backend: 99, event: of_holder, spent: None };
             activity.add(look.at, background(look.at), waiting.backends(look).chain([holder]));
             for waiter in 0..BACKENDS {
-                let holder = Holder::new("client backend", "", "active", "UPDATE t");
+                let holder = LockHolder::new("client backend", "", "active", "UPDATE t");
                 activity.hold(look.at, waiter, 99, holder);
             }
         }
@@ -353,7 +354,7 @@ fn behind_a_pooler_clients_without_a_session_are_in_its_queue() {
         let mut activity = Activity::from(Source::View);
         activity.of_load = (900..900 + named).collect();
         for at in 0..30_000 {
-            let seen = (0..=sessions).map(|session| Lookup {
+            let seen = (0..=sessions).map(|session| BackendLook {
                 backend: 900 + session,
                 event: match session {
                     other if other == sessions => "Lock:relation",
@@ -383,9 +384,9 @@ fn behind_a_pooler_clients_without_a_session_are_in_its_queue() {
 /// Each look takes a CPU from a short transaction, which is slow for that and is what the look finds.
 #[test]
 fn transactions_that_looks_make_slow_count_for_their_time_only() {
-    let mut slowest = Slowest::default();
+    let mut slowest = SlowestTransactions::default();
     let mut take = |backend: i32, began: u64, length: u64| {
-        slowest.take(Slow { backend, scheduled: began, began, ended: began + length });
+        slowest.take(SlowTransaction { backend, scheduled: began, began, ended: began + length });
     };
     // Ten times a second and a half, a lock stops the one backend for 150 ms; the other is seen at every
     // look.
@@ -396,11 +397,15 @@ fn transactions_that_looks_make_slow_count_for_their_time_only() {
         take(2, at, MS / 2);
         let event = if is_locked(at) { "Lock:relation" } else { "Client:ClientRead" };
         let seen = [(1, event), (2, "IO:DataFileRead")];
-        let seen = seen.map(|(backend, event)| Lookup { backend, event, spent: None });
+        let seen = seen.map(|(backend, event)| BackendLook { backend, event, spent: None });
         activity.add(at, QUIET(at), seen);
     }
-    let load =
-        Load { slowest: &slowest, count: 100_000, latency_ns: &|_| MS / 4, under_way: &|_| 2.0 };
+    let load = TailSource {
+        slowest: &slowest,
+        count: 100_000,
+        latency_ns: &|_| MS / 4,
+        under_way: &|_| 2.0,
+    };
     let tail = attribute(&load, &activity).expect("slow transactions");
     let lock = share(&tail, Cause::Lock);
     // 1.5 s of 1.917 s; of the looks it is 84 of 918.
@@ -478,7 +483,7 @@ fn a_planted_cause_is_named_first_on_a_busy_machine() {
                     // Many statements hold locks, each for a while.
                     let statement =
                         ["UPDATE a", "UPDATE b", "UPDATE c"][(at / MS / 100 % 3) as usize];
-                    activity.hold(at, waiter, 99, Holder::new(kind, "", "active", statement));
+                    activity.hold(at, waiter, 99, LockHolder::new(kind, "", "active", statement));
                 }
             }
             let tail = world.tail(&activity);

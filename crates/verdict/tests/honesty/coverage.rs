@@ -1,7 +1,7 @@
 //! How often an interval contains the truth.
 
 use stats::Method;
-use verdict::{Measured, judge};
+use verdict::{ClaimMeasurement, judge};
 
 use crate::machine::Kind;
 use crate::run::{run, study};
@@ -27,7 +27,9 @@ fn intervals_contain_the_truth_as_often_as_they_promise() {
                 let trials = run(&study, &mut kind.start(seed ^ 0x5eed), gain);
                 let judged = judge(&study, &[], &trials, &[]);
                 for (index, claim) in judged.claims.iter().enumerate() {
-                    let Measured::Value { interval, .. } = &claim.measured else { panic!() };
+                    let ClaimMeasurement::Value { interval, .. } = &claim.measured else {
+                        panic!()
+                    };
                     // Where servers die, too few rounds may be left for a 95 % interval.
                     if interval.method == Method::Range {
                         continue;

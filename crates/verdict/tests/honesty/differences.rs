@@ -2,7 +2,7 @@
 //! and over all that a comparison of two records looks at.
 
 use record::{FORMAT, Header, RunState};
-use verdict::{Change, Side, Verdict, diff, judge};
+use verdict::{DiffSide, DifferenceMeaning, Verdict, diff, judge};
 
 use crate::at_most;
 use crate::machine::Kind;
@@ -85,9 +85,11 @@ fn two_records_of_the_same_rarely_differ() {
             let study = study.clone().with_seed(seed);
             let [before, after] = [seed ^ 0xb0, seed ^ 0xaf7e_0000]
                 .map(|seed| run(&study, &mut kind.start(seed), |_| 1.0));
-            let side = |trials| Side { header: &header, study: &study, trials, pairs: &[] };
+            let side = |trials| DiffSide { header: &header, study: &study, trials, pairs: &[] };
             let diff = diff(side(&before), side(&after));
-            wrong += usize::from(diff.count(Change::More) + diff.count(Change::Less) > 0);
+            wrong += usize::from(
+                diff.count(DifferenceMeaning::More) + diff.count(DifferenceMeaning::Less) > 0,
+            );
         }
         let wrong = wrong as f64 / few as f64;
         println!("{kind:?}: {wrong:.3}");

@@ -2,9 +2,9 @@
 //! `real.csv` says how they were measured.
 
 use record::Trial;
-use spec::{Planned, Study};
+use spec::{ScheduledTrial, Study};
 use stats::Prng;
-use verdict::{Change, Side, Verdict, diff, judge};
+use verdict::{DiffSide, DifferenceMeaning, Verdict, diff, judge};
 
 use crate::differences::header;
 use crate::run::{study, trial};
@@ -44,7 +44,7 @@ enum Draw {
 fn resampled(study: &Study, measured: &[Vec<Row>; 2], draw: Draw, seed: u64) -> Vec<Trial> {
     let mut prng = Prng::new(seed);
     let mut next = measured.each_ref().map(|rows| prng.below(rows.len()));
-    let trials = study.trials(None).into_iter().map(|planned: Planned| {
+    let trials = study.trials(None).into_iter().map(|planned: ScheduledTrial| {
         let axes = &study.points[planned.point].name.axes;
         let which = usize::from(axes.iter().any(|(_, value)| value == "2"));
         let rows = &measured[which];
@@ -98,9 +98,11 @@ fn studies_of_real_trials_of_the_same_rarely_find_a_difference() {
             wrong += any(|claim| claim.verdict);
             alone += any(|claim| claim.alone);
             let others = resampled(&study, &measured, Draw::Any, seed ^ 0xd1ff);
-            let side = |trials| Side { header: &header, study: &study, trials, pairs: &[] };
+            let side = |trials| DiffSide { header: &header, study: &study, trials, pairs: &[] };
             let diff = diff(side(&trials), side(&others));
-            differs += usize::from(diff.count(Change::More) + diff.count(Change::Less) > 0);
+            differs += usize::from(
+                diff.count(DifferenceMeaning::More) + diff.count(DifferenceMeaning::Less) > 0,
+            );
         }
         let [wrong, alone, differs] = [wrong, alone, differs].map(|n| n as f64 / few as f64);
         println!("{rounds} rounds, {draw:?}: {wrong:.3} {alone:.3} {differs:.3}");

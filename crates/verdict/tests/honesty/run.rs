@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use record::{Ending, Fault, Note, NoteKind, PlannedTrial, Trial};
-use spec::{Folder, Planned, Profile, Study};
+use spec::{Folder, Profile, ScheduledTrial, Study};
 
 use crate::machine::{Fate, Machine};
 
@@ -59,12 +59,12 @@ pub(crate) fn run(study: &Study, machine: &mut Machine, gain: impl Fn(&str) -> f
 /// The plan as the record has it.
 pub(crate) fn plan(study: &Study) -> Vec<PlannedTrial> {
     let trials = study.trials(None);
-    let name = |planned: &Planned| &study.points[planned.point].name;
+    let name = |planned: &ScheduledTrial| &study.points[planned.point].name;
     trials.iter().map(|planned| PlannedTrial::new(planned, name(planned))).collect()
 }
 
 /// A trial that counts, with these figures.
-pub(crate) fn trial(study: &Study, planned: &Planned, figures: &[(&str, f64)]) -> Trial {
+pub(crate) fn trial(study: &Study, planned: &ScheduledTrial, figures: &[(&str, f64)]) -> Trial {
     let name = &study.points[planned.point].name;
     let figures = figures
         .iter()

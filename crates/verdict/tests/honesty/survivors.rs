@@ -4,7 +4,7 @@
 use record::{Ending, Fault, Trial};
 use spec::Study;
 use stats::Prng;
-use verdict::{Measured, Verdict, judge};
+use verdict::{ClaimMeasurement, Verdict, judge};
 
 use crate::machine::Kind;
 use crate::run::{plan, run, study, study_that_runs_on};
@@ -116,7 +116,9 @@ fn rounds_that_depend_on_each_other_are_covered() {
                 set(trial, "tps", tps);
             }
             let claim = &judge(&study, &plan(&study), &trials, &[]).claims[0];
-            let Measured::Value { interval, .. } = &claim.measured else { panic!("{claim:?}") };
+            let ClaimMeasurement::Value { interval, .. } = &claim.measured else {
+                panic!("{claim:?}")
+            };
             interval.contains(1.0)
         });
         let share = covered.count() as f64 / few as f64;

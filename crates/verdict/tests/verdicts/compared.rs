@@ -82,7 +82,7 @@ fn judgement(
     let judgement = verdict::judge_record(&study, &header, &[], &[paired]);
     // A claim has the interval of the table, where figures hold together.
     for claim in &judgement.claims {
-        if let Measured::Pairs { interval, .. } = &claim.measured {
+        if let ClaimMeasurement::Pairs { interval, .. } = &claim.measured {
             assert!((interval.confidence - 0.975).abs() < 1e-12, "{interval:?}");
         }
     }

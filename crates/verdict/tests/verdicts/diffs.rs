@@ -43,16 +43,16 @@ fn steady(tps: f64, p99_ms: f64) -> Vec<Trial> {
     values.collect()
 }
 
-fn compared(before: &[Trial], after: &[Trial]) -> Diff {
+fn compared(before: &[Trial], after: &[Trial]) -> RecordDiff {
     let (study, header) = (study(), header("15.18"));
-    let side = |trials| Side { header: &header, study: &study, trials, pairs: &[] };
+    let side = |trials| DiffSide { header: &header, study: &study, trials, pairs: &[] };
     diff(side(before), side(after))
 }
 
 #[test]
 fn two_records_differ_by_more_than_the_spread_of_their_rounds_or_it_cannot_be_told() {
-    use Change::{CannotTell, Less, More, Same};
-    let check = |before: &[Trial], after: &[Trial], expected: [Change; 2]| {
+    use DifferenceMeaning::{CannotTell, Less, More, Same};
+    let check = |before: &[Trial], after: &[Trial], expected: [DifferenceMeaning; 2]| {
         let found = compared(before, after).differences;
         assert_eq!(found.iter().map(|d| d.change).collect::<Vec<_>>(), expected);
     };
@@ -75,8 +75,11 @@ fn a_figure_that_is_a_lower_bound_in_any_round_has_not_changed_as_far_as_is_know
     after[2].at_least.insert("latency_p99_ms".to_owned(), scopes);
     let found = compared(&before, &after).differences;
     let shown: Vec<_> = found.iter().map(|one| (one.is_at_least, one.alone, one.change)).collect();
-    let unknown = ([false, true], Change::CannotTell, Change::CannotTell);
-    assert_eq!(shown, [([false, false], Change::More, Change::More), unknown]);
+    let unknown = ([false, true], DifferenceMeaning::CannotTell, DifferenceMeaning::CannotTell);
+    assert_eq!(
+        shown,
+        [([false, false], DifferenceMeaning::More, DifferenceMeaning::More), unknown]
+    );
 }
 
 #[test]
@@ -91,8 +94,8 @@ fn each_metric_is_judged_by_its_own_noise() {
         trials
     };
     let diff = compared(&noisy(5.0), &noisy(5.5));
-    let found: Vec<Change> = diff.differences.iter().map(|one| one.change).collect();
-    assert_eq!(found, [Change::CannotTell, Change::More]);
+    let found: Vec<DifferenceMeaning> = diff.differences.iter().map(|one| one.change).collect();
+    assert_eq!(found, [DifferenceMeaning::CannotTell, DifferenceMeaning::More]);
     let summary = "Of 2 figures, 1 differ between these two runs (1 more, 0 less), 0 are the same, 1 \
                    cannot be told. Two runs of the same thing may differ as well";
     assert!(diff.summary().starts_with(summary), "{}", diff.summary());
@@ -105,8 +108,8 @@ fn what_two_runs_differ_in_is_said() {
     let (first, second) = (header("15.18"), header("18.1"));
     let trials = steady(1000.0, 5.0);
     let diff = diff(
-        Side { header: &first, study: &before, trials: &trials, pairs: &[] },
-        Side { header: &second, study: &after, trials: &trials, pairs: &[] },
+        DiffSide { header: &first, study: &before, trials: &trials, pairs: &[] },
+        DiffSide { header: &second, study: &after, trials: &trials, pairs: &[] },
     );
     let said: Vec<String> = diff
         .conditions
@@ -119,8 +122,8 @@ fn what_two_runs_differ_in_is_said() {
 
 #[test]
 fn pairs_are_compared_by_the_quotients_of_their_restarts() {
-    use Change::{CannotTell, Less, Same};
-    let check = |before: f64, after: f64, restarts: usize, expected: Change| {
+    use DifferenceMeaning::{CannotTell, Less, Same};
+    let check = |before: f64, after: f64, restarts: usize, expected: DifferenceMeaning| {
         let (study, header) = (study(), header("15.18"));
         let pairs = [before, after].map(|ratio| {
             let jitter = |at: usize| 1.0 + 0.002 * [0.3, -1.0, 1.2, -0.6, 0.9, -0.8][at];
@@ -128,7 +131,7 @@ fn pairs_are_compared_by_the_quotients_of_their_restarts() {
             let series = Series::new(Metric::Throughput, above, vec![1000.0; restarts]);
             vec![Paired { series: vec![series], ..attempt_at_pairs(Ending::Done) }]
         });
-        let side = |pairs| Side { header: &header, study: &study, trials: &[], pairs };
+        let side = |pairs| DiffSide { header: &header, study: &study, trials: &[], pairs };
         let found = diff(side(&pairs[0]), side(&pairs[1])).differences;
         let seen: Vec<_> = found.iter().map(|one| (one.metric.name, one.change)).collect();
         assert_eq!(seen, [("tps", expected)], "{before} {after} {restarts}");

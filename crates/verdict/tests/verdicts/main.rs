@@ -18,7 +18,8 @@ use record::{
 use spec::{ClaimKind, Folder, Profile, Quantifier, Study};
 use stats::Method;
 use verdict::{
-    Change, ClaimVerdict, Diff, Judgement, Measured, Side, Source, Verdict, diff, judge,
+    ClaimMeasurement, ClaimVerdict, DiffSide, DifferenceMeaning, Judgement, RecordDiff, Source,
+    Verdict, diff, judge,
 };
 
 const STUDY: &str = r#"
@@ -163,7 +164,7 @@ fn first(trials: &[Trial]) -> ClaimVerdict {
 }
 
 fn interval(claim: &ClaimVerdict) -> (f64, f64, f64) {
-    let Measured::Value { interval, .. } = &claim.measured else { panic!("{claim:?}") };
+    let ClaimMeasurement::Value { interval, .. } = &claim.measured else { panic!("{claim:?}") };
     (interval.low, interval.point, interval.high)
 }
 
@@ -216,7 +217,7 @@ fn a_claim_holds_does_not_hold_or_cannot_be_told() {
 #[test]
 fn counted_trials_in_words() {
     let check = |quantifier, trials: u64, failures: u64, expected: &str| {
-        let count = Measured::Count { quantifier, trials, failures, rates: (0.0, 1.0) };
+        let count = ClaimMeasurement::Count { quantifier, trials, failures, rates: (0.0, 1.0) };
         assert_eq!(count.counted().as_deref(), Some(expected));
     };
     check(Quantifier::Every, 20, 0, "in all 20 trials");
@@ -226,7 +227,7 @@ fn counted_trials_in_words() {
     check(Quantifier::Every, 1, 1, "not in 1 of 1");
     check(Quantifier::Some, 20, 17, "seen in 3 of 20");
     check(Quantifier::Some, 20, 20, "seen in none of 20");
-    assert_eq!(Measured::Nothing.counted(), None);
+    assert_eq!(ClaimMeasurement::Nothing.counted(), None);
 }
 
 #[test]
@@ -235,7 +236,7 @@ fn a_round_that_is_not_whole_decides_unless_it_makes_no_difference() {
     trials[2].ending = Ending::void(VoidKind::NotSteady, "not steady");
     let judged = judge(&study(), &[], &trials, &[]);
     let claim = &judged.claims[0];
-    let Measured::Value { interval, .. } = &claim.measured else { panic!() };
+    let ClaimMeasurement::Value { interval, .. } = &claim.measured else { panic!() };
     assert_eq!(interval.n, 6);
     // Of seven rounds, one that counts as nothing leaves the median's interval too wide.
     assert_eq!(claim.verdict, Verdict::CannotTell);
@@ -366,7 +367,7 @@ fn an_invariant_is_counted_in_every_trial() {
     let claim = |trials: &[Trial]| judge(&study(), &[], trials, &[]).claims.remove(2);
     let found = claim(&trials);
     let quantifier = Quantifier::Every;
-    let all = Measured::Count { quantifier, trials: 12, failures: 0, rates: (0.0, 0.25) };
+    let all = ClaimMeasurement::Count { quantifier, trials: 12, failures: 0, rates: (0.0, 0.25) };
     assert_eq!(
         (&found.measured, found.measured.counted().as_deref()),
         (&all, Some("in all 12 trials"))
@@ -438,14 +439,17 @@ fn a_claim_in_pairs_that_were_not_measured_is_judged_by_whole_trials() {
     let died = attempt_at_pairs(Ending::failed(Fault::Server, "it crashed"));
     for pairs in [vec![], vec![died.clone()], vec![died, skipped.clone()]] {
         let claim = judged(&six, &pairs);
-        assert_eq!((claim.verdict, claim.measured), (Verdict::CannotTell, Measured::Nothing));
+        assert_eq!(
+            (claim.verdict, claim.measured),
+            (Verdict::CannotTell, ClaimMeasurement::Nothing)
+        );
     }
     let judged = |trials: &[Trial]| judged(trials, std::slice::from_ref(&skipped));
     let claim = judged(&rounds(2, 1000.0, 1300.0));
     assert_eq!(claim.verdict, Verdict::CannotTell);
     assert!(claim.why.ends_with("a verdict needs six"), "{}", claim.why);
     let claim = judged(&[]);
-    assert_eq!(claim.measured, Measured::Nothing);
+    assert_eq!(claim.measured, ClaimMeasurement::Nothing);
 }
 
 /// An attempt at the pairs of both variants that measured nothing.

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use record::comparison::{Instances, Renewal, Shown};
 use record::{Ending, Moment, Paired, PlannedTrial, Series, Trial, comparison};
-use spec::{About, Claim, Expression, Folder, Planned, Profile, Reference, Study, WarmUp};
+use spec::{
+    Claim, ClaimSubject, Expression, Folder, Profile, Reference, ScheduledTrial, Study, WarmUp,
+};
 use verdict::{Verdict, judge};
 
 /// As many as a verdict takes of a study that is not crowded with headlines.
@@ -119,7 +121,7 @@ impl<'s> Source<'s> {
         trials.iter().map(|planned| self.trial(planned)).collect()
     }
 
-    fn trial(&self, planned: &Planned) -> Trial {
+    fn trial(&self, planned: &ScheduledTrial) -> Trial {
         let mut metrics: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
         for ((_, metric, scope), value) in
             self.figures.iter().filter(|((point, ..), _)| *point == planned.point)
@@ -133,7 +135,7 @@ impl<'s> Source<'s> {
     /// The pairs that claims ask for: every octet of blocks has the same.
     fn pairs(&self) -> Vec<Paired> {
         let claims = self.study.claims.iter().filter_map(|claim| match &claim.about {
-            About::Value { value, pairs: Some(_), .. } if self.has(value) => Some(value),
+            ClaimSubject::Value { value, pairs: Some(_), .. } if self.has(value) => Some(value),
             _ => None,
         });
         let mut pairs: Vec<Paired> = Vec::new();
@@ -196,7 +198,7 @@ impl<'s> Source<'s> {
 /// A claim bears the printed value itself. The quotient of two figures that were computed from it may be a few
 /// units of the last place of a double away.
 fn is_at_its_bound(claim: &Claim, measured: Option<f64>) -> bool {
-    let About::Value { expect, .. } = &claim.about else { return false };
+    let ClaimSubject::Value { expect, .. } = &claim.about else { return false };
     let (low, high) = expect.range();
     measured
         .is_some_and(|value| [low, high].iter().any(|bound| (value / bound - 1.0).abs() < 1e-12))

@@ -13,7 +13,7 @@ fn the_interval_of_a_ratio_is_that_of_its_rounds_whatever_the_weather() {
     assert!(low < point && point < high);
     assert_eq!((claim.verdict, claim.why.as_str()), (Verdict::Holds, ""));
     assert_eq!(claim.published, Some(1.144));
-    let Measured::Value { per_round, .. } = &claim.measured else { panic!() };
+    let ClaimMeasurement::Value { per_round, .. } = &claim.measured else { panic!() };
     assert_eq!(per_round.len(), 6);
     assert!((per_round[0] - 1.3 * 0.98).abs() < 1e-9);
     let answer = format!(
@@ -37,7 +37,7 @@ fn a_round_in_which_one_side_stood_still_counts() {
             trial.metrics.get_mut("tps").unwrap().insert(String::new(), 0.0);
         });
         let claim = first(&trials);
-        let Measured::Value { interval, .. } = &claim.measured else { panic!("{claim:?}") };
+        let ClaimMeasurement::Value { interval, .. } = &claim.measured else { panic!("{claim:?}") };
         let near = |value: f64, bound: f64| value == bound || (value - bound).abs() < 0.05;
         assert_eq!(claim.verdict, verdict);
         assert!(near(interval.low, bounds.0) && near(interval.high, bounds.1), "{interval:?}");
@@ -79,7 +79,7 @@ fn each_kind_of_value_has_its_interval() {
         }
         let claim = judge(&parse(&study), &[], &trials, &[]).claims.remove(0);
         let (low, _, high) = interval(&claim);
-        let Measured::Value { interval, .. } = &claim.measured else { panic!() };
+        let ClaimMeasurement::Value { interval, .. } = &claim.measured else { panic!() };
         assert_eq!(interval.method, method, "{value}");
         assert!(
             (low - expected.0).abs() < 2e-3 && (high - expected.1).abs() < 2e-3,

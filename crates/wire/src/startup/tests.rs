@@ -37,7 +37,7 @@ fn login(change: impl FnOnce(&mut Login)) -> Arc<Login> {
 }
 
 /// Answers of a start-up to `input`, and its end.
-fn run(login: Arc<Login>, channel: Channel, input: &[u8]) -> (String, Result<Advance, String>) {
+fn run(login: Arc<Login>, channel: Channel, input: &[u8]) -> (String, Result<StartupStep, String>) {
     let mut output = Vec::new();
     let mut startup = Startup::begin(login, channel, NONCE, &mut output).unwrap();
     output.clear();

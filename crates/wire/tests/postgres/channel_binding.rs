@@ -12,7 +12,7 @@ use crate::server::{Client, HBA, Server, admin};
 use wire::auth::KeyCache;
 use wire::frontend;
 use wire::startup::{Channel, ChannelBindingPolicy, Login, StartupError};
-use wire::tls::{self, Attempt, Continuation};
+use wire::tls::{self, Continuation, TlsAttempt};
 
 #[test]
 fn a_login_is_bound_to_its_certificate() {
@@ -51,16 +51,16 @@ fn a_login_is_bound_to_its_certificate() {
 #[test]
 fn a_server_without_tls_says_so() {
     let server = Server::start(HBA, &[]);
-    assert_eq!(answer(&server, Attempt::TlsOrPlain).1.unwrap(), Some(Continuation::Plain));
+    assert_eq!(answer(&server, TlsAttempt::TlsOrPlain).1.unwrap(), Some(Continuation::Plain));
     assert_eq!(
-        answer(&server, Attempt::Tls).1.unwrap_err().to_string(),
+        answer(&server, TlsAttempt::Tls).1.unwrap_err().to_string(),
         "server does not support SSL, but SSL was required"
     );
 }
 
 type Negotiated = Result<Option<Continuation>, tls::NegotiationError>;
 
-fn answer(server: &Server, attempt: Attempt) -> (TcpStream, Negotiated) {
+fn answer(server: &Server, attempt: TlsAttempt) -> (TcpStream, Negotiated) {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     let mut request = Vec::new();
     frontend::ssl_request(&mut request);
@@ -74,7 +74,7 @@ fn encrypted(
     server: &Server,
     certificate: &CertificateDer<'static>,
 ) -> StreamOwned<ClientConnection, TcpStream> {
-    let (stream, answer) = answer(server, Attempt::Tls);
+    let (stream, answer) = answer(server, TlsAttempt::Tls);
     assert_eq!(answer, Ok(Some(Continuation::Handshake)));
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();

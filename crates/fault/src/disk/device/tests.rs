@@ -5,11 +5,11 @@ use std::io::BufReader;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crash::{Cursor, Flushes, Log, Lost, State};
+use crash::{Cursor, DiskState, Flushes, Log, LostSectors};
 use proptest::prelude::*;
 
 use super::*;
-use crate::disk::medium::{Patch, write_image};
+use crate::disk::medium::{ImagePatch, write_image};
 
 const SIZE: usize = 64 * 4096;
 
@@ -28,7 +28,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// The state in which a cut by this seed leaves what the log has pending.
-fn state_of_cut(log: &Log, contents: &File, seed: u64, sector_bytes: usize) -> State {
+fn state_of_cut(log: &Log, contents: &File, seed: u64, sector_bytes: usize) -> DiskState {
     let cut = log.entries.len();
     let pending = Flushes::Honest.pending(log, cut);
     let mut cache = Cache::default();
@@ -51,13 +51,13 @@ fn state_of_cut(log: &Log, contents: &File, seed: u64, sector_bytes: usize) -> S
             for index in 0..u64::from(piece.sectors) {
                 let sector = piece.block * 8 + u64::from(piece.first) + index;
                 if !survivors.iter().any(|range| range.contains(&sector)) {
-                    lost.push(Lost { write, sectors: number..number + 1 });
+                    lost.push(LostSectors { write, sectors: number..number + 1 });
                 }
                 number += 1;
             }
         }
     }
-    State { cut, lost }
+    DiskState { cut, lost }
 }
 
 proptest! {
@@ -73,7 +73,7 @@ proptest! {
         let path = |name: &str| directory.path().join(name);
         let image = File::options().read(true).write(true).create_new(true).open(path("image")).unwrap();
         image.set_len(SIZE as u64).unwrap();
-        let medium = Medium::Image(image);
+        let medium = DurableMedium::Image(image);
         let device = Device::new(medium, sector_bytes, false, path("log")).unwrap();
         let act = |step: &Step| match step {
             Step::Write { sector, sectors, byte } => {
@@ -95,7 +95,7 @@ proptest! {
         let contents = File::open(path("contents")).unwrap();
         let state = state_of_cut(&log, &contents, seed, sector_bytes);
         prop_assert!(status.dropped == 0 || !state.lost.is_empty());
-        let mut patch = Patch::default();
+        let mut patch = ImagePatch::default();
         patch.add(&Cursor::new(&log, Flushes::Honest).overlay(&state), &path("contents"));
         patch.write(&path("patch")).unwrap();
         write_image(&path("base"), &path("patch"), &path("replayed")).unwrap();
@@ -111,7 +111,7 @@ fn a_log_that_does_not_fit_says_what_it_needs() {
     let image =
         File::options().read(true).write(true).create_new(true).open(path("image")).unwrap();
     image.set_len(SIZE as u64).unwrap();
-    let device = Device::new(Medium::Image(image), 512, false, path("log")).unwrap();
+    let device = Device::new(DurableMedium::Image(image), 512, false, path("log")).unwrap();
     device.obey(Order::Record { max_bytes: 10_000, copies_image: false }).unwrap();
     for block in 0..60_u64 {
         // What cannot be compressed.
@@ -132,7 +132,7 @@ fn what_is_flushed_while_the_log_begins_is_in_the_copy_or_in_the_log() {
     let image =
         File::options().read(true).write(true).create_new(true).open(path("image")).unwrap();
     image.set_len(blocks * 4096).unwrap();
-    let device = Device::new(Medium::Image(image), 512, false, path("log")).unwrap();
+    let device = Device::new(DurableMedium::Image(image), 512, false, path("log")).unwrap();
     let number = AtomicU64::new(0);
     let write = || {
         let number = number.fetch_add(1, Ordering::Relaxed);
@@ -158,8 +158,8 @@ fn what_is_flushed_while_the_log_begins_is_in_the_copy_or_in_the_log() {
     let mut contents = File::create_new(path("contents")).unwrap();
     let log =
         Log::read(&mut BufReader::new(File::open(path("log")).unwrap()), &mut contents).unwrap();
-    let state = State { cut: log.entries.len(), lost: Vec::new() };
-    let mut patch = Patch::default();
+    let state = DiskState { cut: log.entries.len(), lost: Vec::new() };
+    let mut patch = ImagePatch::default();
     patch.add(&Cursor::new(&log, Flushes::Honest).overlay(&state), &path("contents"));
     patch.write(&path("patch")).unwrap();
     write_image(&path("base"), &path("patch"), &path("replayed")).unwrap();
@@ -174,26 +174,26 @@ fn requests_of_some_blocks_fail_so_many_times_or_until_it_is_healed() {
     let image =
         File::options().read(true).write(true).create_new(true).open(path("image")).unwrap();
     image.set_len(SIZE as u64).unwrap();
-    let device = Device::new(Medium::Image(image), 512, false, path("log")).unwrap();
+    let device = Device::new(DurableMedium::Image(image), 512, false, path("log")).unwrap();
     std::fs::write(path(FAILING), "2 3\n8 8\n").unwrap();
     let write = |block: u64, blocks: usize| {
         device.state().write(block * 4096, &vec![1; blocks * 4096]).is_ok()
     };
-    let fail = |what: What, times: u64, has_blocks: bool| {
+    let fail = |what: RequestKind, times: u64, has_blocks: bool| {
         device.obey(Order::FailSome { what, error: DiskError::Broken, times, has_blocks }).unwrap();
     };
-    fail(What::Write, 2, true);
+    fail(RequestKind::Write, 2, true);
     let done = [write(0, 2), write(1, 2), write(4, 4), write(7, 2), write(2, 1)];
     // The third one that would fail is done.
     assert_eq!(done, [true, false, true, false, true]);
-    fail(What::Write, 0, true);
+    fail(RequestKind::Write, 0, true);
     assert_eq!([write(2, 1), write(3, 1), write(8, 1), write(9, 1)], [false, false, false, true]);
     let status = device.obey(Order::Heal).unwrap();
     assert_eq!(status.failed, 5);
     assert!(write(2, 1));
-    fail(What::Read, 1, true);
+    fail(RequestKind::Read, 1, true);
     let read = |block: u64| device.state().read(block * 4096, 4096).is_ok();
     assert_eq!([read(0), read(3), read(3)], [true, false, true]);
-    fail(What::Flush, 1, false);
+    fail(RequestKind::Flush, 1, false);
     assert!(device.state().flush().is_err() && device.state().flush().is_ok());
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fault::link::{Address, Control, Counters, RoundTrips, Shape, Sockets};
+use fault::link::{Address, LinkCounters, RelayControl, RoundTrips, Sockets, TrafficShape};
 use os::command::{Command, Output};
 use os::user::User;
 use rustix::process::Signal;
@@ -28,7 +28,7 @@ pub(super) struct Relay {
     to: Endpoint,
     port: Port,
     sockets: Sockets,
-    control: Option<Control>,
+    control: Option<RelayControl>,
 }
 
 impl Relay {
@@ -60,7 +60,7 @@ impl Relay {
         Endpoint { host, port: self.port.number, ..self.to.clone() }
     }
 
-    pub(super) fn shape(&mut self, shape: Shape) -> Result<(), Error> {
+    pub(super) fn shape(&mut self, shape: TrafficShape) -> Result<(), Error> {
         self.order("shaping", |control| control.shape(shape)).map(drop)
     }
 
@@ -85,7 +85,7 @@ impl Relay {
     pub(super) fn reset(&mut self) -> Result<String, Error> {
         let doing = "resetting";
         let before = self.counters()?;
-        let after = self.order(doing, Control::reset)?;
+        let after = self.order(doing, RelayControl::reset)?;
         match after.resets - before.resets {
             0 => Err(self.error(doing, "no connection goes by it".to_owned())),
             1 => Ok("1 connection was reset".to_owned()),
@@ -97,8 +97,8 @@ impl Relay {
         self.order("healing", |control| control.hold(None)).map(drop)
     }
 
-    pub(super) fn counters(&mut self) -> Result<Counters, Error> {
-        self.order("asking for the counters", Control::counters)
+    pub(super) fn counters(&mut self) -> Result<LinkCounters, Error> {
+        self.order("asking for the counters", RelayControl::counters)
     }
 
     pub(super) fn measure(&self, count: u32, timeout: Duration) -> Result<LinkCost, Error> {
@@ -143,7 +143,7 @@ impl Relay {
                 let why = format!("the relay {exit}: {}", self.program.tail(&log, 0));
                 return Err(self.error("making", why));
             }
-            Ok(Control::connect(&self.sockets).ok())
+            Ok(RelayControl::connect(&self.sockets).ok())
         })?;
         let why = || self.error("making", "the relay does not answer".to_owned());
         self.control = Some(control.ok_or_else(why)?);
@@ -153,8 +153,8 @@ impl Relay {
     fn order(
         &mut self,
         doing: &'static str,
-        order: impl FnOnce(&mut Control) -> std::io::Result<Counters>,
-    ) -> Result<Counters, Error> {
+        order: impl FnOnce(&mut RelayControl) -> std::io::Result<LinkCounters>,
+    ) -> Result<LinkCounters, Error> {
         let answer = match &mut self.control {
             Some(control) => order(control),
             None => Err(std::io::ErrorKind::NotConnected.into()),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fault::link::{Counters, RoundTrips, Shape};
+use fault::link::{LinkCounters, RoundTrips, TrafficShape};
 use os::command::{Command, Output};
 use os::proc_files;
 use os::user::User;
@@ -66,8 +66,8 @@ impl Wire {
     }
 
     /// Delay and bandwidth, on both interfaces: a packet is delayed where it is sent.
-    pub(super) fn shape(&mut self, shape: Shape) -> Result<(), Error> {
-        let Shape { delay, bytes_per_s } = shape;
+    pub(super) fn shape(&mut self, shape: TrafficShape) -> Result<(), Error> {
+        let TrafficShape { delay, bytes_per_s } = shape;
         let interface = self.interface();
         let delay = format!("{}us", delay.as_micros());
         let rate = bytes_per_s.map(|bytes| format!("{}bit", bytes.saturating_mul(8)));
@@ -150,11 +150,11 @@ impl Wire {
     }
 
     /// Counters of the arrived traffic, as the far interface counts it.
-    pub(super) fn counters(&self) -> Result<Counters, Error> {
+    pub(super) fn counters(&self) -> Result<LinkCounters, Error> {
         let failed = |why: String| self.error("asking for the counters", why);
         let pid = self.program.host_pid().ok_or_else(|| failed("its echo has ended".to_owned()))?;
         let text = proc_files::network_of(pid).map_err(|error| failed(error.to_string()))?;
-        let mut counters = Counters::of_interface(&text, &self.interface())
+        let mut counters = LinkCounters::of_interface(&text, &self.interface())
             .ok_or_else(|| failed("its interface is gone".to_owned()))?;
         counters.resets = self.resets;
         Ok(counters)

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::answer::Copied;
+use crate::answer::DataCopied;
 use crate::copy::copy_tree;
 use crate::error::Error;
 use crate::files::{exchange, make_directory, remove_tree};
@@ -17,8 +17,8 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// The answer to the one who asked for it.
-    pub(crate) fn copied(&self) -> Copied {
-        Copied { directory: self.directory.clone(), bytes: self.bytes }
+    pub(crate) fn copied(&self) -> DataCopied {
+        DataCopied { directory: self.directory.clone(), bytes: self.bytes }
     }
 
     pub(crate) fn remove(self) -> Result<(), Error> {

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use fault::disk::{self, Cut, Disk};
+use fault::disk::{self, Disk, PowerCutReport};
 use os::init::Init;
 use terms::{DiskFault, DiskRequest, FailingRequests};
 
 use crate::error::Error;
 use crate::files::failed;
 use crate::inner::node::{Node, wal};
-use crate::inner::powered::Powered;
+use crate::inner::powered::PoweredObject;
 use crate::inner::program::Program;
 use crate::node_config::NodeConfig;
 
@@ -32,8 +32,8 @@ pub(super) fn of_wal(config: &NodeConfig, program: &Program, port: u16) -> Optio
     Some(Disk::new(config, &directory, &disks.join(format!(".{port}.wal")), program.owner))
 }
 
-impl Powered for Node {
-    fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
+impl PoweredObject for Node {
+    fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<PowerCutReport, Error> {
         let doing = "cutting the power of";
         // All lose it in one moment: that of the first one's request, where there is one.
         let mut cuttings = self.with_disks(doing, |disk, init| disk.begin_cut(init))?.into_iter();
@@ -50,12 +50,12 @@ impl Powered for Node {
         let mut begun = begun.into_iter();
         let cuts = self.with_disks(doing, |disk, init| match begun.next() {
             Some(cutting) => disk.end_cut(init, cutting),
-            None => Ok(Cut::default()),
+            None => Ok(PowerCutReport::default()),
         })?;
         if cuts.is_empty() {
             return Err(self.program.state(doing, "has no disk of its own"));
         }
-        let cut = cuts.into_iter().fold(Cut::default(), Cut::and);
+        let cut = cuts.into_iter().fold(PowerCutReport::default(), PowerCutReport::and);
         self.program.kill9()?;
         self.is_cut = true;
         self.with_disks(doing, Disk::power_off)?;

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::files::{failed, read_file, write_file};
-use crate::identity::Identity;
+use crate::identity::ServerIdentity;
 use crate::inner::initdb::SETTINGS_FILE;
 use crate::inner::node::Node;
 use crate::inner::program::Runs;
@@ -53,9 +53,11 @@ impl Node {
         let hba = hba.iter().map(|path| ("hba_file", path.as_str()));
         let identity = match remote.filter(|remote| remote.tls) {
             None => None,
-            Some(remote) => {
-                Some(Identity::of(self.directory(), remote.address, self.program.shared.user)?)
-            }
+            Some(remote) => Some(ServerIdentity::of(
+                self.directory(),
+                remote.address,
+                self.program.shared.user,
+            )?),
         };
         let identity = identity
             .map(|one| (one.certificate.display().to_string(), one.key.display().to_string()));

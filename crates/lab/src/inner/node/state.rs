@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fault::disk::{Disk, Recorded};
+use fault::disk::{Disk, RequestLog};
 
 use crate::error::Error;
 use crate::files::make_directory;
@@ -21,7 +21,7 @@ impl Node {
         .map(drop)
     }
 
-    pub(crate) fn end_record(&mut self) -> Result<Vec<Recorded>, Error> {
+    pub(crate) fn end_record(&mut self) -> Result<Vec<RequestLog>, Error> {
         let doing = "ending the log of";
         self.expect_disk(doing)?;
         self.with_disks(doing, Disk::end_record)

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use terms::Swallowed;
+use terms::SwallowedFlushes;
 
 use crate::error::Error;
 use crate::files::failed;
@@ -35,12 +35,12 @@ impl Node {
             open.map_err(failed("opening", &library))?;
         }
         let kind = match swallowed {
-            Swallowed::Control => "control",
-            Swallowed::Wal => "wal",
-            Swallowed::Relation => "relation",
-            Swallowed::CommitLog => "commit_log",
-            Swallowed::Directory => "directory",
-            Swallowed::All => "all",
+            SwallowedFlushes::Control => "control",
+            SwallowedFlushes::Wal => "wal",
+            SwallowedFlushes::Relation => "relation",
+            SwallowedFlushes::CommitLog => "commit_log",
+            SwallowedFlushes::Directory => "directory",
+            SwallowedFlushes::All => "all",
         };
         let own = library.to_string_lossy().into_owned();
         let libraries = [own].into_iter().chain(machine::preloaded());

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use fault::disk::{self, Cut, Disk, DiskConfig};
+use fault::disk::{self, Disk, DiskConfig, PowerCutReport};
 use os::init::Init;
 use terms::{DiskFault, DiskRequest};
 
 use crate::copy::copy_tree;
 use crate::error::Error;
-use crate::inner::powered::Powered;
+use crate::inner::powered::PoweredObject;
 use crate::inner::program::{Program, Runs};
 use crate::inner::station::Station;
 
@@ -127,8 +127,8 @@ impl Station {
     }
 }
 
-impl Powered for Station {
-    fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<Cut, Error> {
+impl PoweredObject for Station {
+    fn power_cut(&mut self, seed: u64, at: Option<DiskRequest>) -> Result<PowerCutReport, Error> {
         let cut = self.with_own_disk("cutting the power of", |own, init| {
             own.is_broken = true;
             own.disk.cut(init, seed, at)

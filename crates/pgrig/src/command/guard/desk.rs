@@ -1,7 +1,7 @@
 //! The desk of a running guard: everybody who is told what it does. A person reads lines, a program reads
 //! JSON, Prometheus reads figures, systemd reads that it lives, and a command of the operator's is run.
 
-use guard::{Event, Observer, Pulse};
+use guard::{Event, GuardObserver, GuardPulse};
 use openmetrics::Publisher;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ impl Desk {
     }
 }
 
-impl Observer for Desk {
+impl GuardObserver for Desk {
     fn tell(&mut self, event: &Event) {
         self.has_begun = true;
         let now = jiff::Timestamp::now();
@@ -76,7 +76,7 @@ impl Observer for Desk {
         }
     }
 
-    fn pulse(&mut self, pulse: &Pulse<'_>) {
+    fn pulse(&mut self, pulse: &GuardPulse<'_>) {
         self.figures.look(pulse);
         self.publish();
         if let Some(service) = &mut self.service {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use guard::{Event, Pulse};
+use guard::{Event, GuardPulse};
 use openmetrics::{Kind, Text};
 
 /// Everything that is shown; the counters begin with the guard.
@@ -43,7 +43,7 @@ impl Figures {
         *self.events.entry(event.kind()).or_default() += 1;
     }
 
-    pub(super) fn look(&mut self, pulse: &Pulse<'_>) {
+    pub(super) fn look(&mut self, pulse: &GuardPulse<'_>) {
         let primary = pulse.primary.as_ref().map(|primary| {
             let wal = u64::from(primary.look.wal);
             let named = |setting: &server::Setting| (setting.to_string(), setting.confirmations());
@@ -163,7 +163,7 @@ const DECISIONS: [&str; 5] = ["adopted", "changing", "closed", "lost", "no_recor
 mod tests {
     use std::time::Duration;
 
-    use guard::{Look, PrimaryPulse, Standby, SyncState};
+    use guard::{PrimaryPulse, PrimaryState, Standby, SyncState};
 
     use super::*;
 
@@ -184,7 +184,7 @@ mod tests {
             replay: None,
             sync_state: SyncState::Quorum,
         };
-        let look = Look {
+        let look = PrimaryState {
             setting: "ANY 1 (a, b)".parse().unwrap(),
             loaded_at: String::new(),
             wal: lsn("0/30"),
@@ -196,7 +196,7 @@ mod tests {
         let asked = "ANY 2 (a, b)".parse().unwrap();
         let mut figures = Figures::default();
         figures.count(&Event::Adopted { setting: String::new(), place: None });
-        figures.look(&Pulse {
+        figures.look(&GuardPulse {
             is_connected: true,
             primary: Some(PrimaryPulse {
                 asked: &asked,
@@ -232,7 +232,7 @@ mod tests {
             assert!(openmetrics::has(&text, name), "the dashboard asks for {name}");
         }
         // Without a connection nothing old is shown as if it were of now.
-        figures.look(&Pulse { is_connected: false, primary: None, windows: &windows });
+        figures.look(&GuardPulse { is_connected: false, primary: None, windows: &windows });
         let text = figures.text();
         assert!(text.contains("\npgrig_guard_connected 0\n"), "{text}");
         assert!(text.contains("\npgrig_guard_exposed 1\n"), "{text}");

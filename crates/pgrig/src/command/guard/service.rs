@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 
-use guard::Pulse;
+use guard::GuardPulse;
 
 /// The conversation with systemd.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Service {
         }
     }
 
-    pub(super) fn pulse(&mut self, pulse: &Pulse<'_>) {
+    pub(super) fn pulse(&mut self, pulse: &GuardPulse<'_>) {
         if self.lived.is_none_or(|lived| lived.elapsed() >= LIVES_EVERY) {
             self.lived = Some(Instant::now());
             self.say("WATCHDOG=1");
@@ -72,7 +72,7 @@ impl Service {
 }
 
 /// The line of `systemctl status`.
-fn words(pulse: &Pulse<'_>) -> String {
+fn words(pulse: &GuardPulse<'_>) -> String {
     let exposed = pulse.open_window().map(|window| {
         format!("EXPOSED since {}, exposure window {}", window.opened.at, window.opened.window)
     });
@@ -110,7 +110,7 @@ mod tests {
         ];
         for (name, socket) in sockets {
             let mut service = Service::open(&name).unwrap();
-            let pulse = Pulse { is_connected: true, primary: None, windows: &[] };
+            let pulse = GuardPulse { is_connected: true, primary: None, windows: &[] };
             service.ready();
             service.ready();
             service.pulse(&pulse);

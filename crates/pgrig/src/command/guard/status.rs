@@ -1,6 +1,6 @@
 //! `pgrig guard status`: what a guard is up to, and which commits were exposed.
 
-use guard::{Seen, Status, Verdict, Window};
+use guard::{ExposureWindow, GuardStatus, ServerStatus, StatusVerdict};
 use serde_json::json;
 
 use super::address;
@@ -15,12 +15,12 @@ pub(super) fn status(arguments: &GuardStatusArguments) -> Result<Exit, Complaint
     let status = guard::status(&server, arguments.state.as_deref())
         .map_err(|error| Complaint::new(&error).hinted(error.hint()))?;
     let exit = match status.verdict {
-        Verdict::Covered => Exit::Done,
-        Verdict::Exposed => Exit::Exposed,
-        Verdict::Unreachable => Exit::Unreachable,
-        Verdict::Stalled => Exit::Stalled,
-        Verdict::Unguarded => Exit::Unguarded,
-        Verdict::Standby => Exit::Standby,
+        StatusVerdict::Covered => Exit::Done,
+        StatusVerdict::Exposed => Exit::Exposed,
+        StatusVerdict::Unreachable => Exit::Unreachable,
+        StatusVerdict::Stalled => Exit::Stalled,
+        StatusVerdict::Unguarded => Exit::Unguarded,
+        StatusVerdict::Standby => Exit::Standby,
     };
     if arguments.json {
         terminal::json(&json!(status));
@@ -37,8 +37,8 @@ fn line(name: &str, text: &str) {
     terminal::result(format_args!("{name:<10} {text}"));
 }
 
-fn print(status: &Status, with_state: bool) {
-    let style = if status.verdict == Verdict::Covered { GOOD } else { BAD };
+fn print(status: &GuardStatus, with_state: bool) {
+    let style = if status.verdict == StatusVerdict::Covered { GOOD } else { BAD };
     line("status", &styled(style, &status.finding));
     if let Some(seen) = &status.server {
         print_server(seen);
@@ -62,7 +62,7 @@ fn print(status: &Status, with_state: bool) {
     }
 }
 
-fn print_server(seen: &Seen) {
+fn print_server(seen: &ServerStatus) {
     line("server", &seen.place);
     match &seen.guard {
         Some(who) => line("guard", &styled(GOOD, format_args!("runs: {who}"))),
@@ -101,7 +101,7 @@ fn print_server(seen: &Seen) {
     }
 }
 
-fn window(window: &Window) -> String {
+fn window(window: &ExposureWindow) -> String {
     let opened = &window.opened;
     let from = opened.confirmed_lsn.as_deref().unwrap_or("the beginning");
     let confirmed = match window.confirmations() {

@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use compare::{Common, PairMeasurement};
+use compare::{ComparisonOptions, PairMeasurement};
 use record::comparison::{DataOrigin, Side, Stop};
 use record::{Comparison, Ending, Fact, Header, Moment, Paired, RunState, Writer};
 use spec::Folder;
 
-use super::{Asked, Two, Versus};
+use super::{ComparisonLoad, ComparisonRequest, ResolvedComparison};
 use crate::clock;
 
 /// The result of a comparison.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct ComparisonResult {
     /// The first page.
     pub header: Header,
     /// The study's folder.
@@ -21,7 +21,7 @@ pub struct Found {
     pub paired: Paired,
 }
 
-impl Found {
+impl ComparisonResult {
     /// Writes the record into a directory of its own below `runs`, or into `out`, which must be new or
     /// empty; the directory.
     ///
@@ -40,11 +40,11 @@ impl Found {
     }
 }
 
-impl Versus {
+impl ComparisonRequest {
     /// What was asked and what the sides are, for the record.
     pub(super) fn comparison(
         &self,
-        two: &Two,
+        two: &ResolvedComparison,
         servers: [(String, Option<String>); 2],
         data: DataOrigin,
         rate: Option<f64>,
@@ -61,10 +61,11 @@ impl Versus {
             sql: self.sides[side].sql.as_ref().map(|path| path.display().to_string()),
         };
         let (workload, set) = match &self.asked {
-            Asked::Study(..) => Default::default(),
-            Asked::Options(options) => (options.words.clone(), options.set(&self.sides)),
+            ComparisonLoad::Study(..) => Default::default(),
+            ComparisonLoad::Options(options) => (options.words.clone(), options.set(&self.sides)),
         };
-        let Common { name, commit, is_self, precision, threshold, confidence, .. } = &self.common;
+        let ComparisonOptions { name, commit, is_self, precision, threshold, confidence, .. } =
+            &self.common;
         Comparison {
             commit: commit.clone(),
             name: name.clone(),
@@ -75,10 +76,10 @@ impl Versus {
             is_self: *is_self,
             data,
             data_file: match &self.asked {
-                Asked::Options(options) => {
+                ComparisonLoad::Options(options) => {
                     options.data.path().map(|path| path.display().to_string())
                 }
-                Asked::Study(..) => None,
+                ComparisonLoad::Study(..) => None,
             },
             set,
             rate,
@@ -95,14 +96,14 @@ impl Versus {
     /// before a side failed, counts.
     pub(super) fn found(
         &self,
-        two: &Two,
+        two: &ResolvedComparison,
         comparison: Comparison,
         facts: Vec<Fact>,
         compared: PairMeasurement,
-    ) -> Found {
+    ) -> ComparisonResult {
         let PairMeasurement { shown, series, notes, .. } = compared;
-        let Two { study, folder, .. } = two;
-        let Common { command, started_at, seed, precision, .. } = &self.common;
+        let ResolvedComparison { study, folder, .. } = two;
+        let ComparisonOptions { command, started_at, seed, precision, .. } = &self.common;
         let [below, above] = [0, 1].map(|side: usize| &study.points[side].name);
         let seconds = shown.seconds;
         let header = Header {
@@ -142,6 +143,6 @@ impl Versus {
             series,
             shown,
         };
-        Found { header, folder: folder.clone(), paired }
+        ComparisonResult { header, folder: folder.clone(), paired }
     }
 }

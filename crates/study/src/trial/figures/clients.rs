@@ -1,6 +1,6 @@
 //! Figures that the clients of a trial, or of one of its workloads, have measured.
 
-use check::Figure;
+use check::TrialFigure;
 use record::WorkloadResult;
 use spec::metrics;
 use stats::censored;
@@ -38,8 +38,8 @@ pub(super) fn clients(
     index: Option<usize>,
     workload: &WorkloadResult,
     scope: &str,
-) -> Vec<Figure> {
-    let figure = |metric, value| Figure::new(metric, scope, value);
+) -> Vec<TrialFigure> {
+    let figure = |metric, value| TrialFigure::new(metric, scope, value);
     let (counts, total) = (&workload.counts, &workload.counts_total);
     let published = workload.published_way;
     let published_tps = published.transactions as f64 / published.seconds;
@@ -105,10 +105,10 @@ pub(super) fn clients(
 }
 
 /// Percentiles and the longest wait, what was open at the close included.
-fn waits(workload: &WorkloadResult, scope: &str) -> Vec<Figure> {
+fn waits(workload: &WorkloadResult, scope: &str) -> Vec<TrialFigure> {
     let percentiles = PERCENTILES.iter().filter_map(|(metric, quantile)| {
         let found = censored::quantile(&workload.latency, &workload.open, *quantile)?;
-        Some(Figure::bounded(metric, scope, ms(found.value_ns as f64), found.is_at_least))
+        Some(TrialFigure::bounded(metric, scope, ms(found.value_ns as f64), found.is_at_least))
     });
     let (longest_ms, is_open) =
         (ms(workload.longest_wait_ns as f64), workload.longest_wait_is_open);
@@ -116,7 +116,7 @@ fn waits(workload: &WorkloadResult, scope: &str) -> Vec<Figure> {
     let longest = [&metrics::LONGEST_WAIT_MS]
         .into_iter()
         .chain(has_any.then_some(&metrics::LATENCY_MAX_MS))
-        .map(|metric| Figure::bounded(metric, scope, longest_ms, is_open));
+        .map(|metric| TrialFigure::bounded(metric, scope, longest_ms, is_open));
     percentiles.chain(longest).collect()
 }
 

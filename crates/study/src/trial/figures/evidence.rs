@@ -3,10 +3,10 @@
 use load::Outcome;
 use probe::Readings;
 use record::Window;
-use site::warm::Warmed;
+use site::warm::WarmingResult;
 use spec::Point;
 
-use crate::trial::meter::Metered;
+use crate::trial::meter::WindowReadings;
 
 /// Everything that was measured in a trial.
 pub(crate) struct Evidence<'a> {
@@ -14,9 +14,9 @@ pub(crate) struct Evidence<'a> {
     pub(crate) outcome: &'a Outcome,
     pub(crate) window: Window,
     pub(crate) readings: &'a Readings,
-    pub(crate) metered: &'a Metered,
-    pub(crate) warmed: &'a Warmed,
-    pub(crate) crossings: &'a [site::Crossing],
+    pub(crate) metered: &'a WindowReadings,
+    pub(crate) warmed: &'a WarmingResult,
+    pub(crate) crossings: &'a [site::LinkCrossing],
     /// The host of the server that has the data, if it is on one.
     pub(crate) data_host: Option<&'a str>,
 }

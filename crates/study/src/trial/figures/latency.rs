@@ -1,6 +1,6 @@
 //! The figures of a distribution of latencies.
 
-use check::Figure;
+use check::TrialFigure;
 use spec::{Metric, metrics};
 use stats::Latency;
 
@@ -51,7 +51,7 @@ pub(super) const CONNECT: Names =
     &[(&metrics::CONNECT_MEAN_MS, Take::Mean), (&metrics::CONNECT_P99_MS, Take::Quantile(0.99))];
 
 /// The figures of a distribution; none of an empty one.
-pub(super) fn latency(latency: &Latency, names: Names, scope: &str) -> Vec<Figure> {
+pub(super) fn latency(latency: &Latency, names: Names, scope: &str) -> Vec<TrialFigure> {
     let figures = names.iter().filter_map(|(metric, take)| {
         let ns = match take {
             Take::Mean => latency.mean_ns(),
@@ -59,7 +59,7 @@ pub(super) fn latency(latency: &Latency, names: Names, scope: &str) -> Vec<Figur
             Take::Quantile(quantile) => latency.quantile_ns(*quantile).map(|ns| ns as f64),
             Take::Max => latency.max_ns().map(|ns| ns as f64),
         };
-        Some(Figure::new(metric, scope, ms(ns?)))
+        Some(TrialFigure::new(metric, scope, ms(ns?)))
     });
     figures.collect()
 }

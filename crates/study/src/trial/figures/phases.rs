@@ -1,15 +1,15 @@
 //! Connecting, disconnecting, the window's length, and what the generator cost.
 
-use check::Figure;
+use check::TrialFigure;
 use spec::metrics;
 
 use super::evidence::{Evidence, ms};
 use super::latency::{CONNECT, latency};
 
-pub(super) fn phases(evidence: &Evidence<'_>) -> Vec<Figure> {
+pub(super) fn phases(evidence: &Evidence<'_>) -> Vec<TrialFigure> {
     let (outcome, window) = (evidence.outcome, evidence.window);
     let (connecting, generator) = (&outcome.connecting, &outcome.generator);
-    let figure = |metric, value| Figure::new(metric, "", value);
+    let figure = |metric, value| TrialFigure::new(metric, "", value);
     let mut figures = vec![
         figure(&metrics::CONNECT_S, connecting.length_ns as f64 / 1e9),
         figure(&metrics::CONNECT_FAILURES, connecting.failures.values().sum::<u64>() as f64),
@@ -30,7 +30,7 @@ pub(super) fn phases(evidence: &Evidence<'_>) -> Vec<Figure> {
 }
 
 /// Each generator process by itself, where several share the load.
-pub(super) fn generators(evidence: &Evidence<'_>) -> Vec<Figure> {
+pub(super) fn generators(evidence: &Evidence<'_>) -> Vec<TrialFigure> {
     let generators = &evidence.outcome.generators;
     let several = (1..).zip(generators).filter(|_| generators.len() > 1);
     let figures = several.flat_map(|(number, generator)| {
@@ -39,9 +39,9 @@ pub(super) fn generators(evidence: &Evidence<'_>) -> Vec<Figure> {
         let transactions = published.transactions as f64;
         let cores = generator.cpu_ns as f64 / 1e9 / evidence.window.seconds();
         [
-            Figure::new(&metrics::TRANSACTIONS_TOTAL, &scope, transactions),
-            Figure::new(&metrics::TPS_PUBLISHED, &scope, transactions / published.seconds),
-            Figure::new(&metrics::GENERATOR_CORES, &scope, cores),
+            TrialFigure::new(&metrics::TRANSACTIONS_TOTAL, &scope, transactions),
+            TrialFigure::new(&metrics::TPS_PUBLISHED, &scope, transactions / published.seconds),
+            TrialFigure::new(&metrics::GENERATOR_CORES, &scope, cores),
         ]
     });
     figures.collect()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use check::Figure;
+use check::TrialFigure;
 use record::MarkKind;
 use spec::{Kind, Scope, metric, metrics};
 
@@ -11,7 +11,7 @@ use super::scope::{inside, label_scope, mean_of, scopes};
 use super::statements::server_statements;
 
 /// CPU time of servers, relays and the generator. Relay CPU is charged neither to servers nor to clients.
-pub(super) fn cpu(evidence: &Evidence<'_>, transactions: u64) -> Vec<Figure> {
+pub(super) fn cpu(evidence: &Evidence<'_>, transactions: u64) -> Vec<TrialFigure> {
     let mut figures = Vec::new();
     let mut servers: Option<f64> = None;
     for node in &evidence.point.topology.nodes {
@@ -24,19 +24,19 @@ pub(super) fn cpu(evidence: &Evidence<'_>, transactions: u64) -> Vec<Figure> {
             (cores > 0.0).then_some(cores)
         };
         if let Some(cores) = metered.or_else(sampled) {
-            figures.push(Figure::new(&metrics::SERVER_CPU_CORES, &node.name, cores));
+            figures.push(TrialFigure::new(&metrics::SERVER_CPU_CORES, &node.name, cores));
             servers = Some(servers.unwrap_or(0.0) + cores);
         }
     }
     for link in &evidence.point.topology.links {
         if let Some(span) = evidence.metered.cpu.get(&link.name) {
-            figures.push(Figure::new(&metrics::SERVER_CPU_CORES, &link.name, span.cores()));
+            figures.push(TrialFigure::new(&metrics::SERVER_CPU_CORES, &link.name, span.cores()));
         }
     }
     let generator = evidence.outcome.generator.cpu_ns as f64 / 1e9 / evidence.window.seconds();
     let per_transaction =
         |cores: f64| cores * evidence.window.seconds() * 1e6 / transactions as f64;
-    let figure = |metric, value| Figure::new(metric, "", value);
+    let figure = |metric, value| TrialFigure::new(metric, "", value);
     figures.push(figure(&metrics::GENERATOR_CPU_US_PER_TX, per_transaction(generator)));
     if let Some(servers) = servers {
         figures.push(figure(&metrics::SERVER_CPU_CORES, servers));
@@ -47,14 +47,14 @@ pub(super) fn cpu(evidence: &Evidence<'_>, transactions: u64) -> Vec<Figure> {
 }
 
 /// Counts of the servers from before the first client came until after the last one left.
-pub(super) fn server(evidence: &Evidence<'_>, transactions_total: u64) -> Vec<Figure> {
+pub(super) fn server(evidence: &Evidence<'_>, transactions_total: u64) -> Vec<TrialFigure> {
     let mut figures = Vec::new();
     let deltas = &evidence.readings.deltas;
     for (node, delta) in deltas {
         let mut set = |metric, value: Option<f64>| {
             let scopes = scopes(evidence, node);
             figures.extend(value.into_iter().flat_map(|value| {
-                scopes.iter().map(move |scope| Figure::new(metric, scope, value))
+                scopes.iter().map(move |scope| TrialFigure::new(metric, scope, value))
             }));
         };
         set(&metrics::HIT_RATIO, delta.hit_ratio());
@@ -79,7 +79,11 @@ pub(super) fn server(evidence: &Evidence<'_>, transactions_total: u64) -> Vec<Fi
     }
     let wal: f64 = deltas.values().filter_map(|delta| delta.counter(&metrics::WAL_BYTES)).sum();
     if !deltas.is_empty() {
-        figures.push(Figure::new(&metrics::WAL_BYTES_PER_TX, "", wal / transactions_total as f64));
+        figures.push(TrialFigure::new(
+            &metrics::WAL_BYTES_PER_TX,
+            "",
+            wal / transactions_total as f64,
+        ));
     }
     figures.extend(server_statements(evidence.point, deltas));
     figures
@@ -89,7 +93,7 @@ pub(super) fn server(evidence: &Evidence<'_>, transactions_total: u64) -> Vec<Fi
 const PAGE_BYTES: f64 = 8192.0;
 
 /// Of the sessions that were seen active inside the window, the share in each wait event.
-fn wait_shares(evidence: &Evidence<'_>, node: &str) -> Vec<Figure> {
+fn wait_shares(evidence: &Evidence<'_>, node: &str) -> Vec<TrialFigure> {
     let mut by_event: BTreeMap<&str, f64> = BTreeMap::new();
     for sample in inside(evidence) {
         if sample.is_of(&metrics::WAITING_SESSIONS) && sample.node == node {
@@ -99,9 +103,9 @@ fn wait_shares(evidence: &Evidence<'_>, node: &str) -> Vec<Figure> {
     let all: f64 = by_event.values().sum();
     let of_wal: f64 = by_event.iter().filter(|(event, _)| is_of_wal(event)).map(|(_, n)| n).sum();
     let waiting: f64 = by_event.iter().filter(|(event, _)| **event != "CPU").map(|(_, n)| n).sum();
-    let of_wal = Figure::new(&metrics::WAL_WAIT_SHARE, node, of_wal / waiting);
+    let of_wal = TrialFigure::new(&metrics::WAL_WAIT_SHARE, node, of_wal / waiting);
     let by_event = by_event.into_iter().map(|(event, sum)| {
-        Figure::new(&metrics::WAIT_SHARE, &label_scope(evidence, node, event), sum / all)
+        TrialFigure::new(&metrics::WAIT_SHARE, &label_scope(evidence, node, event), sum / all)
     });
     std::iter::once(of_wal).chain(by_event).collect()
 }
@@ -114,22 +118,22 @@ fn is_of_wal(event: &str) -> bool {
 }
 
 /// The share of the warmed relations that was in shared buffers when the load began.
-pub(super) fn warmth(evidence: &Evidence<'_>) -> Vec<Figure> {
+pub(super) fn warmth(evidence: &Evidence<'_>) -> Vec<TrialFigure> {
     let node = &evidence.point.data.node;
     let residency = &evidence.warmed.residency;
     let relations = residency.iter().map(|(relation, (resident, all))| {
         let scope = label_scope(evidence, node, relation);
-        Figure::new(&metrics::RELATION_RESIDENCY, &scope, resident / all)
+        TrialFigure::new(&metrics::RELATION_RESIDENCY, &scope, resident / all)
     });
     let sum = |part: fn(&(f64, f64)) -> f64| residency.values().map(part).sum::<f64>();
     let share = sum(|blocks| blocks.0) / sum(|blocks| blocks.1);
     let whole = scopes(evidence, node).into_iter();
-    let whole = whole.map(|scope| Figure::new(&metrics::RESIDENCY, &scope, share));
+    let whole = whole.map(|scope| TrialFigure::new(&metrics::RESIDENCY, &scope, share));
     relations.chain(whole).collect()
 }
 
 /// The mean, inside the window, of everything that was read second by second.
-pub(super) fn samples(evidence: &Evidence<'_>) -> Vec<Figure> {
+pub(super) fn samples(evidence: &Evidence<'_>) -> Vec<TrialFigure> {
     let mut figures = Vec::new();
     let mut sums: BTreeMap<(&str, &str, &str), (f64, u32)> = BTreeMap::new();
     for sample in inside(evidence) {
@@ -148,7 +152,7 @@ pub(super) fn samples(evidence: &Evidence<'_>) -> Vec<Figure> {
             (_, "") => scopes(evidence, node),
             (_, label) => vec![label_scope(evidence, node, label)],
         };
-        figures.extend(scopes.iter().map(|scope| Figure::new(metric, scope, mean)));
+        figures.extend(scopes.iter().map(|scope| TrialFigure::new(metric, scope, mean)));
     }
     figures
 }

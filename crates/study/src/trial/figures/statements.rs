@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use check::Figure;
+use check::TrialFigure;
 use check::statements::{label, scripts};
 use probe::Delta;
 use record::WorkloadResult;
@@ -13,7 +13,7 @@ use super::evidence::ms;
 use super::latency::{STATEMENT, latency};
 
 /// Statements of the same name, in whatever script, count as one.
-pub(super) fn statements(workloads: &[WorkloadResult]) -> Vec<Figure> {
+pub(super) fn statements(workloads: &[WorkloadResult]) -> Vec<TrialFigure> {
     let mut figures = Vec::new();
     let mut by_label: BTreeMap<String, Latency> = BTreeMap::new();
     for statement in workloads.iter().flat_map(|workload| &workload.statements) {
@@ -29,9 +29,9 @@ pub(super) fn statements(workloads: &[WorkloadResult]) -> Vec<Figure> {
         ];
         for (metric, ns) in figures_of_it {
             let Some(ns) = ns else { continue };
-            figures.push(Figure::new(metric, &workload.name, ms(ns)));
+            figures.push(TrialFigure::new(metric, &workload.name, ms(ns)));
             if workloads.len() == 1 {
-                figures.push(Figure::new(metric, "", ms(ns)));
+                figures.push(TrialFigure::new(metric, "", ms(ns)));
             }
         }
     }
@@ -72,7 +72,10 @@ fn is_control(text: &str) -> bool {
 const TRANSACTION_CONTROL: [&str; 6] = ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"];
 
 /// The statements of the point's scripts, and those inside functions where they are tracked.
-pub(super) fn server_statements(point: &Point, deltas: &BTreeMap<String, Delta>) -> Vec<Figure> {
+pub(super) fn server_statements(
+    point: &Point,
+    deltas: &BTreeMap<String, Delta>,
+) -> Vec<TrialFigure> {
     let own = scripts(point);
     let mut by_label: BTreeMap<String, [f64; 4]> = BTreeMap::new();
     let statements = deltas.values().filter_map(|delta| delta.statements.as_ref()).flatten();
@@ -94,7 +97,7 @@ pub(super) fn server_statements(point: &Point, deltas: &BTreeMap<String, Delta>)
             (&metrics::SERVER_STATEMENT_MEAN_MS, total_ms / calls),
             (&metrics::SERVER_STATEMENT_HIT_RATIO, hit / (hit + read)),
         ];
-        of_label.map(|(metric, value)| Figure::new(metric, &label, value))
+        of_label.map(|(metric, value)| TrialFigure::new(metric, &label, value))
     });
     figures.collect()
 }
@@ -145,7 +148,7 @@ mod tests {
         let check = |statements: &[(&str, u64)], summed: Option<f64>, left: Option<f64>| {
             let figures = super::statements(&[workload(20, statements)]);
             let value = |name: &str| {
-                let is_meant = |one: &&Figure| one.metric.name == name && one.scope == "w";
+                let is_meant = |one: &&TrialFigure| one.metric.name == name && one.scope == "w";
                 figures.iter().find(is_meant).map(|one| one.value.round())
             };
             let found = (value("statements_ms"), value("latency_inside_ms"));
