@@ -27,6 +27,28 @@ fn fails(conninfo: &str) -> (String, Option<String>) {
     }
 }
 
+/// Each connection of a load that connects for each transaction costs the client the keys of its password, as
+/// pgbench; but not where they are cached. CPU time is told apart on a busy machine, too.
+#[test]
+fn keys_are_derived_as_often_as_pgbench_derives_them() {
+    let server = Server::start(&[]);
+    server.execute(
+        "SET password_encryption = 'scram-sha-256'; CREATE ROLE keyed LOGIN PASSWORD 'secret'",
+    );
+    server.admit("host all keyed 127.0.0.1/32 scram-sha-256");
+    let tcp = format!("host=127.0.0.1 port={} dbname=postgres sslmode=disable", server.port());
+    let cpu_ns = |caches_keys| {
+        let conninfo = format!("{tcp} user=keyed password=secret");
+        let mut workload = workload(&conninfo, "SELECT 1;\n", 1);
+        (workload.connect_each, workload.caches_keys) = (true, caches_keys);
+        let outcome = run(&plan(workload, Limit::Transactions(40))).expect("it gets in");
+        assert_eq!(outcome.connecting.count, 40);
+        outcome.generator.cpu_ns
+    };
+    let (derived, cached) = (cpu_ns(false), cpu_ns(true));
+    assert!(derived > 2 * cached, "{derived} ns of CPU, {cached} ns with a cache");
+}
+
 #[test]
 fn sockets_and_passwords() {
     let server = Server::start(&[]);
