@@ -294,7 +294,7 @@ fn claim(claim: &ClaimVerdict) -> Value {
         "n": n,
         "alone": claim.alone.words(),
         "verdict": claim.verdict.words(),
-        "saw_harm": claim.saw_harm(),
+        "is_harm_seen": claim.saw_harm(),
         "note": claim.note,
         "why": claim.why,
     })

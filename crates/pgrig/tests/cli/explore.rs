@@ -54,7 +54,7 @@ checks = ["ledger", "amcheck"]
 [scenarios.cut]
 run = ["writes"]
 variants = ["safe"]
-timeline = [{ at = "200ms", power_cut = "primary", write = 9 }]
+timeline = [{ at = "200ms", power_cut = "primary", flush = 9 }]
 on_loss = "reconnect"
 checks = ["ledger", "amcheck"]
 [scenarios.cut_both]

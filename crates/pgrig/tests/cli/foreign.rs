@@ -209,7 +209,12 @@ fn hostile_texts_are_texts_in_every_export() {
     for (name, fences) in [("record/report.md", 1), ("summary.md", 0), ("comment.md", 0)] {
         let text = read(name);
         let (cells, rest) = read_markdown(name, &text, fences);
-        let missing: Vec<_> = all().difference(&cells).cloned().collect();
+        // A claim's note follows it in parentheses.
+        let is_there = |text: &String| {
+            let with_note = format!("{text} (");
+            cells.iter().any(|cell| cell == text || cell.starts_with(&with_note))
+        };
+        let missing: Vec<String> = all().into_iter().filter(|text| !is_there(text)).collect();
         assert!(missing.is_empty(), "{name}: {missing:?}");
         // In a block of code nothing is linked.
         let code = if fences == 1 {

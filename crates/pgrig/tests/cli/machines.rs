@@ -17,7 +17,7 @@ fn what_a_program_or_its_packages_lack_is_said_in_their_own_words() {
     let kind = "kind = \"process\", command = ";
     let ended =
         "[\"/bin/sh\", \"-c\", \"echo its port is taken; exit 1\"], ready = { log = \"up\" }";
-    check(&format!("{kind}{ended}"), 2, &["it has ended", "its port is taken"]);
+    check(&format!("{kind}{ended}"), 2, &["before it was ready", "its port is taken"]);
     let slow = "[\"sleep\", \"9\"], ready = { log = \"up\", within = \"1s\" }";
     check(&format!("{kind}{slow}"), 2, &["is not ready within 1 s", "no line of its log has"]);
     let packages = "[\"sleep\", \"9\"], packages = [\"pgrig-no-such-package\"]";
