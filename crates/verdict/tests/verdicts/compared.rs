@@ -150,7 +150,7 @@ fn an_answer_says_first_that_more_transactions_fail_and_what_was_tested() {
     };
     let (_, answer) = judged(1.2, &fails, &[Metric::Throughput]);
     let said = "More transactions fail on B: 0 % of A's, 0.94 % of B's; B's share less A's is within 0.80 and 1.1 \
-                percentage points (99 % interval from segment to segment): B fails more. B is faster: ";
+                percentage points (99 % interval from segment to segment): B fails more. B is faster than A: ";
     assert!(answer.starts_with(said), "{answer}");
 }
 
