@@ -129,7 +129,7 @@ fn a_setting_that_is_said_to_be_as_printed_is() {
         for row in covered.iter().filter(|row| row["place"] == "settings, as printed") {
             for item in parts(&row["items"], ";") {
                 let (name, printed) = says[item].split_once(" = ").unwrap();
-                let set = node.settings.value(name).map(|value| comparable(value));
+                let set = node.settings.value(name).map(comparable);
                 assert_eq!(set, Some(comparable(printed)), "{study}: {name}");
                 checked += 1;
             }

@@ -86,7 +86,7 @@ fn insists(node: &Node) -> bool {
     let is_on = |setting: &str| {
         ["on", "true", "yes", "1"].iter().any(|on| setting.eq_ignore_ascii_case(on))
     };
-    node.settings.value("huge_pages").is_some_and(|setting| is_on(setting))
+    node.settings.value("huge_pages").is_some_and(is_on)
         && node.settings.value("huge_page_size").is_none()
 }
 
