@@ -226,18 +226,14 @@ impl MissedRate {
     }
 }
 
-/// The rate that the clients were asked for, if they fell behind it: they ended with more than a
-/// second's tenth of it to do, and did less of it than chance explains.
+/// The rate that the clients were asked for, if they could not keep up with it.
 pub(super) fn missed_rate(results: &Results<'_>) -> Option<MissedRate> {
     let asked = results.options.pace.rate()?;
     let (reached, _) = results.rate_after(0.0);
     let backlog = results.window_intervals().last().map_or(0, |interval| interval.backlog);
-    let is_missed = backlog as f64 > asked / 10.0 && reached < asked * RATE_REACHED;
+    let is_missed = stats::is_rate_missed(asked, reached, backlog, 1);
     is_missed.then_some(MissedRate { asked, reached, backlog })
 }
-
-/// A rate of which so much is done is reached.
-const RATE_REACHED: f64 = 0.98;
 
 fn backlog(results: &Results<'_>) -> String {
     let backlogs = || results.window_intervals().map(|interval| interval.backlog);
