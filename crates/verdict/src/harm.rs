@@ -66,6 +66,7 @@ impl Harm {
         let (number, point) = worst;
         let all = count(*transactions);
         let place = match trials {
+            1 if *of == 1 => format!("in the one trial, {point}"),
             1 => format!("in 1 of {of} trials: trial {number}, {point}"),
             _ => format!(
                 "in {trials} of {of} trials; most in trial {number}, {point}: {}",
