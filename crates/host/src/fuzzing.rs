@@ -4,7 +4,7 @@ use std::io::BufReader;
 
 use crate::clock::{Clock, Ping};
 use crate::line::greeting;
-use crate::message::{self, Role, Tell, read_line};
+use crate::message::{self, HostMessage, Role, read_line};
 use crate::queue::{Lines, Queue};
 
 /// Reads what a host writes: a greeting, then lines of its own and of a process.
@@ -19,7 +19,7 @@ pub fn host(bytes: &[u8]) {
         received += 1_000_000 + line.len() as u64 * 1_000_000;
         match serde_json::from_str(rest) {
             _ if process > 0 => drop(queue.put(rest.to_owned(), || ())),
-            Ok(Tell::Pong(sent, there)) => {
+            Ok(HostMessage::Pong(sent, there)) => {
                 let sent = received.saturating_sub(sent % 1_000_000_000);
                 clock.add(Ping { sent, there, received });
                 let course = clock.course().expect("a ping gives a course");
