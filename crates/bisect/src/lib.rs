@@ -15,7 +15,7 @@ mod search;
 mod state;
 
 pub use error::Error;
-pub use repository::{Build, BuildSource, BuiltCommit, Changes, Commit, Repository};
+pub use repository::{Build, BuildSource, BuiltCommit, Commit, CommitChanges, Repository};
 pub use rule::{IntervalPosition, Threshold, error_per_step};
 pub use run::{Bisection, CommitComparison, Comparer, Event, Request, bisect, compare_servers};
 pub use search::{CommitSearch, CommitVerdict, SearchAnswer};

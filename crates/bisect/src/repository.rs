@@ -40,12 +40,12 @@ pub struct BuildSource {
     /// The commit.
     pub commit: Commit,
     /// The changes, as `git apply` reads them, and what a reader knows them as; none for the commit as it is.
-    pub changes: Option<Changes>,
+    pub changes: Option<CommitChanges>,
 }
 
 /// Changes to the files of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changes {
+pub struct CommitChanges {
     /// `fix.patch`, `what is not committed`
     pub name: String,
     patch: Vec<u8>,
@@ -65,18 +65,18 @@ impl From<&Commit> for BuildSource {
     }
 }
 
-impl Changes {
+impl CommitChanges {
     /// Those of a patch file.
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub fn of_file(path: &Path) -> Result<Changes, Error> {
+    pub fn of_file(path: &Path) -> Result<CommitChanges, Error> {
         let patch = fs::read(path).map_err(|source| Error::File {
             doing: "reading",
             path: path.to_owned(),
             source,
         })?;
-        Ok(Changes { name: path.display().to_string(), patch })
+        Ok(CommitChanges { name: path.display().to_string(), patch })
     }
 }
 
@@ -129,7 +129,7 @@ impl Repository {
     ///
     /// # Errors
     /// A working directory without changes; what git says.
-    pub fn uncommitted(&self) -> Result<Changes, Error> {
+    pub fn uncommitted(&self) -> Result<CommitChanges, Error> {
         // Index and objects of git's own are elsewhere meanwhile, so that the repository stays as it is.
         let scratch = tempfile::tempdir().map_err(|source| {
             let path = std::env::temp_dir();
@@ -148,7 +148,7 @@ impl Repository {
         let patch = run(&["diff", "--cached", "--binary", "HEAD"])?;
         match patch.is_empty() {
             true => Err(Error::Clean { directory: self.directory.clone() }),
-            false => Ok(Changes { name: "what is not committed".to_owned(), patch }),
+            false => Ok(CommitChanges { name: "what is not committed".to_owned(), patch }),
         }
     }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use bisect::{
-    Build, BuildSource, Changes, CommitComparison, CommitVerdict, Error, Repository, Request,
+    Build, BuildSource, CommitChanges, CommitComparison, CommitVerdict, Error, Repository, Request,
     State, StepKind, bisect,
 };
 use compare::ComparisonOptions;
@@ -261,17 +261,18 @@ fn a_commit_a_patch_and_a_working_directory_are_built_and_the_repository_stays_a
         words: vec![format!("echo x >> {}", at("counted").display())],
         directory: at("builds"),
     };
-    let check = |name: &str, changes: Option<Changes>, speed: &str, new: bool, words: &str| {
-        let source = BuildSource { commit: open.commit(name).expect("a commit"), changes };
-        for _ in 0..2 {
-            let tree = open.build(&source, &build, &|| false).expect("a build").tree;
-            assert_eq!(std::fs::read_to_string(tree.join("speed")).expect("a file"), speed);
-            assert_eq!(tree.join("new").exists(), new, "{words}");
-        }
-        assert!(source.words().ends_with(words), "{}", source.words());
-    };
+    let check =
+        |name: &str, changes: Option<CommitChanges>, speed: &str, new: bool, words: &str| {
+            let source = BuildSource { commit: open.commit(name).expect("a commit"), changes };
+            for _ in 0..2 {
+                let tree = open.build(&source, &build, &|| false).expect("a build").tree;
+                assert_eq!(std::fs::read_to_string(tree.join("speed")).expect("a file"), speed);
+                assert_eq!(tree.join("new").exists(), new, "{words}");
+            }
+            assert!(source.words().ends_with(words), "{}", source.words());
+        };
     check("v1", None, "1.0", false, " the first");
-    let patch = || Changes::of_file(&at("fix.patch")).expect("a patch");
+    let patch = || CommitChanges::of_file(&at("fix.patch")).expect("a patch");
     let name = format!(" change 10, with {}", at("fix.patch").display());
     check("main", Some(patch()), "2.0", false, &name);
     let dirty = open.uncommitted().expect("changes");

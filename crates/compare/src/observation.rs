@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use record::comparison::{Background, Metric, OCTET_PAIRS};
 use record::{Counts, Cycles};
 use stats::Latency;
-use stats::failed_share::Cluster;
+use stats::failed_share::TrialCluster;
 
 use crate::pilot::BlockShape;
 
@@ -285,19 +285,19 @@ pub(crate) fn background(octets: &[Octet]) -> [Background; 2] {
 }
 
 /// The failures of A and of B among the transactions of each segment.
-pub(crate) fn failures(segments: &[Octet]) -> [Vec<Cluster>; 2] {
+pub(crate) fn failures(segments: &[Octet]) -> [Vec<TrialCluster>; 2] {
     [0, 1].map(|side| {
         let of = |segment: &Octet| {
             let half = &segment.sides[side];
             let failures = half.failures + half.lead_failures;
-            Cluster { failures, trials: half.transactions + half.lead + failures }
+            TrialCluster { failures, trials: half.transactions + half.lead + failures }
         };
         segments.iter().map(of).collect()
     })
 }
 
 /// The share of failures in all of them; 0 of none.
-pub(crate) fn share(clusters: &[Cluster]) -> f64 {
+pub(crate) fn share(clusters: &[TrialCluster]) -> f64 {
     let failures: u64 = clusters.iter().map(|one| one.failures).sum();
     let trials: u64 = clusters.iter().map(|one| one.trials).sum();
     if trials == 0 { 0.0 } else { failures as f64 / trials as f64 }

@@ -73,6 +73,7 @@ fn read(ground: &dyn ComparedSide) -> Option<Presets> {
         let renamed = RENAMED.iter().find(|(before, _)| *before == name);
         renamed.map_or(name, |(_, now)| (*now).to_owned())
     };
+    // NULL is the empty text to the server as well.
     let value = |value: Option<String>| value.unwrap_or_default();
     Some(rows.into_iter().map(|row| (known(row.get(0)), value(row.get(1)))).collect())
 }

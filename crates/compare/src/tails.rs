@@ -24,7 +24,7 @@ impl TailSamplers {
     ) -> TailSamplers {
         let begin = |side: usize| {
             let load: Vec<&str> = workloads[side].iter().map(|one| one.conninfo.as_str()).collect();
-            let conninfo = load.first().copied().unwrap_or_default();
+            let conninfo = load.first().expect("a side has a workload");
             TailSampler::start(conninfo, None, &sides[side].pids(), &load, origin)
         };
         TailSamplers([0, 1].map(|side| sampled[side].then(|| begin(side))))

@@ -8,7 +8,7 @@ use crate::machine::CpuTime;
 
 /// How much this machine is used by others.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Crowd {
+pub struct MachineContention {
     /// Threads of others that had a CPU or waited for one, the mean of many looks; none where the kernel does not say.
     pub runnable: Option<f64>,
     /// The share of CPU time that the hypervisor took away meanwhile, 0 to 1.
@@ -19,10 +19,10 @@ pub struct Crowd {
 const LOOKS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
-impl Crowd {
+impl MachineContention {
     /// Looks at the machine for a second.
     #[must_use]
-    pub fn observe() -> Crowd {
+    pub fn observe() -> MachineContention {
         let (before, began) = (CpuTime::now(), Instant::now());
         let looks: Vec<f64> = (0..LOOKS)
             .filter_map(|look| {
@@ -31,7 +31,7 @@ impl Crowd {
             })
             .collect();
         let mean = |looks: &[f64]| looks.iter().sum::<f64>() / looks.len() as f64;
-        Crowd {
+        MachineContention {
             runnable: (!looks.is_empty()).then(|| mean(&looks)),
             steal_share: CpuTime::now().steal_share_since(before),
         }
@@ -54,6 +54,6 @@ mod tests {
         check("cpu  1 2\nprocs_running 15\nprocs_blocked 0\n", Some(14.0));
         check("procs_running 1\n", Some(0.0));
         check("cpu 1 2\n", None);
-        assert!(Crowd::observe().runnable.is_some_and(|runnable| runnable >= 0.0));
+        assert!(MachineContention::observe().runnable.is_some_and(|runnable| runnable >= 0.0));
     }
 }

@@ -76,7 +76,7 @@ pub use ::server::Password;
 pub use checksums::Checksums;
 pub use clean::{CleanResult, clean};
 pub use console::ConsoleRow;
-pub use crowd::Crowd;
+pub use crowd::MachineContention;
 pub use effective::effective;
 pub use ending::{end_labs, kill_servers};
 pub use endpoint::{Encryption, Endpoint, Host};

@@ -72,8 +72,8 @@ impl Major {
 
     /// The pgbench of a server of this `server_version_num`; of one beyond those that are known, the nearest.
     pub(crate) fn of_server(version_num: u32) -> Major {
-        // Each number of that range is one of them.
-        Major::of_number((version_num / 10_000).clamp(15, 19)).unwrap_or_default()
+        let known = Major::of_number((version_num / 10_000).clamp(15, 19));
+        known.expect("each number of that range is one of them")
     }
 
     /// Its version, as programs find it in the first line.

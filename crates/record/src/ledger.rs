@@ -26,7 +26,7 @@ mod seen;
 
 pub use chain::Chain;
 pub use check::{Row, Rows, check, check_unless};
-pub use cover::{Cover, Exposure};
+pub use cover::{CommitCover, Exposure};
 pub use entry::{Entry, Seen, What, Wrote, header_line};
 pub use findings::{Anomaly, Example, Findings};
 pub use givers::{SILENCE_NS_MAX, Split};

@@ -79,8 +79,9 @@ impl Site {
         let Some((name, proxy)) = proxy(&topology) else { return Ok(()) };
         let Some(buckets) = self.plan.data.buckets.clone() else { return Ok(()) };
         for server in proxy.to.iter().map(String::as_str).chain([name]) {
-            let mut settings =
-                topology.node(server).map(|node| node.settings.clone()).unwrap_or_default();
+            let node =
+                topology.node(server).expect("a proxy and its shards are nodes of its topology");
+            let mut settings = node.settings.clone();
             // Nothing is lost if the machine dies while data are built: they are built again.
             settings.extend([("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off")]);
             let Some(node) = self.node_mut(server) else { continue };

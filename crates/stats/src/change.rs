@@ -41,7 +41,7 @@ const ROUNDING: f64 = 1e-6;
 
 /// A level that differs from `from` until before `to`, both places in the series.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Change {
+pub(crate) struct LevelChange {
     /// The first place of the other level.
     pub(crate) from: usize,
     /// The place after its last one.
@@ -194,7 +194,7 @@ impl Series {
     }
 
     /// The change that is most likely.
-    pub(crate) fn change(&self) -> Change {
+    pub(crate) fn change(&self) -> LevelChange {
         let (all, rounding, none) = self.whitened();
         let candidates = all.iter().map(|one| {
             let (from, to, shift, explained) = one.change();
@@ -203,7 +203,7 @@ impl Series {
         let likeliest = candidates.max_by(|a, b| a.0.total_cmp(&b.0));
         let (likelihood, from, to, shift) = likeliest.expect("there are candidates for φ");
         let excess = likelihood - none - change_limit(self.values.len() as f64);
-        Change { from, to, shift, excess }
+        LevelChange { from, to, shift, excess }
     }
 
     /// The line that is most likely.

@@ -4,7 +4,7 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// What one cluster of trials has shown: a segment between two restarts, in which failures may come together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cluster {
+pub struct TrialCluster {
     /// Trials that failed.
     pub failures: u64,
     /// All trials.
@@ -30,7 +30,7 @@ struct Share {
 ///
 /// None where a side has no trials, where failures are of fewer than two clusters, and for a
 /// confidence that is not within 0..1.
-pub fn difference(a: &[Cluster], b: &[Cluster], confidence: f64) -> Option<[f64; 2]> {
+pub fn difference(a: &[TrialCluster], b: &[TrialCluster], confidence: f64) -> Option<[f64; 2]> {
     if !(confidence > 0.0 && confidence < 1.0) {
         return None;
     }
@@ -45,13 +45,13 @@ pub fn difference(a: &[Cluster], b: &[Cluster], confidence: f64) -> Option<[f64;
     Some([difference - (b - b_low).hypot(a_high - a), difference + (b_high - b).hypot(a - a_low)])
 }
 
-fn sums(clusters: &[Cluster]) -> [f64; 2] {
-    let sum = |of: fn(&Cluster) -> u64| clusters.iter().map(of).sum::<u64>() as f64;
+fn sums(clusters: &[TrialCluster]) -> [f64; 2] {
+    let sum = |of: fn(&TrialCluster) -> u64| clusters.iter().map(of).sum::<u64>() as f64;
     [sum(|one| one.failures), sum(|one| one.trials)]
 }
 
 /// The part of the trials of a side that says as much as independent ones; all where none or all failed.
-fn worth(clusters: &[Cluster], z: f64, upper: f64) -> Option<f64> {
+fn worth(clusters: &[TrialCluster], z: f64, upper: f64) -> Option<f64> {
     let [failures, trials] = sums(clusters);
     if failures == 0.0 || failures == trials {
         return (trials > 0.0).then_some(1.0);
@@ -67,7 +67,7 @@ fn worth(clusters: &[Cluster], z: f64, upper: f64) -> Option<f64> {
 }
 
 impl Share {
-    fn of(clusters: &[Cluster], worth: f64) -> Share {
+    fn of(clusters: &[TrialCluster], worth: f64) -> Share {
         let [failures, trials] = sums(clusters);
         Share { value: failures / trials, trials: trials * worth }
     }
@@ -87,8 +87,8 @@ mod tests {
     use super::*;
     use crate::Prng;
 
-    fn clusters(n: usize, failures: u64, trials: u64) -> Vec<Cluster> {
-        vec![Cluster { failures, trials }; n]
+    fn clusters(n: usize, failures: u64, trials: u64) -> Vec<TrialCluster> {
+        vec![TrialCluster { failures, trials }; n]
     }
 
     #[test]
@@ -105,14 +105,15 @@ mod tests {
 
     #[test]
     fn a_difference_is_shown_by_its_interval() {
-        let check = |a: &[Cluster], b: &[Cluster], expected: Option<bool>| {
+        let check = |a: &[TrialCluster], b: &[TrialCluster], expected: Option<bool>| {
             let found = difference(a, b, 0.99).map(|[low, _]| low > 0.0);
             assert_eq!(found, expected, "{:?}", difference(a, b, 0.99));
         };
         let none = clusters(6, 0, 1_000);
         // 0.9 % in each restart, and as many failures in one of six.
         check(&none, &clusters(6, 9, 1_000), Some(true));
-        let one = [vec![Cluster { failures: 54, trials: 1_000 }], clusters(5, 0, 1_000)].concat();
+        let one =
+            [vec![TrialCluster { failures: 54, trials: 1_000 }], clusters(5, 0, 1_000)].concat();
         check(&none, &one, Some(false));
         check(&none, &none, Some(false));
         check(&clusters(6, 9, 1_000), &clusters(6, 9, 1_000), Some(false));
@@ -126,12 +127,12 @@ mod tests {
     #[test]
     fn identical_sides_seldom_differ() {
         let mut prng = Prng::new(17);
-        let mut side = |n: usize, share: f64, bursts: f64| -> Vec<Cluster> {
+        let mut side = |n: usize, share: f64, bursts: f64| -> Vec<TrialCluster> {
             let mut one = || {
                 // A cluster has none of the failures, or all of those of 1 / bursts clusters.
                 let share = if prng.unit() < bursts { share / bursts } else { 0.0 };
                 let failures = (0..400).filter(|_| prng.unit() < share).count() as u64;
-                Cluster { failures, trials: 400 }
+                TrialCluster { failures, trials: 400 }
             };
             (0..n).map(|_| one()).collect()
         };

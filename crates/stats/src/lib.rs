@@ -63,6 +63,7 @@ pub use moments::Moments;
 pub use prng::{Prng, mix};
 pub use rate::is_rate_missed;
 pub use steady::{
-    Detectable, IntervalSummary, Quantity, Shift, SteadyState, Unsteady, detectable, steady_state,
+    DetectableFall, IntervalSummary, Quantity, Shift, SteadyState, Unsteady, detectable,
+    steady_state,
 };
 pub use threshold::Threshold;

@@ -131,7 +131,7 @@ pub enum Unsteady {
 
 /// A fall that a window of this length and noise would have shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Detectable {
+pub struct DetectableFall {
     /// The fall of throughput as a share of its level.
     pub share: f64,
     /// How long it lasts, in seconds.
@@ -190,7 +190,7 @@ pub fn steady_state(intervals: &[IntervalSummary], interval_s: f64) -> SteadySta
 /// The smallest fall of throughput that would have been found at each of three places, early, in the middle and at the
 /// end, had it been there for ten seconds or a third of the window: it is put into the series, and the series judged.
 /// `None` where nothing is judged, and where not even a standstill of that length would have been found.
-pub fn detectable(intervals: &[IntervalSummary], interval_s: f64) -> Option<Detectable> {
+pub fn detectable(intervals: &[IntervalSummary], interval_s: f64) -> Option<DetectableFall> {
     let judged = Judged::new(intervals, interval_s).ok()?;
     let rates = judged.values(Quantity::Throughput)?;
     let n = rates.len();
@@ -211,7 +211,7 @@ pub fn detectable(intervals: &[IntervalSummary], interval_s: f64) -> Option<Dete
         let share = (below + above) / 2.0;
         if is_found(share) { above = share } else { below = share }
     }
-    Some(Detectable {
+    Some(DetectableFall {
         share: f64::max(above, LEVEL_SHARE_MIN),
         seconds: length as f64 * judged.bin_s,
     })
@@ -447,7 +447,7 @@ impl fmt::Display for Shift {
     }
 }
 
-impl fmt::Display for Detectable {
+impl fmt::Display for DetectableFall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a fall of {:.0} % for {:.0} s", self.share * 100.0, self.seconds)
     }

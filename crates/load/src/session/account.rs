@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Account {
     /// Its part of the ledger, if there is one.
-    pub(super) chained: Option<Chained>,
+    pub(super) chained: Option<ClientLedger>,
     /// Its part of the history, if there is one.
     pub(super) diary: Option<Diary>,
     /// The transaction under way.
@@ -30,7 +30,7 @@ pub(crate) struct Account {
 
 /// One client's part of a ledger.
 #[derive(Debug)]
-pub(super) struct Chained {
+pub(super) struct ClientLedger {
     chain: Chain,
     seq: u64,
     value: i64,
@@ -89,7 +89,7 @@ impl Session {
     pub(crate) fn open_account(&mut self, program: &Program, seed: Option<u64>, clients: u64) {
         let chained = program.ledger.zip(seed).map(|(slots, seed)| {
             self.variables.set(slots.client, Value::Int(i64::from(self.id)));
-            Chained {
+            ClientLedger {
                 chain: Chain::new(seed, self.id),
                 seq: 0,
                 value: 0,

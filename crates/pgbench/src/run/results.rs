@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use load::{CommandPlace, Outcome, WarmUp};
 use record::{Counts, Interval, StatementResult, WorkloadResult};
-use stats::{Detectable, IntervalSummary, Latency, SteadyState, steady_state};
+use stats::{DetectableFall, IntervalSummary, Latency, SteadyState, steady_state};
 use tail::Tail;
 
 use crate::options::RunOptions;
@@ -132,7 +132,7 @@ impl Results<'_> {
     }
 
     /// A fall that the window would have shown.
-    pub(super) fn detectable(&self) -> Option<Detectable> {
+    pub(super) fn detectable(&self) -> Option<DetectableFall> {
         let (summaries, interval_s) = self.summaries();
         stats::detectable(&summaries, interval_s)
     }

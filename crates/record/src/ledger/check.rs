@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cover::{Cover, Covers, Exposure};
+use super::cover::{CommitCover, CoverEvidence, Exposure};
 use super::findings::{About, Anomaly, Findings};
 use super::{Ledger, Outcome, Transaction, Wrote};
 use crate::Moment;
@@ -45,7 +45,7 @@ pub fn check_unless(
     let mut findings = Findings { unjudged: ledger.cut().count() as u64, ..Findings::default() };
     let inserted = rows.insert.as_ref().map(|rows| inserted(ledger, rows, &mut findings));
     let updated = rows.update.as_ref().map(|rows| updated(ledger, rows, &mut findings));
-    let covers = Covers::of(ledger, exposed);
+    let covers = CoverEvidence::of(ledger, exposed);
     for (client, history) in ledger.clients() {
         if is_over() {
             return None;
@@ -132,7 +132,7 @@ fn one_client(
     (client, history): (u32, &[Transaction]),
     ledger: &Ledger,
     found: &ClientRows<'_>,
-    covers: &Covers<'_>,
+    covers: &CoverEvidence<'_>,
     findings: &mut Findings,
 ) {
     let holes = found.holes(history);
@@ -158,8 +158,8 @@ fn one_client(
                 let is_in_part = found.counts.is_some() && transaction.wrote.insert == 0
                     || found.last_updated.is_some() && !transaction.wrote.update;
                 findings.acknowledged_in_part += u64::from(is_in_part);
-                findings.acknowledged_alone += u64::from(cover == Cover::Alone);
-                findings.acknowledged_cover_unknown += u64::from(cover == Cover::Unknown);
+                findings.acknowledged_alone += u64::from(cover == CommitCover::Alone);
+                findings.acknowledged_cover_unknown += u64::from(cover == CommitCover::Unknown);
                 run = if is_there { 0 } else { run + 1 };
                 findings.lost_max_run = findings.lost_max_run.max(run);
                 if !is_there {
@@ -195,16 +195,16 @@ fn one_client(
 fn lost(
     (client, seq, transaction): (u32, u64, &Transaction),
     found: &ClientRows<'_>,
-    cover: Cover,
+    cover: CommitCover,
     findings: &mut Findings,
 ) {
     let about = About { client: Some(client), seq, at: transaction.ended };
     findings.lose(transaction.ended, cover);
     findings.note(Anomaly::Lost, about, || {
         let by = match cover {
-            Cover::Covered => "when a standby had confirmed it",
-            Cover::Alone => "by the primary alone",
-            Cover::Unknown => "without a warning",
+            CommitCover::Covered => "when a standby had confirmed it",
+            CommitCover::Alone => "by the primary alone",
+            CommitCover::Unknown => "without a warning",
         };
         (format!("what was acknowledged {by}"), found.lacks(seq, transaction.wrote))
     });

@@ -24,7 +24,7 @@ impl Exposure {
 
 /// Whether a standby had confirmed a commit when it was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cover {
+pub enum CommitCover {
     /// One had: commits of its server waited for a standby, and nothing said that this one no longer did.
     Covered,
     /// None needed to: the primary alone acknowledged it.
@@ -34,7 +34,7 @@ pub enum Cover {
 }
 
 /// What looks at servers and the records of guards say of commits.
-pub(super) struct Covers<'l> {
+pub(super) struct CoverEvidence<'l> {
     exposed: &'l [Exposure],
     /// By server: when clients looked, and whether commits waited for a standby, in the order of time.
     looks: BTreeMap<u16, Vec<(Moment, Option<bool>)>>,
@@ -43,38 +43,38 @@ pub(super) struct Covers<'l> {
 /// What a server says holds for so long after nobody has looked again, as when it died, and before the first look.
 const LOOK_NS_MAX: u64 = 1_000_000_000;
 
-impl<'l> Covers<'l> {
-    pub(super) fn of(ledger: &Ledger, exposed: &'l [Exposure]) -> Covers<'l> {
+impl<'l> CoverEvidence<'l> {
+    pub(super) fn of(ledger: &Ledger, exposed: &'l [Exposure]) -> CoverEvidence<'l> {
         let mut looks: BTreeMap<u16, Vec<(Moment, Option<bool>)>> = BTreeMap::new();
         for (giver, at, awaits_standby) in ledger.looks() {
             looks.entry(*giver).or_default().push((*at, *awaits_standby));
         }
         looks.values_mut().for_each(|looks| looks.sort_unstable_by_key(|(at, _)| *at));
-        Covers { exposed, looks }
+        CoverEvidence { exposed, looks }
     }
 
     /// What covered an acknowledged transaction. The looks before, during and after it must agree.
-    pub(super) fn cover(&self, transaction: &Transaction) -> Cover {
+    pub(super) fn cover(&self, transaction: &Transaction) -> CommitCover {
         if transaction.outcome == Outcome::AcknowledgedAlone
             || self.exposed.iter().any(|window| window.may_hold(transaction))
         {
-            return Cover::Alone;
+            return CommitCover::Alone;
         }
-        let Some(looks) = self.looks.get(&transaction.giver) else { return Cover::Unknown };
+        let Some(looks) = self.looks.get(&transaction.giver) else { return CommitCover::Unknown };
         let (sent, ended) = (transaction.intended, transaction.ended);
         let first = looks.partition_point(|(at, _)| *at <= sent);
         let last = looks.partition_point(|(at, _)| *at < ended);
         let is_near_begin = first > 0 || looks[first].0.since(sent) <= LOOK_NS_MAX;
         let is_near_end = last < looks.len() || ended.since(looks[last - 1].0) <= LOOK_NS_MAX;
         if !is_near_begin || !is_near_end {
-            return Cover::Unknown;
+            return CommitCover::Unknown;
         }
         let around = &looks[first.saturating_sub(1)..looks.len().min(last + 1)];
         let all = |awaits: bool| around.iter().all(|(_, one)| *one == Some(awaits));
         match (all(true), all(false)) {
-            (true, _) => Cover::Covered,
-            (_, true) => Cover::Alone,
-            _ => Cover::Unknown,
+            (true, _) => CommitCover::Covered,
+            (_, true) => CommitCover::Alone,
+            _ => CommitCover::Unknown,
         }
     }
 }
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_commit_is_covered_alone_or_not_known() {
         // Looks at these moments, in milliseconds, and a lost transaction from the one to the other.
-        let check = |looks: &[(u64, &str)], (sent, ended): (u64, u64), expected: Cover| {
+        let check = |looks: &[(u64, &str)], (sent, ended): (u64, u64), expected: CommitCover| {
             let look = |(ms, awaits): &(u64, &str)| {
                 format!("s 0 0 {} 9 71 1 10.0.0.3 5432 {awaits}\n", ms * 1_000_000)
             };
@@ -99,33 +99,33 @@ mod tests {
             let found = check(&ledger, &Rows { insert: Some(Vec::new()), update: None }, &[]);
             assert_eq!(found.lost, 1);
             let cover = match (found.lost_alone, found.lost_cover_unknown) {
-                (0, 0) => Cover::Covered,
-                (1, 0) => Cover::Alone,
-                _ => Cover::Unknown,
+                (0, 0) => CommitCover::Covered,
+                (1, 0) => CommitCover::Alone,
+                _ => CommitCover::Unknown,
             };
             assert_eq!(cover, expected, "{looks:?} {sent} {ended}");
         };
-        check(&[], (100, 110), Cover::Unknown);
-        check(&[(50, "1"), (250, "1")], (100, 110), Cover::Covered);
-        check(&[(50, "0"), (250, "0")], (100, 110), Cover::Alone);
+        check(&[], (100, 110), CommitCover::Unknown);
+        check(&[(50, "1"), (250, "1")], (100, 110), CommitCover::Covered);
+        check(&[(50, "0"), (250, "0")], (100, 110), CommitCover::Alone);
         // The setting changed in the meantime, or may have.
-        check(&[(50, "1"), (250, "0")], (100, 110), Cover::Unknown);
-        check(&[(50, "0"), (250, "1")], (100, 110), Cover::Unknown);
-        check(&[(50, "1"), (105, "0"), (250, "1")], (100, 110), Cover::Unknown);
-        check(&[(50, "1"), (250, "-")], (100, 110), Cover::Unknown);
+        check(&[(50, "1"), (250, "0")], (100, 110), CommitCover::Unknown);
+        check(&[(50, "0"), (250, "1")], (100, 110), CommitCover::Unknown);
+        check(&[(50, "1"), (105, "0"), (250, "1")], (100, 110), CommitCover::Unknown);
+        check(&[(50, "1"), (250, "-")], (100, 110), CommitCover::Unknown);
         // Before and after, it is what it was then.
         check(
             &[(20, "0"), (50, "1"), (105, "1"), (250, "1"), (300, "0")],
             (100, 110),
-            Cover::Covered,
+            CommitCover::Covered,
         );
         // The last word of a server that died, and the first one of a server that was just looked at.
-        check(&[(50, "1")], (1_000, 1_040), Cover::Covered);
-        check(&[(50, "1")], (1_000, 1_060), Cover::Unknown);
-        check(&[(1_900, "0")], (1_000, 1_010), Cover::Alone);
-        check(&[(2_100, "0")], (1_000, 1_010), Cover::Unknown);
+        check(&[(50, "1")], (1_000, 1_040), CommitCover::Covered);
+        check(&[(50, "1")], (1_000, 1_060), CommitCover::Unknown);
+        check(&[(1_900, "0")], (1_000, 1_010), CommitCover::Alone);
+        check(&[(2_100, "0")], (1_000, 1_010), CommitCover::Unknown);
         // It stood still for a minute, and said the same before and after.
-        check(&[(50, "1"), (61_000, "1")], (100, 60_000), Cover::Covered);
+        check(&[(50, "1"), (61_000, "1")], (100, 60_000), CommitCover::Covered);
     }
 
     #[test]

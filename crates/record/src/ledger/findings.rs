@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::check::{Row, differences};
-use super::cover::Cover;
+use super::cover::CommitCover;
 use super::look::Giver;
 use crate::Moment;
 
@@ -273,9 +273,9 @@ impl Findings {
         self.examples.push(Example { anomaly, client, seq, at, expected, found });
     }
 
-    pub(super) fn lose(&mut self, at: Moment, cover: Cover) {
-        self.lost_alone += u64::from(cover == Cover::Alone);
-        self.lost_cover_unknown += u64::from(cover == Cover::Unknown);
+    pub(super) fn lose(&mut self, at: Moment, cover: CommitCover) {
+        self.lost_alone += u64::from(cover == CommitCover::Alone);
+        self.lost_cover_unknown += u64::from(cover == CommitCover::Unknown);
         self.extend_lost_span(at);
     }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 use compare::{ComparisonOptions, SIDES};
 use import::{Cache, Source};
 use lab::machine::Machine;
-use lab::{Crowd, Installation};
+use lab::{Installation, MachineContention};
 use load::Control;
 use record::comparison::{DataOrigin, Point as PointFacts, Renewal};
 use record::{Conditions, Doubt};
@@ -95,7 +95,7 @@ pub fn versus(
     let study = &two.study;
     let began = Instant::now();
     let outside = two.installations.iter().filter(|one| one.is_none()).count();
-    let others = (outside < SIDES.len()).then(Crowd::observe);
+    let others = (outside < SIDES.len()).then(MachineContention::observe);
     let crowd = others.map(|others| Conditions {
         runnable_others: others.runnable,
         steal_share: others.steal_share,

@@ -116,7 +116,7 @@ impl CpuSpan {
 }
 
 /// An action that is over.
-pub(crate) struct Acted<'a> {
+pub(crate) struct FinishedAction<'a> {
     pub(crate) action: &'a Action,
     /// True if its node had been ended by an earlier action.
     pub(crate) was_down: bool,
@@ -127,8 +127,8 @@ pub(crate) struct Acted<'a> {
 
 impl WindowReadings {
     /// Takes down an action that is over, and what became of its node.
-    pub(crate) fn note(&mut self, site: &mut Site, acted: Acted<'_>) {
-        let Acted { action, was_down, began, ended, done } = acted;
+    pub(crate) fn note(&mut self, site: &mut Site, acted: FinishedAction<'_>) {
+        let FinishedAction { action, was_down, began, ended, done } = acted;
         let metered = self;
         let name = action.target().to_owned();
         let done = done.map(|proof| {

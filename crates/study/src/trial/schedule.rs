@@ -18,7 +18,7 @@ use spec::{Action, ActionTarget, Point, TimelineEntry};
 use crate::clock;
 use crate::trial::act::{self, ActError, ActionProof, Work};
 use crate::trial::lateness;
-use crate::trial::meter::{ActFailure, Acted, CpuSpan, WindowReadings};
+use crate::trial::meter::{ActFailure, CpuSpan, FinishedAction, WindowReadings};
 use crate::trial::roles::Roles;
 use crate::trial::samplers::Samplers;
 
@@ -226,18 +226,20 @@ impl Line<'_, '_, '_> {
             }
             Ok(Work::Done(proof)) => {
                 let ended = self.changed;
-                let acted = Acted { action: &action, was_down, began, ended, done: Ok(proof) };
+                let acted =
+                    FinishedAction { action: &action, was_down, began, ended, done: Ok(proof) };
                 self.note(site, number, acted);
             }
             Err(why) => {
                 let ended = self.changed;
-                let acted = Acted { action: &action, was_down, began, ended, done: Err(why) };
+                let acted =
+                    FinishedAction { action: &action, was_down, began, ended, done: Err(why) };
                 self.note(site, number, acted);
             }
         }
     }
 
-    fn note(&mut self, site: &mut Site, number: usize, acted: Acted<'_>) {
+    fn note(&mut self, site: &mut Site, number: usize, acted: FinishedAction<'_>) {
         let (action, ended) = (acted.action, acted.ended);
         self.metered.actions[number].ended = Some(ended);
         self.changed = self.changed.max(ended);
@@ -267,7 +269,11 @@ impl Line<'_, '_, '_> {
                 Some(words) => Ok(ActionProof::Seen(words)),
                 None => done,
             };
-            self.note(site, number, Acted { action: &action, was_down, began, ended, done });
+            self.note(
+                site,
+                number,
+                FinishedAction { action: &action, was_down, began, ended, done },
+            );
         }
     }
 

@@ -1,6 +1,6 @@
 //! Sides of `pgrig compare --repo`: commits, patches and a working directory, each built as `pgrig bisect` builds.
 
-use bisect::{Build, BuildSource, Changes, Repository};
+use bisect::{Build, BuildSource, CommitChanges, Repository};
 use import::Cache;
 use load::{Control, Urgency};
 use study::SideOptions;
@@ -32,7 +32,7 @@ pub(super) fn sources(
     };
     let changes = match &arguments.b_patch {
         _ if arguments.b_dirty => Some(repository.uncommitted()?),
-        Some(path) => Some(Changes::of_file(path)?),
+        Some(path) => Some(CommitChanges::of_file(path)?),
         None => None,
     };
     let b = BuildSource { commit: b, changes };
