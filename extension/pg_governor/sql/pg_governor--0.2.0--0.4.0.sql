@@ -113,12 +113,35 @@ CREATE OR REPLACE VIEW pg_governor_health AS SELECT
     FROM pg_governor_health();
 DROP FUNCTION pg_governor_health_before();
 
+CREATE FUNCTION pg_governor_culprits(
+    OUT role name,
+    OUT application_name text,
+    OUT query_id bigint,
+    OUT pool text,
+    OUT class text,
+    OUT slot_seconds double precision,
+    OUT waiter_seconds double precision,
+    OUT transactions bigint,
+    OUT cancelled bigint,
+    OUT named bigint,
+    OUT last_pid int,
+    OUT last_slots double precision,
+    OUT last_seen timestamptz,
+    OUT verdict text
+) RETURNS SETOF record
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'pg_governor_culprits';
+
 CREATE FUNCTION pg_governor_status(
     OUT pool text,
     OUT class text,
     OUT slot_limit int,
     OUT effective_limit int,
-    OUT enforced text
+    OUT enforced text,
+    OUT found_limit int,
+    OUT wait_ms double precision,
+    OUT service_ms double precision,
+    OUT refused_early bigint
 ) RETURNS SETOF record
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'pg_governor_status';
@@ -163,11 +186,13 @@ CREATE FUNCTION pg_governor_move(pid int, pool text DEFAULT NULL) RETURNS boolea
 LANGUAGE C VOLATILE PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'pg_governor_move';
 
+CREATE VIEW pg_governor_culprits AS SELECT * FROM pg_governor_culprits();
 CREATE VIEW pg_governor_status AS SELECT * FROM pg_governor_status();
 
 REVOKE ALL ON FUNCTION pg_governor_pools() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_queue() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_sessions() FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_governor_culprits() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_status() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_health() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_advice() FROM PUBLIC;
@@ -182,6 +207,7 @@ REVOKE ALL ON FUNCTION pg_governor_move(int, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION pg_governor_pools() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_queue() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_sessions() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION pg_governor_culprits() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_status() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_health() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_advice() TO pg_monitor;
@@ -189,5 +215,6 @@ GRANT EXECUTE ON FUNCTION pg_governor_advice() TO pg_monitor;
 GRANT SELECT ON pg_governor_pools TO pg_monitor;
 GRANT SELECT ON pg_governor_queue TO pg_monitor;
 GRANT SELECT ON pg_governor_sessions TO pg_monitor;
+GRANT SELECT ON pg_governor_culprits TO pg_monitor;
 GRANT SELECT ON pg_governor_status TO pg_monitor;
 GRANT SELECT ON pg_governor_health TO pg_monitor;

@@ -73,12 +73,35 @@ CREATE FUNCTION pg_governor_sessions(
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'pg_governor_sessions';
 
+CREATE FUNCTION pg_governor_culprits(
+    OUT role name,
+    OUT application_name text,
+    OUT query_id bigint,
+    OUT pool text,
+    OUT class text,
+    OUT slot_seconds double precision,
+    OUT waiter_seconds double precision,
+    OUT transactions bigint,
+    OUT cancelled bigint,
+    OUT named bigint,
+    OUT last_pid int,
+    OUT last_slots double precision,
+    OUT last_seen timestamptz,
+    OUT verdict text
+) RETURNS SETOF record
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'pg_governor_culprits';
+
 CREATE FUNCTION pg_governor_status(
     OUT pool text,
     OUT class text,
     OUT slot_limit int,
     OUT effective_limit int,
-    OUT enforced text
+    OUT enforced text,
+    OUT found_limit int,
+    OUT wait_ms double precision,
+    OUT service_ms double precision,
+    OUT refused_early bigint
 ) RETURNS SETOF record
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'pg_governor_status';
@@ -143,12 +166,14 @@ AS 'MODULE_PATHNAME', 'pg_governor_move';
 CREATE VIEW pg_governor_pools AS SELECT * FROM pg_governor_pools();
 CREATE VIEW pg_governor_queue AS SELECT * FROM pg_governor_queue();
 CREATE VIEW pg_governor_sessions AS SELECT * FROM pg_governor_sessions();
+CREATE VIEW pg_governor_culprits AS SELECT * FROM pg_governor_culprits();
 CREATE VIEW pg_governor_status AS SELECT * FROM pg_governor_status();
 CREATE VIEW pg_governor_health AS SELECT * FROM pg_governor_health();
 
 REVOKE ALL ON FUNCTION pg_governor_pools() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_queue() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_sessions() FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_governor_culprits() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_status() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_health() FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_governor_advice() FROM PUBLIC;
@@ -163,6 +188,7 @@ REVOKE ALL ON FUNCTION pg_governor_move(int, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION pg_governor_pools() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_queue() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_sessions() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION pg_governor_culprits() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_status() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_health() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_governor_advice() TO pg_monitor;
@@ -170,5 +196,6 @@ GRANT EXECUTE ON FUNCTION pg_governor_advice() TO pg_monitor;
 GRANT SELECT ON pg_governor_pools TO pg_monitor;
 GRANT SELECT ON pg_governor_queue TO pg_monitor;
 GRANT SELECT ON pg_governor_sessions TO pg_monitor;
+GRANT SELECT ON pg_governor_culprits TO pg_monitor;
 GRANT SELECT ON pg_governor_status TO pg_monitor;
 GRANT SELECT ON pg_governor_health TO pg_monitor;

@@ -93,7 +93,12 @@
 		if (TransactionTimeout > 0) \
 			enable_timeout_after(TRANSACTION_TIMEOUT, TransactionTimeout); \
 	} while (0)
+#define governor_transaction_timeout_runs() get_timeout_active(TRANSACTION_TIMEOUT)
+#define governor_transaction_timeout_left_ms() \
+	((get_timeout_finish_time(TRANSACTION_TIMEOUT) - GetCurrentTimestamp()) / 1000)
 #else
+#define governor_transaction_timeout_runs() false
+#define governor_transaction_timeout_left_ms() INT64CONST(0)
 #define governor_transaction_timeout_hold() ((void) 0)
 #define governor_transaction_timeout_resume() ((void) 0)
 #endif

@@ -19,6 +19,7 @@
 
 #include "check.h"
 #include "clock.h"
+#include "culprit.h"
 #include "doze.h"
 #include "gate.h"
 #include "look.h"
@@ -96,6 +97,7 @@ governor_monitor_main(Datum arg pg_attribute_unused())
 	/* To no database: only so that pg_stat_activity shows the monitor. */
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	governor_look_start();
+	governor_culprit_start();
 	take_office();
 
 	for (;;)
@@ -173,6 +175,8 @@ look(int64 now)
 		sampled_at = now;
 	}
 	again = governor_look(what);
+	if (again != GOVERNOR_LOOK_WHEN_WOKEN)
+		governor_culprit_look(now);
 	pg_atomic_write_u64(&governor->monitor_beat, now);
 	if (again == GOVERNOR_LOOK_WHEN_WOKEN || now - checked_at >= CHECK_EVERY_US)
 	{

@@ -29,6 +29,7 @@
 #include "tcop/utility.h"
 #include "utils/fmgroids.h"
 
+#include "cancel.h"
 #include "doom.h"
 #include "hint.h"
 #include "monitor.h"
@@ -176,6 +177,7 @@ static void
 emit_log(ErrorData *error)
 {
 	governor_wait_quieten(error);
+	governor_cancel_explain(error);
 	if (previous_emit_log)
 		previous_emit_log(error);
 }

@@ -26,6 +26,7 @@ static bool is_empty(GovernorPool *pool);
 static int	role_index(int pool, Oid role);
 static bool role_is_used(int pool, int role);
 static void publish(GovernorPool *pool);
+static uint32 limit_now(GovernorGate *gate, int limit);
 static int	pool_limit(const char *name, GovernorClass class);
 static uint32 hard_max(int limit);
 static int	named_or(int named, int setting);
@@ -174,6 +175,7 @@ free_unused(void)
 		{
 			memset(&pool->gates[class].stats, 0, sizeof(GovernorGateStats));
 			memset(&pool->gates[class].sample, 0, sizeof(GovernorSample));
+			pg_atomic_write_u32(&pool->gates[class].found_limit, 0);
 		}
 		room = true;
 	}
@@ -296,13 +298,22 @@ publish(GovernorPool *pool)
 		int			limit = governor_enabled ? pool_limit(pool->name, class) : 0;
 
 		pg_atomic_write_u32(&gate->limit, limit);
-		pg_atomic_write_u32(&gate->capacity, governed ? limit : 0);
+		pg_atomic_write_u32(&gate->capacity, governed ? limit_now(gate, limit) : 0);
 		pg_atomic_write_u32(&gate->hard_max, governed ? hard_max(limit) : 0);
 		pg_atomic_write_u32(&gate->enforced, GOVERNOR_ENFORCED_LIMIT);
 		pg_atomic_write_u32(&gate->ceiling, governed ? hard_max(limit) : 0);
 		pg_atomic_write_u32(&gate->role_slots, governor_share_of_role(limit));
 		pg_atomic_write_u32(&gate->role_places, governor_share_of_role(governor_max_queue));
 	}
+}
+
+/* Until the next look it is not more than what was found. */
+static uint32
+limit_now(GovernorGate *gate, int limit)
+{
+	uint32		found = governor_find_limit ? pg_atomic_read_u32(&gate->found_limit) : 0;
+
+	return found > 0 && found < (uint32) limit ? found : (uint32) limit;
 }
 
 static int

@@ -17,7 +17,6 @@
 static List *find_in_settings(void);
 static bool any_limit(GovernorClass first, GovernorClass last);
 static bool any_policy(GovernorPolicy policy);
-static bool any_error_timeout(void);
 static bool any_endless_wait(void);
 static List *add(List *problems, bool there, char *text);
 
@@ -67,10 +66,18 @@ find_in_settings(void)
 				"pg_governor.role_share changes nothing, since no class has a limit");
 	found = add(found, !limited && governor_max_queue > 0,
 				"pg_governor.max_queue changes nothing, since no class has a limit");
+	found = add(found, !limited && governor_cancel_culprit != GOVERNOR_CULPRIT_OFF,
+				"pg_governor.cancel_culprit changes nothing, since no class has a limit");
 	found = add(found, !limited && governor_runnable_per_cpu > 0,
 				"pg_governor.runnable_per_cpu changes nothing, since no class has a limit");
 	found = add(found, governor_strict && governor_overload_factor != 8,
 				"pg_governor.overload_factor changes nothing, since pg_governor.strict is on");
+	found = add(found, !limited && governor_find_limit,
+				"pg_governor.find_limit changes nothing, since no class has a limit");
+	found = add(found, governor_find_limit && governor_runnable_per_cpu > 0,
+				"pg_governor.runnable_per_cpu changes nothing, since pg_governor.find_limit moves the limit");
+	found = add(found, !governor_strict && governor_overload_factor != 8 && governor_find_limit,
+				"pg_governor.overload_factor changes nothing, since pg_governor.find_limit moves the limit");
 	found = add(found, !governor_strict && governor_overload_factor != 8 && governor_runnable_per_cpu > 0,
 				"pg_governor.overload_factor changes nothing, since pg_governor.runnable_per_cpu moves the limit");
 	found = add(found, governor_strict && limited && any_endless_wait(),
@@ -87,8 +94,6 @@ find_in_settings(void)
 	found = add(found, (governor_codel_target_ms != 200 || governor_codel_interval_ms != 2000) &&
 				!any_policy(GOVERNOR_CODEL),
 				"pg_governor.codel_target and codel_interval change nothing, since no pool has the policy codel");
-	found = add(found, governor_refuse_early && !any_error_timeout(),
-				"pg_governor.refuse_early changes nothing but for pg_governor.user_queue_timeout, since no timeout ends in an error");
 	return found;
 }
 
@@ -134,16 +139,6 @@ any_policy(GovernorPolicy policy)
 {
 	for (int pool = 0; pool < governor->pool_count; pool++)
 		if (governor_pool_is_used(pool) && pg_atomic_read_u32(&governor->pools[pool].policy) == (uint32) policy)
-			return true;
-	return false;
-}
-
-static bool
-any_error_timeout(void)
-{
-	for (int pool = 0; pool < governor->pool_count; pool++)
-		if (governor_pool_is_used(pool) &&
-			(governor_strict || pg_atomic_read_u32(&governor->pools[pool].on_timeout) == GOVERNOR_TIMEOUT_ERROR))
 			return true;
 	return false;
 }

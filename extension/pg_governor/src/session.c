@@ -15,6 +15,7 @@
 #include "utils/backend_status.h"
 #include "utils/resowner.h"
 
+#include "cancel.h"
 #include "clock.h"
 #include "doom.h"
 #include "gate.h"
@@ -332,6 +333,7 @@ transaction_is_over(void)
 		default:
 			break;
 	}
+	governor_cancel_settle();
 }
 
 /* Runs after an open transaction was aborted, so that its locks are released. */
@@ -340,6 +342,7 @@ session_exit(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 {
 	LWLockReleaseAll();
 	governor_slot_end(governor_my_index, GOVERNOR_LEAVE_CANCELLED);
+	governor_cancel_settle();
 	hand_in_counts();
 	pg_atomic_write_u64(&governor_my_session->paused_since, 0);
 	pg_atomic_write_u32(&governor_my_session->busy, 0);
@@ -383,6 +386,9 @@ governor_session_attach(void)
 		on_shmem_exit(session_exit, (Datum) 0);
 		governor_wait_start();
 	}
+	/* Not one that was a superuser when it connected, either. */
+	if (governor_my_session != NULL)
+		governor_my_session->may_be_cancelled = standing == GOVERNOR_GOVERNED && user == GetAuthenticatedUserId();
 	unknown = standing != GOVERNOR_EXEMPT && !find_pool(user);
 	identity_generation = generation;
 	session_user = user;

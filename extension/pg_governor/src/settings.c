@@ -25,6 +25,7 @@ int			governor_total_limit = 0;
 int			governor_role_share = 100;
 double		governor_overload_factor = 8;
 double		governor_hard_max_factor = 3;
+bool		governor_find_limit = false;
 double		governor_runnable_per_cpu = 0;
 double		governor_parallel_weight = 1;
 int			governor_long_time_ms = 500;
@@ -33,6 +34,8 @@ int			governor_long_limit = -1;
 int			governor_stall_time_ms = 500;
 int			governor_discount_time_ms = 100;
 int			governor_idle_holder_timeout_ms = 0;
+int			governor_cancel_culprit = GOVERNOR_CULPRIT_OFF;
+int			governor_culprit_time_ms = 1000;
 int			governor_max_pools = 16;
 int			governor_unknown_pool = GOVERNOR_UNKNOWN_DEFAULT;
 char	   *governor_pool_name = NULL;
@@ -65,6 +68,13 @@ static const struct config_enum_entry modes[] = {
 	{NULL, 0, false}
 };
 
+static const struct config_enum_entry cancel_culprits[] = {
+	{"off", GOVERNOR_CULPRIT_OFF, false},
+	{"observe", GOVERNOR_CULPRIT_OBSERVE, false},
+	{"on", GOVERNOR_CULPRIT_ON, false},
+	{NULL, 0, false}
+};
+
 static const struct config_enum_entry unknown_pools[] = {
 	{"default", GOVERNOR_UNKNOWN_DEFAULT, false},
 	{"error", GOVERNOR_UNKNOWN_ERROR, false},
@@ -91,6 +101,7 @@ static void define_time(const char *name, const char *meaning, const char *more,
 static void define_limits(void);
 static void define_bounds(void);
 static void define_rules(void);
+static void define_culprits(void);
 static void define_pools(void);
 static void define_roles(void);
 static void define_gates(void);
@@ -106,6 +117,7 @@ governor_settings_define(void)
 	define_limits();
 	define_bounds();
 	define_rules();
+	define_culprits();
 	define_pools();
 	define_roles();
 	define_gates();
@@ -192,6 +204,10 @@ define_bounds(void)
 							"100 means that roles are not told apart.",
 							&governor_role_share, 100, 1, 100,
 							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pg_governor.find_limit",
+							 "Finds the limit of each class and pool that carries most transactions, between the CPUs and its setting.",
+							 "pg_governor.overload_factor and pg_governor.runnable_per_cpu do not apply then.",
+							 &governor_find_limit, false, PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomRealVariable("pg_governor.runnable_per_cpu",
 							 "Sessions for each CPU that are to use it or wait for it, to which the limits adapt.",
 							 "0 leaves the limits where they are.",
@@ -232,6 +248,21 @@ define_rules(void)
 				"Time in which a session with a slot may be idle in its transaction while others queue.",
 				"Then it is terminated. 0 means for any time.",
 				&governor_idle_holder_timeout_ms, 0, 0, PGC_SIGHUP);
+}
+
+/* What is done about a session that keeps the slots of others. */
+static void
+define_culprits(void)
+{
+	DefineCustomEnumVariable("pg_governor.cancel_culprit",
+							 "What happens to a transaction that keeps most slots of a gate while others queue: \"off\", \"observe\" or \"on\".",
+							 "\"observe\" only names it in the log and in pg_governor_culprits; \"on\" cancels it.",
+							 &governor_cancel_culprit, GOVERNOR_CULPRIT_OFF, cancel_culprits,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	define_time("pg_governor.culprit_time",
+				"Time for which a transaction keeps most slots of a gate before pg_governor.cancel_culprit applies.",
+				NULL,
+				&governor_culprit_time_ms, 1000, 100, PGC_SIGHUP);
 }
 
 static void
@@ -330,8 +361,8 @@ define_order(void)
 							&governor_max_queue, 0, 0, INT_MAX / 2,
 							PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_governor.refuse_early",
-							 "Refuses at once who would, by the queue's pace, not get a slot before its timeout.",
-							 "Only for timeouts that end in an error.",
+							 "Refuses at once who would, by the queue's pace, not get a slot or not be done before its timeout.",
+							 "Only for timeouts that end in an error: those of the queue, statement_timeout and transaction_timeout.",
 							 &governor_refuse_early, false, PGC_SIGHUP, 0, NULL, NULL, NULL);
 }
 

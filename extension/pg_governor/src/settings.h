@@ -33,6 +33,13 @@ typedef enum GovernorUnknownPool
 	GOVERNOR_UNKNOWN_ERROR,
 } GovernorUnknownPool;
 
+typedef enum GovernorCancelCulprit
+{
+	GOVERNOR_CULPRIT_OFF,
+	GOVERNOR_CULPRIT_OBSERVE,
+	GOVERNOR_CULPRIT_ON,
+} GovernorCancelCulprit;
+
 /* limits, and what raises them */
 extern bool governor_enabled;
 extern int	governor_mode;
@@ -42,6 +49,7 @@ extern int	governor_total_limit;
 extern int	governor_role_share;
 extern double governor_overload_factor;
 extern double governor_hard_max_factor;
+extern bool governor_find_limit;
 extern double governor_runnable_per_cpu;
 extern double governor_parallel_weight;
 extern int	governor_long_time_ms;
@@ -50,6 +58,8 @@ extern int	governor_long_limit;
 extern int	governor_stall_time_ms;
 extern int	governor_discount_time_ms;
 extern int	governor_idle_holder_timeout_ms;
+extern int	governor_cancel_culprit;
+extern int	governor_culprit_time_ms;
 
 /* who is governed, in which pool, at which gate */
 extern int	governor_max_pools;

@@ -17,6 +17,7 @@
  * holds a slot and does nothing must not keep all others out.  Parallel workers
  * lower it.  Under "strict" it is the limit, and nothing raises it.
  *
+ * With find_limit the limit itself is what carries most (find.c), and overload_factor does not apply.
  * With runnable_per_cpu the limit itself moves between one session for each CPU and
  * the hard maximum, by one at each look, as CockroachDB moves its slots: up while all
  * slots are taken and fewer sessions use a CPU than that, and down while more do.
@@ -29,6 +30,7 @@
 
 #include "clock.h"
 #include "cpus.h"
+#include "find.h"
 #include "gate.h"
 #include "news.h"
 #include "settings.h"
@@ -59,13 +61,13 @@ typedef struct GateWatch
 static GateWatch *watches;
 
 static void settle_gate(int gate, const GovernorGateLook *seen, int64 now);
-static uint32 moving_limit(int gate, uint32 limit);
+static uint32 moving_limit(int gate, const GovernorGateLook *seen, uint32 limit, int64 now);
 static uint32 capacity_of(int gate, const GovernorGateLook *seen, uint32 limit);
 static void settle_roles(GovernorGate *gate, const GovernorGateLook *seen, uint32 capacity);
 static void watch_demand(GateWatch *watch, const GovernorGateLook *seen, GovernorOccupancy occupancy);
 static uint32 calm_capacity(const GateWatch *watch, uint32 limit);
 static void stall_rule(int gate, int64 now);
-static void shed_rule(int gate, int64 now);
+static void shed_rule(int gate, const GovernorGateLook *seen, int64 now);
 static void tell_of_gate(int gate, const GovernorGateLook *seen);
 static void settle_total(const GovernorGateLook *looks);
 static bool has_stall_rule(int gate);
@@ -79,12 +81,15 @@ governor_settle_start(void)
 {
 	watches = MemoryContextAllocZero(TopMemoryContext, governor->pool_max * GOVERNOR_CLASSES *
 									 sizeof(GateWatch));
+	governor_find_start();
 }
 
-/* Whether a gate has more slots than its limit says, or is about to. */
+/* Whether a gate has more slots than its limit says, or is about to, or has its limit found. */
 bool
 governor_settle_is_wider(void)
 {
+	if (governor_find_wants_looks())
+		return true;
 	for (int gate = 0; gate < governor_gate_count(); gate++)
 		if (watches[gate].stall_credit > 0 ||
 			pg_atomic_read_u32(&governor_gate_at(gate)->capacity) >
@@ -137,6 +142,7 @@ settle_gate(int gate_index, const GovernorGateLook *seen, int64 now)
 		if (pg_atomic_read_u32(&gate->capacity) != 0)
 			pg_atomic_write_u32(&gate->capacity, 0);
 		memset(watch, 0, sizeof(*watch));
+		governor_find_forget(gate_index);
 		if (occupancy.queued > 0)
 			governor_gate_admit_free(gate_index);
 		return;
@@ -151,9 +157,10 @@ settle_gate(int gate_index, const GovernorGateLook *seen, int64 now)
 		memset(&watch->codel, 0, sizeof(watch->codel));
 		memset(&watch->pace, 0, sizeof(watch->pace));
 		pg_atomic_write_u32(&gate->place_us, 0);
+		pg_atomic_write_u32(&gate->service_us, 0);
 	}
 	pg_atomic_write_u32(&gate->capacity,
-						capacity_of(gate_index, seen, moving_limit(gate_index, limit)));
+						capacity_of(gate_index, seen, moving_limit(gate_index, seen, limit, now)));
 	settle_roles(gate, seen, pg_atomic_read_u32(&gate->capacity));
 	if (occupancy.queued == 0)
 		return;
@@ -162,12 +169,12 @@ settle_gate(int gate_index, const GovernorGateLook *seen, int64 now)
 		governor_gate_admit_free(gate_index);
 	if (has_stall_rule(gate_index))
 		stall_rule(gate_index, now);
-	shed_rule(gate_index, now);
+	shed_rule(gate_index, seen, now);
 }
 
-/* The limit, or where runnable_per_cpu has moved it to. */
+/* The limit, or where find_limit or runnable_per_cpu has moved it to. */
 static uint32
-moving_limit(int gate_index, uint32 limit)
+moving_limit(int gate_index, const GovernorGateLook *seen, uint32 limit, int64 now)
 {
 	GateWatch  *watch = &watches[gate_index];
 	GovernorGate *gate = governor_gate_at(gate_index);
@@ -176,6 +183,14 @@ moving_limit(int gate_index, uint32 limit)
 	int			cpus;
 	int			least;
 
+	if (governor_find_limit)
+	{
+		GovernorFindSight sight = {.limit = limit, .cpus = cpus_now(), .wanted = seen->counted + occupancy.queued, .now = now};
+
+		watch->moved_by = 0;
+		return governor_find_limit_of(gate_index, sight);
+	}
+	governor_find_forget(gate_index);
 	if (governor_runnable_per_cpu == 0)
 	{
 		watch->moved_by = 0;
@@ -199,7 +214,8 @@ capacity_of(int gate_index, const GovernorGateLook *seen, uint32 limit)
 	uint32		hard_max = Max(limit, pg_atomic_read_u32(&gate->hard_max));
 	uint32		workers = (uint32) (seen->workers * governor_parallel_weight);
 	uint32		capacity = limit;
-	GovernorEnforced enforced = watch->moved_by != 0 ? GOVERNOR_ENFORCED_MOVED : GOVERNOR_ENFORCED_LIMIT;
+	GovernorEnforced enforced = governor_find_limit ? GOVERNOR_ENFORCED_FOUND :
+		watch->moved_by != 0 ? GOVERNOR_ENFORCED_MOVED : GOVERNOR_ENFORCED_LIMIT;
 
 	if (!pg_atomic_read_u32(&governor->strict))
 	{
@@ -278,7 +294,7 @@ calm_capacity(const GateWatch *watch, uint32 limit)
 	double		holders = Max(1, watch->holders_average);
 	double		locked_share = watch->locked_average / holders * Max(1, watch->demand_average / holders);
 
-	return governor_runnable_per_cpu == 0 && watch->young_average >= 0.5 &&
+	return !governor_find_limit && governor_runnable_per_cpu == 0 && watch->young_average >= 0.5 &&
 		watch->demand_average <= most && locked_share <= LOCKED_SHARE_MAX ? (uint32) most : 0;
 }
 
@@ -312,7 +328,7 @@ stall_rule(int gate_index, int64 now)
 
 /* How slow the queue is, and with policy "codel" whether the first one is refused. */
 static void
-shed_rule(int gate_index, int64 now)
+shed_rule(int gate_index, const GovernorGateLook *seen, int64 now)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
 	GateWatch  *watch = &watches[gate_index];
@@ -322,6 +338,10 @@ shed_rule(int gate_index, int64 now)
 	pg_atomic_write_u32(&gate->place_us,
 						governor_shed_pace(&watch->pace, now, pg_atomic_read_u64(&gate->progress),
 										   pg_atomic_read_u32(&gate->place_us)));
+	if (pg_atomic_read_u32(&gate->place_us) > 0)
+		pg_atomic_write_u32(&gate->service_us,
+							governor_shed_service(seen->counted - seen->long_ones, pg_atomic_read_u32(&gate->place_us),
+												  pg_atomic_read_u32(&gate->service_us)));
 	if (pg_atomic_read_u32(&governor_pool_of_gate(gate_index)->policy) != GOVERNOR_CODEL ||
 		pg_atomic_read_u32(&governor->observing) != 0 ||
 		!governor_shed_due(&watch->codel, now, now - head_since, governor_codel_target_ms * US_PER_MS,

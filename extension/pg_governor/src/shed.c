@@ -41,6 +41,7 @@ governor_shed_due(GovernorCodel *codel, int64 now, int64 wait_us, int64 target_u
 uint32
 governor_shed_pace(GovernorPace *pace, int64 now, uint64 progress, uint32 before_us)
 {
+	uint64		released = progress - pace->progress;
 	double		place_us;
 
 	if (pace->progress_at == 0)
@@ -51,11 +52,28 @@ governor_shed_pace(GovernorPace *pace, int64 now, uint64 progress, uint32 before
 	}
 	if (now - pace->progress_at < PACE_OVER_US)
 		return before_us;
-	/* Nothing released: it takes at least so long. */
-	place_us = (double) (now - pace->progress_at) / Max(1, progress - pace->progress);
+	place_us = now - pace->progress_at;
+	/* Nothing released yet: it takes at least so long, and the measurement goes on. */
+	if (released == 0)
+		return (uint32) Min(Max(before_us, place_us), 1e9);
+	place_us /= released;
 	pace->progress = progress;
 	pace->progress_at = now;
 	if (before_us > 0)
 		place_us = (place_us + before_us) / 2;
 	return (uint32) Min(place_us, 1e9) + 1;
+}
+
+/*
+ * For how long a transaction has its slot: of what comes and goes at a pace, as many are there as come while
+ * one of them is (Little's law).  So no transaction has to read a clock.
+ */
+uint32
+governor_shed_service(uint32 working, uint32 place_us, uint32 before_us)
+{
+	double		service_us = (double) Max(1, working) * place_us;
+
+	if (before_us > 0)
+		service_us = before_us + (service_us - before_us) / 8;
+	return (uint32) Min(service_us, 1e9);
 }

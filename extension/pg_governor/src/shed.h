@@ -25,5 +25,6 @@ typedef struct GovernorPace
 extern bool governor_shed_due(GovernorCodel *codel, int64 now, int64 wait_us, int64 target_us,
 							  int64 interval_us);
 extern uint32 governor_shed_pace(GovernorPace *pace, int64 now, uint64 progress, uint32 before_us);
+extern uint32 governor_shed_service(uint32 working, uint32 place_us, uint32 before_us);
 
 #endif							/* GOVERNOR_SHED_H */

@@ -103,6 +103,8 @@ gate_init(GovernorGate *gate)
 	pg_atomic_init_u32(&gate->hard_max, 0);
 	pg_atomic_init_u32(&gate->ceiling, 0);
 	pg_atomic_init_u32(&gate->place_us, 0);
+	pg_atomic_init_u32(&gate->service_us, 0);
+	pg_atomic_init_u32(&gate->found_limit, 0);
 	pg_atomic_init_u32(&gate->role_slots, 0);
 	pg_atomic_init_u32(&gate->role_places, 0);
 	pg_atomic_init_u64(&gate->head_since, 0);
@@ -131,6 +133,7 @@ session_init(GovernorSession *session)
 	pg_atomic_init_u32(&session->moved_to, 0);
 	pg_atomic_init_u64(&session->paused_since, 0);
 	pg_atomic_init_u32(&session->busy, 0);
+	pg_atomic_init_u32(&session->cancel, 0);
 	pg_atomic_init_u64(&session->waits, 0);
 	pg_atomic_init_u64(&session->wait_us_total, 0);
 	pg_atomic_init_u64(&session->wait_us_max, 0);

@@ -31,6 +31,7 @@
 
 #include "postgres.h"
 
+#include "datatype/timestamp.h"
 #include "port/atomics.h"
 #include "storage/lwlock.h"
 
@@ -80,6 +81,7 @@ typedef enum GovernorEnforced
 	GOVERNOR_ENFORCED_RAISED,	/* more: for those who are long, flush, stall or do not work */
 	GOVERNOR_ENFORCED_LOWERED,	/* fewer: for parallel workers */
 	GOVERNOR_ENFORCED_MOVED,	/* runnable_per_cpu has moved the limit */
+	GOVERNOR_ENFORCED_FOUND,	/* find_limit has */
 } GovernorEnforced;
 
 #define GOVERNOR_NOBODY (-1)
@@ -111,6 +113,7 @@ typedef struct GovernorGateStats
 	uint64		waits;
 	uint64		timeouts;
 	uint64		refused;
+	uint64		refused_early;	/* of these, by a deadline that they would have missed */
 	uint64		cancelled;
 	uint64		stalls;
 	uint64		became_long;
@@ -158,6 +161,10 @@ typedef struct GovernorGate
 			pg_atomic_uint32 role_places;
 			/* the wait that each place in the queue has meant lately; 0 = not known */
 			pg_atomic_uint32 place_us;
+			/* for how long a transaction has had its slot lately, on average; 0 = not known */
+			pg_atomic_uint32 service_us;
+			/* what find_limit has found; 0 = nothing */
+			pg_atomic_uint32 found_limit;
 			pg_atomic_uint32 enforced;	/* a GovernorEnforced */
 		};
 		char		limits_pad[GOVERNOR_PAD];
@@ -222,6 +229,11 @@ typedef struct GovernorSession
 			Oid			database;
 			bool		drains; /* waits in pg_governor_pause() for the others */
 			struct PgBackendStatus *status; /* what pg_stat_activity shows of it */
+			/* neither a superuser nor another one that is privileged */
+			bool		may_be_cancelled;
+			pg_atomic_uint32 cancel;	/* cancel.c */
+			uint32		cancel_slots;
+			uint32		cancel_waiters;
 			/* written by the monitor */
 			bool		discounted;
 			bool		is_long;
@@ -251,6 +263,42 @@ typedef struct GovernorSession
 
 StaticAssertDecl(sizeof(GovernorSession) == 2 * GOVERNOR_PAD,
 				 "a session's parts fit into two cache lines each");
+
+/* What is done about a session that keeps slots from others, or why nothing is. */
+typedef enum GovernorCulpritVerdict
+{
+	GOVERNOR_VERDICT_WATCHED,	/* it keeps too few, or not for long enough */
+	GOVERNOR_VERDICT_CANCELLED,
+	GOVERNOR_VERDICT_NAMED,		/* it would be cancelled if cancel_culprit were on */
+	GOVERNOR_VERDICT_CANCELLED_BEFORE,
+	GOVERNOR_VERDICT_PRIVILEGED,
+	GOVERNOR_VERDICT_NOT_GATED,
+	GOVERNOR_VERDICT_CLIENT,	/* a cancel does nothing while it waits for its client */
+	GOVERNOR_VERDICT_ENDS,
+} GovernorCulpritVerdict;
+
+/* Sessions of one role, application and query that have kept slots from others; pid is 0 while the place is empty. */
+typedef struct GovernorCulprit
+{
+	Oid			role;
+	int			pid;			/* the last one, as all that follows but the sums */
+	int64		query_id;		/* 0 = none */
+	char		application[NAMEDATALEN];
+	int			gate;
+	char		pool[NAMEDATALEN];
+	GovernorCulpritVerdict verdict;
+	double		slots;
+	TimestampTz seen_at;
+	uint64		word;			/* of its transaction */
+	uint64		named_last;
+	uint64		slot_us;
+	uint64		waiter_us;
+	uint64		transactions;
+	uint64		cancelled;
+	uint64		named;
+} GovernorCulprit;
+
+#define GOVERNOR_CULPRITS 32
 
 /* What is told in the log at most once in some seconds each. */
 typedef enum GovernorNews
@@ -283,6 +331,7 @@ typedef struct GovernorShared
 	uint32		pools_without_room;
 	/* settings that change nothing, by the server's own values, a line each; under registry_lock */
 	char		setting_problems[GOVERNOR_PROBLEMS_SIZE];
+	GovernorCulprit culprits[GOVERNOR_CULPRITS];	/* under registry_lock */
 	pg_atomic_uint32 unknown_sessions;	/* whose pool was not listed */
 	char		unknown_pool[NAMEDATALEN];	/* the last such name */
 

@@ -8,6 +8,7 @@
 #include "utils/builtins.h"
 
 #include "doze.h"
+#include "gate.h"
 #include "rows.h"
 #include "state.h"
 
@@ -19,6 +20,10 @@ static const GovernorColumn status_columns[] = {
 	{"slot_limit", INT4OID},
 	{"effective_limit", INT4OID},
 	{"enforced", TEXTOID},
+	{"found_limit", INT4OID},
+	{"wait_ms", FLOAT8OID},
+	{"service_ms", FLOAT8OID},
+	{"refused_early", INT8OID},
 };
 
 /* What a gate enforces. */
@@ -47,17 +52,32 @@ pg_governor_status(PG_FUNCTION_ARGS)
 static void
 put_gate(const GovernorRows *rows, int gate)
 {
+	GovernorGate *at = governor_gate_at(gate);
+	uint32		place_us = pg_atomic_read_u32(&at->place_us);
+	uint32		found = pg_atomic_read_u32(&at->found_limit);
+	uint32		service_us = pg_atomic_read_u32(&at->service_us);
 	Enforced	enforced = enforced_by(gate);
+	uint64		refused_early;
 	Datum		values[lengthof(status_columns)];
 	bool		nulls[lengthof(status_columns)] = {false};
 	int			column = 0;
 
+	LWLockAcquire(governor_gate_lock(gate), LW_SHARED);
+	refused_early = at->stats.refused_early;
+	LWLockRelease(governor_gate_lock(gate));
 	values[column++] = CStringGetTextDatum(governor_pool_of_gate(gate)->name);
 	values[column++] = CStringGetTextDatum(governor_class_names[governor_class_of_gate(gate)]);
-	values[column++] = Int32GetDatum(pg_atomic_read_u32(&governor_gate_at(gate)->limit));
+	values[column++] = Int32GetDatum(pg_atomic_read_u32(&at->limit));
 	nulls[column] = !enforced.bounded;
 	values[column++] = Int32GetDatum(enforced.slots);
 	values[column++] = CStringGetTextDatum(enforced.word);
+	nulls[column] = found == 0;
+	values[column++] = Int32GetDatum(found);
+	nulls[column] = place_us == 0;
+	values[column++] = Float8GetDatum(governor_rows_ms((uint64) (governor_gate_occupancy(at).queued + 1) * place_us));
+	nulls[column] = service_us == 0;
+	values[column++] = Float8GetDatum(governor_rows_ms(service_us));
+	values[column++] = Int64GetDatum(refused_early);
 	Assert(column == lengthof(status_columns));
 	governor_rows_put(rows, values, nulls);
 }
@@ -100,6 +120,9 @@ slots_of(GovernorGate *gate)
 			break;
 		case GOVERNOR_ENFORCED_MOVED:
 			enforced.word = "runnable_per_cpu";
+			break;
+		case GOVERNOR_ENFORCED_FOUND:
+			enforced.word = "find_limit";
 			break;
 	}
 	return enforced;

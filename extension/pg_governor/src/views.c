@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "gate.h"
+#include "ledger.h"
 #include "rows.h"
 #include "state.h"
 #include "tally.h"
@@ -181,6 +182,7 @@ pg_governor_reset(PG_FUNCTION_ARGS)
 		pg_atomic_write_u64(&session->wait_us_total, 0);
 		pg_atomic_write_u64(&session->wait_us_max, 0);
 	}
+	governor_ledger_reset();
 	/* The monitor forgets its samples when it sees this. */
 	pg_atomic_write_u64(&governor->stats_reset, GetCurrentTimestamp());
 	PG_RETURN_VOID();

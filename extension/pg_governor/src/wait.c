@@ -8,6 +8,7 @@
 #include "utils/timestamp.h"
 
 #include "clock.h"
+#include "deadline.h"
 #include "doze.h"
 #include "gate.h"
 #include "news.h"
@@ -36,11 +37,11 @@ static long longest_sleep_ms(void);
 static void tell_monitor_is_gone(void);
 static bool is_waiting(void);
 static GovernorOnTimeout end_of_timeout(int gate);
-static int64 error_deadline_ms(int gate);
+static GovernorDeadlines deadlines_of(int gate, bool at_begin);
 static bool obey_order(int gate);
 static void queue_timeout(int gate, int64 queued_at);
 governor_noreturn static void give_up(int gate, int64 after_ms);
-static void refuse_if_hopeless(int gate);
+static void refuse_if_hopeless(int gate, bool at_begin);
 governor_noreturn static void refuse(int gate, const char *why);
 static void tell_client(int gate);
 static void log_wait(int gate, int64 queued_at, bool admitted);
@@ -65,7 +66,7 @@ governor_wait_for_slot(int gate, int role, bool at_begin)
 	{
 		if (governor_doze_gates_are_open())
 			return GOVERNOR_WAIT_WITHOUT;
-		refuse_if_hopeless(gate);
+		refuse_if_hopeless(gate, at_begin);
 	}
 	if (!at_begin || governor_wait_holds_locks())
 		how |= GOVERNOR_HOLDING;
@@ -257,25 +258,26 @@ end_of_timeout(int gate)
 	return end;
 }
 
-/* After how long the session would fail with an error; 0 if it never would. */
-static int64
-error_deadline_ms(int gate)
+/*
+ * What ends this session's wait, or its work, with an error.  At BEGIN statement_timeout is only about BEGIN
+ * itself: each statement of the block has it anew.
+ */
+static GovernorDeadlines
+deadlines_of(int gate, bool at_begin)
 {
+	GovernorDeadlines deadlines = {.slot_ms = GOVERNOR_NO_DEADLINE, .done_ms = GOVERNOR_NO_DEADLINE};
 	int64		timeout_ms = pg_atomic_read_u32(&governor_pool_of_gate(gate)->queue_timeout_ms);
 
-	if (end_of_timeout(gate) != GOVERNOR_TIMEOUT_ERROR)
-		timeout_ms = 0;
-	if (governor_user_queue_timeout_ms > 0 &&
-		(timeout_ms == 0 || governor_user_queue_timeout_ms < timeout_ms))
-		timeout_ms = governor_user_queue_timeout_ms;
+	if (timeout_ms > 0 && end_of_timeout(gate) == GOVERNOR_TIMEOUT_ERROR)
+		governor_deadline_add(&deadlines.slot_ms, timeout_ms);
+	if (governor_user_queue_timeout_ms > 0)
+		governor_deadline_add(&deadlines.slot_ms, governor_user_queue_timeout_ms);
 	if (get_timeout_active(STATEMENT_TIMEOUT))
-	{
-		int64		left_ms = (get_timeout_finish_time(STATEMENT_TIMEOUT) - GetCurrentTimestamp()) / 1000;
-
-		if (timeout_ms == 0 || left_ms < timeout_ms)
-			timeout_ms = Max(1, left_ms);
-	}
-	return timeout_ms;
+		governor_deadline_add(at_begin ? &deadlines.slot_ms : &deadlines.done_ms,
+							  (get_timeout_finish_time(STATEMENT_TIMEOUT) - GetCurrentTimestamp()) / 1000);
+	if (governor_transaction_timeout_runs())
+		governor_deadline_add(&deadlines.done_ms, governor_transaction_timeout_left_ms());
+	return deadlines;
 }
 
 /* What somebody else wants of this session while it queues; true: to queue elsewhere. */
@@ -357,22 +359,28 @@ give_up(int gate, int64 after_ms)
 			 errhint("Nothing was done yet: the transaction can be tried again.")));
 }
 
-/* The estimate is what is in front, at the pace of the last slots. */
+/* The forecast is what is in front, at the pace of the last slots. */
 static void
-refuse_if_hopeless(int gate_index)
+refuse_if_hopeless(int gate_index, bool at_begin)
 {
 	GovernorGate *gate = governor_gate_at(gate_index);
-	int64		deadline_ms = governor_refuse_early ? error_deadline_ms(gate_index) : 0;
-	int64		place_us = pg_atomic_read_u32(&gate->place_us);
-	int64		estimate_ms = (governor_gate_occupancy(gate).queued + 1) * place_us / 1000;
+	GovernorForecast forecast = {0};
+	GovernorVerdict verdict;
 
-	if (deadline_ms == 0 || estimate_ms <= deadline_ms)
+	if (!governor_refuse_early)
+		return;
+	forecast.wait_us = (int64) (governor_gate_occupancy(gate).queued + 1) * pg_atomic_read_u32(&gate->place_us);
+	forecast.service_us = pg_atomic_read_u32(&gate->service_us);
+	verdict = governor_deadline_judge(deadlines_of(gate_index, at_begin), forecast);
+	if (!verdict.too_late)
 		return;
 	LWLockAcquire(governor_gate_lock(gate_index), LW_EXCLUSIVE);
 	gate->stats.refused++;
+	gate->stats.refused_early++;
 	LWLockRelease(governor_gate_lock(gate_index));
-	refuse(gate_index, psprintf("It would take about %lld ms, and the timeout is %lld ms.",
-								(long long) estimate_ms, (long long) deadline_ms));
+	refuse(gate_index, psprintf("It would take about %lld ms%s, and the timeout is %lld ms. retry_after_ms=%lld",
+								(long long) verdict.needed_ms, verdict.by_work ? " with its work" : "",
+								(long long) verdict.deadline_ms, (long long) verdict.retry_after_ms));
 }
 
 static void

@@ -21,6 +21,7 @@ int			governor_idle_holder_timeout_ms = 0;
 int			governor_codel_target_ms = 1;
 int			governor_codel_interval_ms = 2;
 double		governor_overload_factor = 8;
+bool		governor_find_limit = false;
 double		governor_runnable_per_cpu = 3;
 double		governor_parallel_weight = 1;
 

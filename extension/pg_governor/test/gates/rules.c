@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../../src/cpus.h"
+#include "../../src/deadline.h"
 #include "../../src/hint.h"
 #include "../../src/shed.h"
 
@@ -71,20 +72,50 @@ static const QuotaCase quotas[] = {
 	{"nonsense", {{"pod/cpu.max", "a lot\n"}}, "/pod", 0},
 };
 
+#define NONE GOVERNOR_NO_DEADLINE
+
+static const struct
+{
+	GovernorDeadlines deadlines;
+	GovernorForecast forecast;
+	GovernorVerdict verdict;
+}			deadline_cases[] = {
+	/* nobody is refused without a deadline, nor by what is not known */
+	{{NONE, NONE}, {9000000, 9000000}, {false}},
+	{{1, 1}, {0, 9000000}, {false}},
+	/* the wait alone, to the millisecond */
+	{{100, NONE}, {100000, 9000000}, {false}},
+	{{100, NONE}, {100001, 9000000}, {true, false, 100, 101, 1}},
+	{{100, NONE}, {500000, 0}, {true, false, 100, 500, 400}},
+	/* the work comes after it */
+	{{NONE, 100}, {60000, 40000}, {false}},
+	{{NONE, 100}, {60000, 41000}, {true, true, 100, 101, 1}},
+	{{NONE, 100}, {60000, 80000}, {true, true, 100, 140, 40}},
+	/* both: the one that is missed by more */
+	{{50, 100}, {60000, 80000}, {true, true, 100, 140, 40}},
+	{{5, 100}, {60000, 50000}, {true, false, 5, 60, 55}},
+	/* not longer than until the queue is empty; what has passed already */
+	{{NONE, 100}, {60000, 900000}, {true, true, 100, 960, 60}},
+	{{NONE, 0}, {20, 0}, {true, true, 0, 1, 1}},
+};
+
 static int	check_hints(void);
 static int	check_long_hints(void);
 static int	check_quotas(void);
 static void write_file(const char *root, const char *path, const char *content);
 static int	check_codel(void);
 static int	check_pace(void);
+static int	check_slow_pace(void);
+static int	check_deadlines(void);
 
 int
 main(void)
 {
-	int			failed = check_hints() + check_long_hints() + check_quotas() + check_codel() + check_pace();
+	int			failed = check_hints() + check_long_hints() + check_quotas() + check_codel() + check_pace() +
+		check_slow_pace() + check_deadlines();
 
-	printf("%d cases of hints, %d of quotas, and two rules of queues: %d failed\n", (int) lengthof(hints),
-		   (int) lengthof(quotas), failed);
+	printf("%d cases of hints, %d of quotas, %d of deadlines, and three rules of queues: %d failed\n",
+		   (int) lengthof(hints), (int) lengthof(quotas), (int) lengthof(deadline_cases), failed);
 	return failed;
 }
 
@@ -216,4 +247,52 @@ check_pace(void)
 		return 0;
 	printf("pace: %u us for each place, then %u\n", steady, place_us);
 	return 1;
+}
+
+/* A slot that is released once in two seconds takes two seconds, however often it is looked at. */
+static int
+check_slow_pace(void)
+{
+	GovernorPace pace = {0};
+	uint32		place_us = 0;
+	uint32		least = PG_UINT32_MAX;
+
+	for (int ms = 0; ms <= 20000; ms += 10)
+	{
+		place_us = governor_shed_pace(&pace, (ms + 1) * INT64CONST(1000), ms / 2000, place_us);
+		if (ms > 4000)
+			least = Min(least, place_us);
+	}
+	if (least > 1700000 && place_us < 2300000 &&
+		governor_shed_service(4, place_us, 0) > 6800000 && governor_shed_service(4, 1000, 12000) == 11000)
+		return 0;
+	printf("slow pace: %u to %u us for each place\n", least, place_us);
+	return 1;
+}
+
+static int
+check_deadlines(void)
+{
+	int			failed = 0;
+	int64		deadline = GOVERNOR_NO_DEADLINE;
+
+	for (int i = 0; i < (int) lengthof(deadline_cases); i++)
+	{
+		GovernorVerdict expected = deadline_cases[i].verdict;
+		GovernorVerdict got = governor_deadline_judge(deadline_cases[i].deadlines, deadline_cases[i].forecast);
+
+		if (got.too_late == expected.too_late && got.by_work == expected.by_work &&
+			got.deadline_ms == expected.deadline_ms && got.needed_ms == expected.needed_ms &&
+			got.retry_after_ms == expected.retry_after_ms)
+			continue;
+		printf("deadline %d: too late %d, by work %d, %lld of %lld ms, again after %lld\n", i, got.too_late, got.by_work,
+			   (long long) got.needed_ms, (long long) got.deadline_ms, (long long) got.retry_after_ms);
+		failed++;
+	}
+	governor_deadline_add(&deadline, 300);
+	governor_deadline_add(&deadline, 500);
+	if (deadline != 300)
+		failed++;
+	governor_deadline_add(&deadline, -20);
+	return failed + (deadline != 0);
 }
