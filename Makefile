@@ -2,7 +2,7 @@
 
 PGRIG := target/release/pgrig
 
-.PHONY: demo build setup setup-test setup-bench test test-fast check bench extension site dist test-dist fresh soak soak-promote soak-guard soak-shard soak-shard-restores soak-power soak-states soak-planted soak-isolation soak-failover soak-timeline soak-kills soak-hosts tail attack clean
+.PHONY: demo build setup setup-test setup-bench test test-fast smoke check bench extension site dist test-dist fresh soak soak-promote soak-guard soak-shard soak-shard-restores soak-power soak-states soak-crashes soak-planted soak-isolation soak-failover soak-timeline soak-kills soak-hosts soak-same-work soak-statements tail attack clean
 
 # Sets up, builds, proves itself on this machine, and runs the main job.
 demo: setup build
@@ -12,8 +12,15 @@ demo: setup build
 setup:
 	@scripts/setup demo
 
+# The programs, and below stripped/ the same without symbols, which lie in files beside them: a debugger finds them there.
 build:
-	@cargo build --release --locked --bin pgrig
+	@cargo build --release --locked -p pgrig -p pgrig-guard -p pgrig-shard --bins
+	@mkdir -p target/release/stripped
+	@cd target/release/stripped && for program in pgrig pgrig-guard pgrig-shard; do \
+		[ $$program -nt ../$$program ] || { \
+			objcopy --only-keep-debug ../$$program $$program.debug && \
+			objcopy --strip-all --add-gnu-debuglink=$$program.debug ../$$program $$program; } || exit 1; \
+	done
 
 setup-test:
 	@scripts/setup test
@@ -33,6 +40,10 @@ extension:
 test-fast:
 	@cargo test --workspace --locked --lib --bins --test architecture --test virtual_time --test language --test study \
 	    --test records --test html --test text --test verdicts --test histories
+
+# The smoke of every shipped study, also of those that `make test` has no time for.
+smoke:
+	@PGRIG_TESTS_ALL_SMOKES=1 cargo test --locked -p pgrig --test cli -- smoke::every_shipped_study
 
 # 200 faults of hosts under a healthy database (PGRIG_HOST_SCHEDULES for another number), as root: no claim is
 # refuted by them.
@@ -73,7 +84,8 @@ bench: setup-bench build
 	@scripts/bench
 
 # Hours of breaking: each part says what it repeats; nothing acknowledged may be lost in any.
-soak: soak-promote soak-guard soak-shard soak-shard-restores soak-power soak-states soak-isolation soak-failover soak-timeline soak-kills
+soak: soak-promote soak-guard soak-shard soak-shard-restores soak-power soak-states soak-isolation soak-failover soak-timeline soak-kills \
+    soak-same-work
 
 # Kills the primary and promotes its standby, again and again. Each repetition has a seed of its
 # own; ROUNDS=500 for more.
@@ -128,6 +140,12 @@ soak-states: setup build
 		$(PGRIG) run --resume $(SOAKED) --gate; \
 	fi
 
+# The same of a load that writes every kind of file, on each file system and size of sectors in turn: LOADS loads of
+# 600 states. Each adds a line to docs/measurements/states.tsv, and the next run goes on behind the last. As root.
+LOADS = 6
+soak-crashes: setup build
+	@PGRIG=$(PGRIG) scripts/crashes $(LOADS)
+
 # Faults that are planted in a server's flushes: which of them does an exploration find? PLANTED_STATES=1000 for more. As root.
 PLANTED_STATES = 150
 soak-planted: setup build
@@ -157,6 +175,17 @@ KILLS = 50
 STUDY =
 soak-kills: setup-test
 	@PGRIG_KILLS=$(KILLS) PGRIG_KILLS_OF=$(STUDY) cargo test --locked -p pgrig --test kills -- --ignored --nocapture
+
+# Eight workloads compared with themselves, each RUNS times: how often is a side said to do something else?
+RUNS = 25
+soak-same-work: setup build
+	@PGRIG=$(PGRIG) scripts/same-work $(RUNS)
+
+# Two hundred statements of which ten are changed on side B, DRAWS times: how many are found, and how many others have a
+# wrong verdict? PGRIG_B_BIN names the programs of another version for side B.
+DRAWS = 6
+soak-statements: setup-test
+	@PGRIG_STATEMENTS_DRAWS=$(DRAWS) cargo test --locked -p pgrig --test cli planted_statements -- --ignored --nocapture
 
 # Servers broken in the middle of real runs, at seeded moments: no gate may be green, then or after
 # --resume. As root. Each attack is written down, and a campaign goes on where it stopped; ATTACKS=500

@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: &str| compare::fuzz_plan(input));
+fuzz_target!(|input: &str| measure::fuzz_plan(input));

@@ -34,7 +34,7 @@ fn read_back(value: Value, names: &Names) {
     value.write(&mut text);
     let mut variables = Variables::new(names);
     variables.set_text(Slot::SCALE, &text);
-    let read = variables.get(Slot::SCALE).value();
+    let read = variables.value(Slot::SCALE);
     match value {
         // Doubles print with 15 digits, those near zero are out of strtod's range.
         Value::Double(_) => {}

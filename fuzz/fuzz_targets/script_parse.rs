@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use script::{CommandKind, Names, Prng, Script, Syntax, Target, Variables};
 
 fuzz_target!(|text: &[u8]| {
-    for syntax in [Syntax::Current, Syntax::NineX] {
+    for syntax in [Syntax::Current, Syntax::Pgbench, Syntax::NineX] {
         let mut names = Names::new();
         match Script::parse("fuzz.sql", text, syntax, &mut names) {
             Ok(script) => exercise(&script, &names),
@@ -28,7 +28,8 @@ fn exercise(script: &Script, names: &Names) {
             CommandKind::Sql { template, .. } => {
                 template.write_simple(&variables, &mut out);
                 if let Ok(parameterized) = template.parameterized() {
-                    assert!(parameterized.slots.iter().all(|slot| slot.index() < names.len()));
+                    let parameters = parameterized.parameters.iter();
+                    assert!(parameters.clone().all(|one| one.slot.index() < names.len()));
                 }
             }
             CommandKind::Set { target, expr } => {
@@ -37,6 +38,10 @@ fn exercise(script: &Script, names: &Names) {
                 {
                     variables.set(*slot, value);
                 }
+            }
+            CommandKind::SetRow(row) => {
+                assert!(row.targets.iter().all(|slot| slot.index() < names.len()));
+                assert_eq!(row.targets.len(), row.names.len());
             }
             CommandKind::SetShell { command, .. } | CommandKind::Shell(command) => {
                 let _ = command.line(&variables);

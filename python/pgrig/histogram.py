@@ -1,6 +1,6 @@
 """Latency histograms as records have them: HDR's V2 encoding, deflated, in base64, then exact sums.
 
-The encoding is described at https://hdrhistogram.org and in pgrig's docs/bench.md.
+The encoding is described at https://hdrhistogram.org and in pgrig's docs/bench.schema.json.
 """
 
 import base64

@@ -55,6 +55,7 @@ impl BuildSource {
     /// `commit 1a2b3c4d5e Faster sort, with fix.patch`
     pub fn words(&self) -> String {
         let with = self.changes.as_ref().map(|changes| format!(", with {}", changes.name));
+        // A commit without changes is named alone.
         format!("commit {}{}", self.commit.words(), with.unwrap_or_default())
     }
 }
@@ -302,11 +303,13 @@ fn run(
             None => thread::sleep(POLL),
         }
     };
-    let said = reading.join().unwrap_or_default();
+    let said = reading.join().expect("a thread that reads does not panic");
+    // A text without lines has no last one, and the status is the reason then.
     let last = |text: &str| text.trim_end().lines().next_back().unwrap_or_default().to_owned();
     match status.success() {
         true => Ok(last(&said)),
         false => {
+            // A build that wrote no log may have said why on its output.
             let log = fs::read_to_string(log).unwrap_or_default();
             let why = last(if log.trim().is_empty() { &said } else { &log });
             Err(failed(if why.is_empty() {
@@ -347,11 +350,11 @@ fn git_bytes(
         pipe.read_to_end(&mut text).map_err(Error::NoGit)?;
     }
     let status = child.wait().map_err(Error::NoGit)?;
-    let errors = errors.join().unwrap_or_default();
+    let errors = errors.join().expect("a thread that reads does not panic");
     match status.success() {
         true => Ok(text),
         false => {
-            let doing = arguments.first().copied().unwrap_or_default().to_owned();
+            let doing = arguments.first().copied().expect("git is run with a command").to_owned();
             let why = errors.trim().trim_start_matches("fatal: ").to_owned();
             Err(Error::Git { doing, why })
         }

@@ -1,10 +1,11 @@
 //! A bisection, step by step.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use compare::{ComparisonOptions, StopCondition};
 use load::{Control, Urgency};
+use measure::{ComparisonOptions, StopCondition};
 use record::comparison::Metric;
 use study::{ComparisonLoad, ComparisonRequest, Data, Options, SideOptions};
 
@@ -55,7 +56,7 @@ pub struct CommitComparison {
 pub type Comparer<'a> = dyn Fn(
         &ComparisonRequest,
         &str,
-        &mut dyn FnMut(compare::Event<'_>),
+        &mut dyn FnMut(measure::PairEvent<'_>),
     ) -> Result<CommitComparison, study::Error>
     + 'a;
 
@@ -64,12 +65,12 @@ pub fn compare_servers(
     request: &ComparisonRequest,
     directory: &Path,
     control: &Control,
-    observe: &mut dyn FnMut(compare::Event<'_>),
+    observe: &mut dyn FnMut(measure::PairEvent<'_>),
 ) -> Result<CommitComparison, study::Error> {
     let found = study::versus(request, control, observe)?;
     let comparison = found.header.comparison.as_ref();
     let headline = comparison.map(record::Comparison::headline);
-    let threshold = comparison.map_or(0.0, |comparison| comparison.threshold);
+    let threshold = comparison.expect("a comparison was asked for").threshold;
     let shown = &found.paired.shown;
     let figure = headline.and_then(|metric| shown.figure(metric));
     let ratio = figure.and_then(|figure| figure.b_over_a.as_ref());
@@ -95,7 +96,7 @@ pub enum Event<'a> {
         number: [usize; 2],
     },
     /// An event of its comparison.
-    Comparing(compare::Event<'a>),
+    Comparing(measure::PairEvent<'a>),
     /// A step is over.
     Over(&'a ComparisonStep, &'a Commit),
 }
@@ -130,7 +131,7 @@ pub fn bisect(
     };
     for (kind, commit) in [(StepKind::Effect, last), (StepKind::Identical, 0)] {
         // One that did not show what it must is measured again: a step may have more time now.
-        if state.step(kind).is_some() && course.preflight(&state, kind).is_ok() {
+        if state.step(kind).is_some_and(|step| course.preflight(&state, step).is_ok()) {
             continue;
         }
         if is_over(control) {
@@ -146,7 +147,8 @@ pub fn bisect(
             Err(error) => return Err(error),
         }
         state.write(directory)?;
-        course.preflight(&state, kind)?;
+        let step = state.step(kind).expect("the step was added above");
+        course.preflight(&state, step)?;
     }
     let threshold = course.threshold(&state)?;
     let mut search = CommitSearch::new(last);
@@ -234,15 +236,14 @@ impl Course<'_, '_> {
     }
 
     /// Checks that the preflight's step has shown what it must.
-    fn preflight(&self, state: &State, kind: StepKind) -> Result<(), Error> {
+    fn preflight(&self, state: &State, step: &ComparisonStep) -> Result<(), Error> {
         let figure = self.request.figure.words().to_owned();
-        let Some(step) = state.step(kind) else { return Ok(()) };
         let threshold = self.threshold(state)?;
         let Some([value, low, high]) = step.ratio else {
             return Err(Error::NotIdentical { figure, ratio: "has no interval".to_owned() });
         };
         let ratio = format!("{value:.3}× [{low:.3}, {high:.3}]");
-        match kind {
+        match step.kind {
             StepKind::Effect if low <= 1.0 && 1.0 <= high => {
                 let minutes = self.request.common.max_time.as_secs() / 60;
                 Err(Error::NoEffect { minutes, figure, ratio })
@@ -365,6 +366,7 @@ impl Course<'_, '_> {
             Data::Pgbench(scale) => Data::Pgbench(*scale),
         };
         let common = ComparisonOptions {
+            time_shares: BTreeMap::new(),
             is_self: kind == StepKind::Identical,
             decides: vec![self.request.figure],
             until: Some(until),
@@ -373,6 +375,7 @@ impl Course<'_, '_> {
         };
         let options = Options {
             data,
+            database: None,
             no_init: false,
             words: self.request.words.clone(),
             workload: Box::new(self.request.workload.clone()),
@@ -380,6 +383,8 @@ impl Course<'_, '_> {
         ComparisonRequest {
             asked: ComparisonLoad::Options(Box::new(options)),
             sides,
+            upgrade: None,
+            production: study::ProductionOptions::default(),
             common,
             analyzes: self.request.analyzes,
             // Commits are many, and their data are not used again.

@@ -16,7 +16,13 @@ pub enum CommitVerdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitSearch {
     verdicts: Vec<Option<CommitVerdict>>,
+    /// How often each was measured.
+    measured: Vec<u32>,
 }
+
+/// The last good commit and the first bad one are measured once more: where the machine drifts, a step says what the
+/// machine was like in its time.
+const REPEATED: u32 = 2;
 
 /// The answer when no commit would say more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,29 +46,37 @@ impl CommitSearch {
         if let Some(last) = verdicts.last_mut() {
             *last = Some(CommitVerdict::Bad);
         }
-        CommitSearch { verdicts }
+        let measured = vec![0; verdicts.len()];
+        CommitSearch { verdicts, measured }
     }
 
-    /// Notes what was found of a commit.
+    /// Notes what was found of a commit. Where it is not what was found before, the commit counts as skipped.
     pub fn note(&mut self, commit: usize, verdict: CommitVerdict) {
-        self.verdicts[commit] = Some(verdict);
+        self.measured[commit] += 1;
+        self.verdicts[commit] = Some(match self.verdicts[commit] {
+            Some(before) if before != verdict => CommitVerdict::Skip,
+            _ => verdict,
+        });
     }
 
     /// The last good commit and the first bad one after it.
     pub fn bounds(&self) -> (usize, usize) {
         let is = |at: &usize, verdict| self.verdicts[*at] == Some(verdict);
         let last = self.verdicts.len() - 1;
+        // The last commit was given as bad, and the first one as good.
         let bad = (0..=last).find(|at| is(at, CommitVerdict::Bad)).unwrap_or(last);
+        // See above.
         let good = (0..bad).rev().find(|at| is(at, CommitVerdict::Good)).unwrap_or(0);
         (good, bad)
     }
 
     /// The commit to measure next: of those between the bounds of which nothing is known, the one that is
-    /// nearest to the middle. None where the answer is there.
+    /// nearest to the middle; then each bound that was measured only once. None where the answer is there.
     pub fn next(&self) -> Option<usize> {
         let (good, bad) = self.bounds();
         let open = (good + 1..bad).filter(|at| self.verdicts[*at].is_none());
-        open.min_by_key(|at| (2 * at).abs_diff(good + bad))
+        let once = || [bad, good].into_iter().find(|at| self.measured[*at] == 1);
+        open.min_by_key(|at| (2 * at).abs_diff(good + bad)).or_else(once)
     }
 
     /// The answer as far as it is known.
@@ -75,7 +89,7 @@ impl CommitSearch {
 
     /// Steps that a search of so many commits takes at most where none is skipped.
     pub fn steps_max(commits: usize) -> u32 {
-        commits.max(1).next_power_of_two().ilog2()
+        commits.max(1).next_power_of_two().ilog2() + REPEATED
     }
 }
 
@@ -104,6 +118,21 @@ mod tests {
                 assert!(steps <= CommitSearch::steps_max(commits), "{steps} steps of {commits}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_not_the_same_when_it_is_repeated_is_skipped() {
+        let mut search = CommitSearch::new(8);
+        let mut times = [0; 9];
+        while let Some(at) = search.next() {
+            times[at] += 1;
+            // The first bad one is 6. 4 was bad when it was measured first.
+            let is_bad = at >= 6 || (at == 4 && times[at] == 1);
+            search.note(at, if is_bad { CommitVerdict::Bad } else { CommitVerdict::Good });
+        }
+        assert_eq!(times[4], 2);
+        assert_eq!(search.answer(), SearchAnswer::Commit(6));
+        assert!(times.iter().all(|times| *times <= 2), "{times:?}");
     }
 
     #[test]

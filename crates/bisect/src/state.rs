@@ -121,7 +121,7 @@ impl State {
 
     /// All of it.
     pub fn json(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default()
+        serde_json::to_string_pretty(self).expect("a state is plain data")
     }
 
     /// The last step of a kind: earlier ones of the preflight did not show what they must.
@@ -132,6 +132,7 @@ impl State {
     /// The steps of the search since the last one of the preflight, which decides what good and bad are.
     pub(crate) fn searched(&self) -> impl Iterator<Item = &ComparisonStep> {
         let from = self.steps.iter().rposition(|step| step.kind != StepKind::Search);
+        // Without a preflight, all steps are of the search.
         self.steps.iter().skip(from.map_or(0, |last| last + 1))
     }
 }

@@ -2,6 +2,7 @@
 //! known.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -10,8 +11,8 @@ use bisect::{
     Build, BuildSource, CommitChanges, CommitComparison, CommitVerdict, Error, Repository, Request,
     State, StepKind, bisect,
 };
-use compare::ComparisonOptions;
 use load::Control;
+use measure::ComparisonOptions;
 use pgbench::options::Invocation;
 use record::comparison::{Floor, Metric};
 use study::Data;
@@ -55,7 +56,11 @@ const BUILD: &str =
 
 fn request(repository: &Path, builds: &Path, counted: &Path) -> Request {
     let words = ["-S", "-c", "2"].map(str::to_owned);
-    let invocation = Invocation { command: "pgrig bisect", ..Invocation::of(&words, None) };
+    let invocation = Invocation {
+        command: "pgrig bisect",
+        follows_server: true,
+        ..Invocation::of(&words, None)
+    };
     let Ok(pgbench::options::Request::Run(workload)) = pgbench::options::Request::read(&invocation)
     else {
         panic!("options of a run");
@@ -71,13 +76,18 @@ fn request(repository: &Path, builds: &Path, counted: &Path) -> Request {
         words: words.join(" "),
         figure: Metric::Throughput,
         common: ComparisonOptions {
+            time_shares: BTreeMap::new(),
             name: None,
             is_self: false,
             decides: Vec::new(),
             precision: 0.01,
             threshold: 0.03,
             by_threshold: false,
+            is_planned: false,
+            horizon: None,
+            segment: None,
             until: None,
+            differs: None,
             confidence: 0.95,
             max_time: Duration::from_secs(60),
             fail_on: None,
@@ -123,7 +133,7 @@ fn the_first_bad_commit_is_found_around_commits_that_cannot_be_built_and_after_a
     let state = State::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
     let mut ignore = |_: bisect::Event<'_>| {};
     let compare =
-        |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+        |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(measure::PairEvent<'_>)| {
             count.set(count.get() + 1);
             if count.get() == 3 {
                 control.interrupt();
@@ -140,7 +150,7 @@ fn the_first_bad_commit_is_found_around_commits_that_cannot_be_built_and_after_a
     assert_eq!(state, found.state);
     let control = Control::new();
     let compare =
-        |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+        |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(measure::PairEvent<'_>)| {
             Ok(compared(request))
         };
     let found = bisect(&request, state, &at("out"), &control, &compare, &mut ignore);
@@ -193,7 +203,7 @@ fn commits_that_do_not_fit_are_refused_before_anything_is_built() {
     let state = State::new("command", "2026-11-25T00:00:00Z", "throughput", 0.05, commits);
     std::fs::create_dir(at("out")).expect("a directory");
     let compare =
-        |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+        |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(measure::PairEvent<'_>)| {
             Ok(compared(request))
         };
     let found = bisect(&request, state, &at("out"), &Control::new(), &compare, &mut |_| {});
@@ -214,7 +224,7 @@ fn a_preflight_that_failed_is_measured_again() {
     let check = |request: &_, state: State, width: f64, until: usize| {
         let compare = |request: &study::ComparisonRequest,
                        _: &str,
-                       _: &mut dyn FnMut(compare::Event<'_>)| {
+                       _: &mut dyn FnMut(measure::PairEvent<'_>)| {
             let CommitComparison { ratio: Some([value, ..]), refusal } = compared(request) else {
                 panic!("no ratio")
             };
@@ -236,7 +246,7 @@ fn a_preflight_that_failed_is_measured_again() {
     assert!(matches!(found, Ok(None)), "{found:?}");
     request.max_time = None;
     let compare =
-        |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(compare::Event<'_>)| {
+        |request: &study::ComparisonRequest, _: &str, _: &mut dyn FnMut(measure::PairEvent<'_>)| {
             Ok(compared(request))
         };
     let found = bisect(&request, after, &at("out"), &Control::new(), &compare, &mut |_| {});

@@ -69,6 +69,10 @@ pub enum Error {
          with a copy of the data: reset = \"clone\""
     )]
     NotEmpty { place: String },
+    #[error(
+        "comparing rows: {node} has no table {table}; name a table with its schema, unless that is public"
+    )]
+    NoComparedTable { table: String, node: String },
     #[error("counting rows: {0}")]
     Counting(site::Error),
 }
@@ -84,6 +88,7 @@ impl Error {
                 | Error::NoTable { .. }
                 | Error::NoColumns { .. }
                 | Error::NotEmpty { .. }
+                | Error::NoComparedTable { .. }
         )
     }
 

@@ -46,6 +46,7 @@ use damage::DamageQueries;
 use fate::StateFate;
 use place::BaseFiles;
 use replica::Replica;
+use report::ComparedTables;
 use spent::{ExplorationPhase, ExplorationTime};
 
 /// Explores the log of every disk that the point has explored. `origin_ns` is the machine's monotonic
@@ -110,6 +111,8 @@ fn is_waited_for(point: &Point, primary: &str, standby: &str) -> bool {
 struct Explored<'e> {
     site: &'e Site,
     before: &'e TrialFacts<'e>,
+    /// The disks of the server.
+    disk: Disk,
     log: &'e Log,
     map: &'e Map,
     flushes: Flushes,
@@ -160,7 +163,8 @@ fn one(
     }
     // Who is where is asked of the server while it runs.
     let relations = place::relations(node);
-    let mut unfollowed = unfollowed(site, before, explore)?;
+    let role = Role::of(before.point, &name);
+    let mut unfollowed = unfollowed(site, before, explore, role)?;
     let server = site.server_mut(&name).ok_or_else(no_server)?;
     // Of two disks the log of one ends first: nothing is to write to the other one in between.
     server.kill9()?;
@@ -188,6 +192,7 @@ fn one(
     let explored = Explored {
         site,
         before,
+        disk,
         log: &log,
         map: &map,
         flushes,
@@ -196,7 +201,7 @@ fn one(
         bases: &bases,
         untouched: place::untouched(first, &log, base).map_err(file_error("looking at", base))?,
         asked: DamageQueries::of(explore),
-        role: Role::of(before.point, &name),
+        role,
         ledger: &ledger,
         origin_ns,
     };
@@ -224,17 +229,26 @@ fn one(
     Ok(outcome)
 }
 
-/// The tables that the load wrote and nothing follows, as far as a server can tell. The rows of a cluster are on
-/// all its servers, and no ledger is compared.
+/// The tables that the load wrote and nothing follows, as far as a server can tell.
 fn unfollowed(
     site: &Site,
     before: &TrialFacts<'_>,
     explore: &Explore,
+    role: Role,
 ) -> Result<report::UnfollowedTables, Error> {
     let followed = written::followed(before.point, explore);
-    let tables = match site.is_sharded() || site.data_node().connect().is_err() {
-        true => None,
-        false => Some(before.values.written.unfollowed(site.data_node(), &followed)?),
+    let tables = match role {
+        _ if site.is_sharded() => {
+            ComparedTables::Nothing("the rows of a cluster are on several servers")
+        }
+        Role::Asynchronous => {
+            ComparedTables::Nothing("an asynchronous standby may lack what was acknowledged")
+        }
+        _ if site.data_node().connect().is_err() => ComparedTables::Unknown,
+        Role::Primary | Role::Synchronous => {
+            let unfollowed = before.values.written.unfollowed(site.data_node(), &followed)?;
+            unfollowed.map_or(ComparedTables::Unknown, ComparedTables::AllBut)
+        }
     };
     Ok(report::UnfollowedTables { tables, blind: Vec::new() })
 }

@@ -70,11 +70,8 @@ fn figures(findings: &Findings, level: Level, outcome: &mut CheckOutcome) {
 /// True if a host of clients is at fault, and not the history: its clock, or its loss.
 fn is_of_a_host(wrong: &FaultKind) -> bool {
     match wrong {
-        FaultKind::ClocksApart { .. } | FaultKind::FileMissing => true,
-        FaultKind::CutOff
-        | FaultKind::Line(_)
-        | FaultKind::Gap { .. }
-        | FaultKind::WrittenTwice { .. } => false,
+        FaultKind::ClocksApart { .. } | FaultKind::FileMissing | FaultKind::CutOff => true,
+        FaultKind::Line(_) | FaultKind::Gap { .. } | FaultKind::WrittenTwice { .. } => false,
     }
 }
 

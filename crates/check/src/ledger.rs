@@ -97,15 +97,12 @@ pub(crate) fn kept(
 }
 
 fn check_all(site: &Site, before: &TrialFacts<'_>) -> Result<Checked, Error> {
-    let TrialFacts { point, ledger: directory, window, faults, .. } = *before;
+    let TrialFacts { point, window, faults, .. } = *before;
     let nodes = checked_nodes(point, site)?;
     if nodes.is_empty() {
         return Ok(Checked::default());
     }
-    let is_over = || before.control.urgency() != Urgency::None;
-    let ledger = Ledger::read_unless(directory, &is_over)?;
-    let expected = clients(point).last().map_or(0, |last| last.end);
-    let ledger = ledger.about(0..expected);
+    let ledger = of_trial(before)?;
     // A client of which nothing more is known may have been answered all the time.
     let is_whole =
         ledger_keepers(point).all(|clients| !clients.clone().any(|one| ledger.is_cut(one)));
@@ -140,6 +137,44 @@ pub(crate) fn of_node(
     let mut all = Findings::default();
     checked.workloads.iter().for_each(|(_, findings)| all.merge(findings));
     Ok((all, checked.notes, checked.unreadable > 0))
+}
+
+/// The rows of a server in the tables of each workload that keeps a ledger, and the ledger of its clients.
+pub(crate) fn rows_of_node(
+    site: &Site,
+    node: &SiteNode,
+    ledger: &Ledger,
+    point: &Point,
+) -> Result<Vec<(String, Ledger, Rows)>, Error> {
+    let tables = tables(point);
+    let parts = tables.iter().map(|table| site.parts(node, table));
+    let parts: Vec<_> = parts.collect::<Result<_, _>>()?;
+    let read = tables.iter().copied().zip(rows::read(&parts)?);
+    let read: Vec<(&str, Table)> =
+        read.map(|(table, rows)| Ok((table, rows?))).collect::<Result<_, Error>>()?;
+    let clients = clients(point);
+    let mut all = Vec::new();
+    for (index, workload) in point.workloads.iter().enumerate() {
+        let Some(tables) = &workload.ledger else { continue };
+        let take = |name: &Option<String>| {
+            let name = name.as_deref()?;
+            let table = &read.iter().find(|(other, _)| *other == name)?.1;
+            let mine = table.rows().iter();
+            let mine = mine.filter(|row| is_mine(row, name, index, point, &clients));
+            Some(mine.copied().collect::<Vec<_>>())
+        };
+        let rows = Rows { insert: take(&tables.insert), update: take(&tables.update) };
+        all.push((workload.name.clone(), ledger.of_clients(clients[index].clone()), rows));
+    }
+    Ok(all)
+}
+
+/// The ledger of a trial's clients.
+pub(crate) fn of_trial(before: &TrialFacts<'_>) -> Result<Ledger, Error> {
+    let is_over = || before.control.urgency() != Urgency::None;
+    let ledger = Ledger::read_unless(before.ledger, &is_over)?;
+    let expected = clients(before.point).last().map_or(0, |last| last.end);
+    Ok(ledger.about(0..expected))
 }
 
 /// Transactions that had been sent and not answered at a moment.

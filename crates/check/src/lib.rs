@@ -22,6 +22,8 @@ mod queries;
 mod repair;
 mod restore;
 mod rows;
+mod same_objects;
+mod same_rows;
 pub mod statements;
 mod written;
 
@@ -47,13 +49,15 @@ type Check = fn(&mut Site, &TrialFacts<'_>) -> Result<CheckOutcome, Error>;
 
 /// The checks that look at running servers, in the order in which they are made: the last one shuts
 /// servers down.
-const CHECKS: [Check; 7] = [
+const CHECKS: [Check; 9] = [
     ledger::check,
     history::check,
     amcheck::check,
     placement::check,
     explain::check,
     queries::check,
+    same_rows::check,
+    same_objects::check,
     checksums::check,
 ];
 

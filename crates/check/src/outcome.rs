@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Instant;
 
 use probe::Delta;
 use record::ledger::Exposure;
@@ -16,6 +17,8 @@ use crate::queries::QueryValues;
 pub struct TrialFacts<'a> {
     /// The point that was run.
     pub point: &'a Point,
+    /// The beginning of the clock of its moments.
+    pub origin: Instant,
     /// The user's wish for the end: what takes long is given up then.
     pub control: &'a Control,
     /// Directory of its clients' ledger, if they keep one.

@@ -35,7 +35,7 @@ pub(crate) fn repair(site: &mut Site, before: &TrialFacts<'_>) -> Result<(), Err
         if !node.is_running()? {
             node.start()?;
         }
-        if node.is_standby() {
+        if node.is_standby()? {
             replay(site, index)?;
         }
     }
@@ -50,6 +50,7 @@ fn checked<'p>(point: &'p Point, data_node: &'p str, is_sharded: bool) -> Vec<&'
         LooksAt::Rows(_) if is_sharded => all(),
         LooksAt::Cluster if is_sharded => all(),
         LooksAt::Cluster => Vec::new(),
+        LooksAt::Two(nodes) => nodes.iter().map(String::as_str).collect(),
         LooksAt::Rows(None) | LooksAt::Server(None) => vec![data_node],
         // The primary of that moment runs.
         LooksAt::Rows(Some(whom)) | LooksAt::Server(Some(whom)) => {
@@ -69,7 +70,7 @@ fn replay(site: &Site, index: usize) -> Result<(), Error> {
     let primary = site.upstream_of(index).and_then(|upstream| site.server(upstream));
     if let Some(primary) = primary
         && primary.is_running()?
-        && !primary.is_standby()
+        && !primary.is_standby()?
     {
         return Ok(primary.wait_for_catchup(standby, REPLAYS_WITHIN)?);
     }

@@ -1,21 +1,38 @@
-//! The other way back after a trial: a base backup from before the load, and the WAL archive.
+//! The other way back after a trial: base backups and the WAL archive, restored to the end of the archive or to
+//! moments that the timeline has noted.
+//!
+//! Reading order: [`back_up`] before the clients come, [`check`] after the other checks; [`targets`] says what is
+//! restored to and between which bounds, [`archive`] and [`clock`] what is wrong with what it is restored from.
+
+mod archive;
+mod clock;
+mod targets;
+mod to_targets;
 
 use std::time::{Duration, Instant};
 
-use lab::{Node, StopMode};
+use lab::{ArchiveTool, Node, RestoreOrder, Settings, StopMode};
 use site::Site;
-use spec::{Check, Point, metrics};
+use spec::{Action, Check, Point, Restore, metrics};
 
 use crate::error::Error;
 use crate::ledger::{self, AcknowledgedFate};
 use crate::outcome::{CheckOutcome, TrialFacts};
 
-/// Takes the base backup of every server that shall be restored. It is the last thing before the
-/// clients come: what is missing afterwards is theirs.
+/// Takes the base backup of every server that shall be restored, and of whose backups the timeline takes none. It is
+/// the last thing before the clients come: what is missing afterwards is theirs.
 pub fn back_up(point: &Point, site: &mut Site) -> Result<(), Error> {
-    for name in restored(point) {
-        if let Some(node) = site.server_mut(&name) {
-            node.take_backup()?;
+    site.restorable = Default::default();
+    let is_backup = |action: &Action| matches!(action, Action::Backup { .. });
+    let has_backups = point.timeline.iter().any(|entry| is_backup(&entry.action));
+    let asked = restores(point).filter(|(_, restore)| restore.to.is_empty() || !has_backups);
+    let mut names: Vec<String> = asked.map(|(name, _)| name).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        if site.server_mut(&name).is_some() {
+            let backup = site.take_backup_later(&name)?()?;
+            site.restorable.backups.push(backup);
         }
     }
     Ok(())
@@ -25,13 +42,20 @@ pub fn back_up(point: &Point, site: &mut Site) -> Result<(), Error> {
 /// are there then. The scope of a figure is a server or a workload, and empty for all together.
 pub fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, Error> {
     let mut outcome = CheckOutcome::default();
-    for name in restored(before.point) {
+    // What is restored in place is gone afterwards.
+    let (to_moments, in_place): (Vec<_>, Vec<_>) =
+        restores(before.point).partition(|(_, restore)| !restore.to.is_empty());
+    for (name, restore) in to_moments {
+        outcome.add(to_targets::check(site, before, &name, restore)?);
+    }
+    for (name, _) in in_place {
+        let Some(order) = order_in_place(site, &name)? else { continue };
         let Some(node) = site.server_mut(&name) else { continue };
         if node.is_running()? {
             // Whatever it has: it is about to be thrown away.
             node.stop(StopMode::Immediate)?;
         }
-        let took = restore(node);
+        let took = timed(node, order);
         for scope in [name.as_str(), ""] {
             let started = f64::from(u8::from(took.is_ok()));
             outcome.set(&metrics::RESTORE_STARTED, scope, started);
@@ -48,6 +72,19 @@ pub fn check(site: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, E
         }
     }
     Ok(outcome)
+}
+
+/// The order to restore a server itself, from its first backup to the end of its archive.
+fn order_in_place(site: &mut Site, name: &str) -> Result<Option<RestoreOrder>, Error> {
+    let backup = site.restorable.backups.iter().find(|backup| backup.node == name);
+    let Some(backup) = backup.map(|backup| backup.directory.clone()) else { return Ok(None) };
+    let Some(node) = site.server_mut(name) else { return Ok(None) };
+    Ok(Some(RestoreOrder {
+        backup,
+        archive: node.archive_directory()?,
+        tool: node.archive_tool().cloned().unwrap_or(ArchiveTool::Copy),
+        recovery: Settings::new(),
+    }))
 }
 
 /// Acknowledged transactions, and those of them that are missing, of each workload that keeps a
@@ -72,17 +109,18 @@ fn count_kept(
 }
 
 /// Time from the stopped server until the restored one takes writes.
-fn restore(node: &mut Node) -> Result<Duration, lab::Error> {
+fn timed(node: &mut Node, order: RestoreOrder) -> Result<Duration, lab::Error> {
     let began = Instant::now();
-    node.restore()?;
+    node.restore(order)?;
     Ok(began.elapsed())
 }
 
-/// The servers that a point wants restored.
-fn restored(point: &Point) -> Vec<String> {
-    let names = point.checks.iter().filter_map(|check| match check {
-        Check::Restore { node } => Some(node.as_ref().unwrap_or(&point.data.node).clone()),
+/// The restores that a point asks for, each with its server.
+fn restores(point: &Point) -> impl Iterator<Item = (String, &Restore)> {
+    point.checks.iter().filter_map(|check| match check {
+        Check::Restore(restore) => {
+            Some((restore.node.as_ref().unwrap_or(&point.data.node).clone(), restore))
+        }
         _ => None,
-    });
-    names.collect()
+    })
 }

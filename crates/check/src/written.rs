@@ -22,23 +22,30 @@ impl WrittenRows {
     }
 
     /// The tables that were written since then and that are not among those or parts of them, with the number
-    /// of rows. A table that was made since then counts from its beginning; one that is not there any more is
-    /// not known.
+    /// of rows; none where the server does not count them. A table that was made since then counts from its
+    /// beginning, as does one whose count is smaller than it was: a server that crashed begins to count anew. A
+    /// table that is not there any more is not known.
     pub(crate) fn unfollowed(
         &self,
         node: &SiteNode,
         followed: &[String],
-    ) -> Result<BTreeMap<String, i64>, Error> {
+    ) -> Result<Option<BTreeMap<String, i64>>, Error> {
         let now = WrittenRows::of(node)?;
         let mut client = node.connect()?;
         let doing = || format!("looking for the parts of tables on {}", node.name);
+        let counts = "SELECT current_setting('track_counts')::boolean";
+        let counts = client.query_one(counts, &[]).map_err(Error::query(doing()))?;
+        if !counts.get::<_, bool>(0) {
+            return Ok(None);
+        }
         let parts = client.query(PARTS, &[&followed]).map_err(Error::query(doing()))?;
         let parts: Vec<u32> = parts.iter().map(|row| row.get(0)).collect();
         let since = now.0.into_iter().filter_map(|(oid, (name, count))| {
             let before = self.0.get(&oid).map_or(0, |(_, count)| *count);
-            (count > before && !parts.contains(&oid)).then_some((name, count - before))
+            let since = if count < before { count } else { count - before };
+            (since > 0 && !parts.contains(&oid)).then_some((name, since))
         });
-        Ok(since.collect())
+        Ok(Some(since.collect()))
     }
 }
 
@@ -106,11 +113,32 @@ mod tests {
         let check = |followed: &[&str], expected: &[(&str, i64)]| {
             let followed: Vec<String> = followed.iter().map(|name| (*name).to_owned()).collect();
             let expected = expected.iter().map(|(name, rows)| ((*name).to_owned(), *rows));
-            assert_eq!(written.unfollowed(&node, &followed).unwrap(), expected.collect());
+            assert_eq!(written.unfollowed(&node, &followed).unwrap(), Some(expected.collect()));
         };
         let large = ("pg_largeobject", 1);
         check(&["log", "whole"], &[("\"Other one\"", 2), large]);
         check(&["whole", "\"Other one\"", "no_such_table"], &[("log", 1), large]);
         check(&["log", "\"Other one\"", "pg_largeobject"], &[("part", 1)]);
+
+        // As a crash leaves it: the server has counted more before than it does since.
+        let mut client = node.connect().unwrap();
+        client.batch_execute("SELECT pg_stat_reset()").unwrap();
+        client.batch_execute("INSERT INTO before VALUES (2)").unwrap();
+        client.close();
+        testing::until("the rows are counted", || counted("before"));
+        let more = WrittenRows([(oid_of(&node, "before"), ("before".to_owned(), 5))].into());
+        let unfollowed = more.unfollowed(&node, &[]).unwrap().unwrap();
+        assert_eq!(unfollowed, [("before".to_owned(), 1)].into());
+        // A server that counts nothing says nothing.
+        node.server.value("ALTER SYSTEM SET track_counts = off").unwrap();
+        node.server.value("SELECT pg_reload_conf()").unwrap();
+        let setting = || node.server.value("SHOW track_counts").unwrap();
+        testing::until("the setting is off", || setting().as_deref() == Some("off"));
+        assert_eq!(written.unfollowed(&node, &[]).unwrap(), None);
+    }
+
+    fn oid_of(node: &SiteNode, table: &str) -> u32 {
+        let oid = node.server.value(&format!("SELECT '{table}'::regclass::oid")).unwrap();
+        oid.and_then(|oid| oid.parse().ok()).expect("the table is there")
     }
 }

@@ -15,8 +15,8 @@ pub(crate) const SECTORS: usize = (BLOCK_BYTES / SECTOR_BYTES) as usize;
 /// several.
 pub const DISK_BLOCKS: u64 = 1 << 36;
 
-/// Disks that a log can have the requests of: one, or one for the data and one for the WAL.
-pub const DISKS_MAX: usize = 2;
+/// Disks that a log can have the requests of: that of the data, that of the WAL and that of the tablespaces.
+pub const DISKS_MAX: usize = 3;
 
 /// The requests of one disk, or of several that lose their power in one moment, in the order in which
 /// they were taken.

@@ -44,7 +44,7 @@ pub enum LossPattern {
     Torn,
     /// A flush is under way: what it covers is lost, and what came meanwhile survives.
     DuringFlush,
-    /// Of two disks one loses all, and the other one nothing.
+    /// Of several disks one loses all, and the others nothing.
     OneDisk,
 }
 
@@ -86,7 +86,7 @@ impl LossPattern {
             LossPattern::Earlier => "two writes to one place between two flushes",
             LossPattern::Torn => "a write of several of the disk's sectors",
             LossPattern::DuringFlush => "a write that was taken during a flush",
-            LossPattern::OneDisk => "two disks",
+            LossPattern::OneDisk => "several disks",
             LossPattern::All
             | LossPattern::None
             | LossPattern::Random

@@ -40,7 +40,12 @@ impl Flushes {
     /// The writes that nothing has made durable when the disks have taken the requests before `cut`.
     pub fn pending(self, log: &Log, cut: usize) -> Vec<usize> {
         let durable = self.durable(log, cut);
-        let first = durable.iter().take(log.disks).min().copied().unwrap_or(0);
+        let first = durable
+            .iter()
+            .take(log.disks)
+            .min()
+            .copied()
+            .expect("a log is that of at least one disk");
         let is_pending = |number: &usize| {
             let entry = &log.entries[*number];
             !entry.is_flush() && *number >= durable[usize::from(entry.disk)]
@@ -377,6 +382,46 @@ pub(crate) mod tests {
         assert_eq!(at(3), 2);
         log.begin_at(3);
         assert_eq!(log.first_cut, 2);
+    }
+
+    #[test]
+    fn of_three_disks_the_third_one_has_blocks_and_flushes_of_its_own() {
+        let (mut logs, mut contents) = (Vec::new(), Vec::new());
+        for disk in 0..DISKS_MAX as u64 {
+            let (mut encoder, mut out) = (Encoder::default(), Vec::new());
+            // That of the last one comes first, so that its loss is no earlier moment of all three.
+            encoder.write(3 - disk, 0, &[disk as u8 + 1; 512], &mut out);
+            // All but the last one flush.
+            if disk + 1 < DISKS_MAX as u64 {
+                encoder.flush_begins(10 + disk, &mut out);
+                encoder.flush_ends(20 + disk, &mut out);
+            }
+            logs.push(out);
+        }
+        let mut log = Log::read(&mut logs[0].as_slice(), &mut contents).unwrap();
+        for other in &logs[1..] {
+            log.read_another(&mut other.as_slice(), &mut contents, usize::MAX).unwrap();
+        }
+        assert_eq!(log.disks, 3);
+        let end = log.entries.len();
+        assert_eq!(Flushes::Honest.pending(&log, end), [0]);
+        let mut cursor = Cursor::new(&log, Flushes::Honest);
+        let state = DiskState { cut: end, lost: Vec::new() };
+        let overlay = cursor.overlay(&state);
+        let blocks = overlay.blocks().map(|(block, sources)| {
+            (block / crate::log::DISK_BLOCKS, contents[sources[0] as usize - 1])
+        });
+        assert_eq!(blocks.collect::<Vec<_>>(), [(0, 1), (1, 2), (2, 3)]);
+        let kinds: Vec<Vec<crate::WriteKind>> = log
+            .entries
+            .iter()
+            .map(|entry| if entry.is_flush() { Vec::new() } else { vec![crate::WriteKind::Heap] })
+            .collect();
+        let request =
+            crate::Request { states: 50, seed: 1, flushes: Flushes::Honest, sector_bytes: 512 };
+        let plan = crate::plan(&log, &kinds, &request);
+        let lost_of_third = |one: &crate::PlannedState| one.state.lost.iter().any(|l| l.write == 0);
+        assert!(plan.states.iter().any(lost_of_third));
     }
 
     #[test]

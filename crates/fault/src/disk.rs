@@ -284,6 +284,7 @@ impl Disk {
     /// The system's; `ResourceBusy` if a process still uses it.
     pub fn power_off(&mut self, init: &Init) -> Result<(), Error> {
         self.unmount(init)?;
+        // Without a process, its power is off already.
         let Some(pid) = self.process.take() else { return Ok(()) };
         let device = self.device_directory();
         let end = || {
@@ -391,6 +392,7 @@ impl Disk {
                         continue;
                     }
                     let how = ended.map_or_else(|| source.to_string(), |exit| exit.to_string());
+                    // Without a log, the error names how the program ended alone.
                     let said = fs::read_to_string(&log).unwrap_or_default();
                     let said = format!("{how} {}", said.trim()).trim().to_owned();
                     let program = program.path.display().to_string();
@@ -423,6 +425,7 @@ impl Disk {
 fn mount_options(kind: FileSystem) -> &'static str {
     match kind {
         FileSystem::Ext4 => "errors=remount-ro",
+        FileSystem::Ext4Writeback => "errors=remount-ro,data=writeback,noauto_da_alloc",
         FileSystem::Xfs => "nouuid",
         // Since Linux 6.7 the second one gets an identity of its own by itself.
         FileSystem::Btrfs => "",

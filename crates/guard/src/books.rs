@@ -66,7 +66,8 @@ pub struct ExposureWindow {
 impl ExposureWindow {
     /// The fewest standbys that confirmed a commit in it.
     pub fn confirmations(&self) -> usize {
-        self.begun().map(|entry| entry.confirmations).min().unwrap_or(0)
+        let all = self.begun().map(|entry| entry.confirmations);
+        all.min().expect("a window has its opening")
     }
 
     /// Since when no standby had to confirm a commit; none if it never came to that.
@@ -86,6 +87,7 @@ impl ExposureWindow {
 /// the guard died: nothing that it tells of has happened.
 pub fn windows(text: &str) -> Result<Vec<ExposureWindow>, String> {
     let mut windows: Vec<ExposureWindow> = Vec::new();
+    // Without a newline, no line is whole.
     let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
     for (line, number) in whole.lines().zip(1..) {
         if line.trim().is_empty() {
@@ -121,6 +123,7 @@ pub fn read(directory: &Path) -> Result<Vec<ExposureWindow>, Error> {
 }
 
 fn of(directory: &Directory) -> Result<Vec<ExposureWindow>, Error> {
+    // A guard that never lowered anything has no such file.
     let text = directory.read(EXPOSURE)?.unwrap_or_default();
     windows(&text).map_err(|why| Error::Content { path: directory.path.join(EXPOSURE), why })
 }
@@ -197,6 +200,7 @@ fn cut_torn_line(file: &mut File) -> std::io::Result<()> {
     let mut text = Vec::new();
     file.rewind()?;
     file.read_to_end(&mut text)?;
+    // Without a newline, no line is whole.
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     match whole == text.len() {
         true => Ok(()),

@@ -56,7 +56,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Error::Connect { .. } => {
-                "name the primary as in `pgrig guard host=/run/postgresql`, or by PGHOST and so on"
+                "name the primary as in `pgrig-guard host=/run/postgresql`, or by PGHOST and so on"
             }
             Error::StateInUse { .. } => "give each guard a --state directory of its own",
             Error::NotPrivate { path, .. } => {
@@ -70,7 +70,7 @@ impl Error {
                 "name this server's own state directory with --state, or a new one"
             }
             Error::SecondGuard { .. } => {
-                "one guard a server; `pgrig guard status` says what it does"
+                "one guard a server; `pgrig-guard status` says what it does"
             }
             Error::Managed { .. } => {
                 "leave synchronous replication to it: it has settings for that, and with automatic \

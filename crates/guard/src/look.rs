@@ -73,12 +73,23 @@ impl PrimaryState {
 
     /// Up to where as many standbys as the setting in force asks for have flushed.
     pub fn confirmed(&self) -> Option<Lsn> {
+        self.reached(|one| one.flush)
+    }
+
+    /// Up to where as many standbys as the setting in force asks for have replayed: commits of `remote_apply` wait for
+    /// that.
+    pub fn applied(&self) -> Option<Lsn> {
+        self.reached(|one| one.replay)
+    }
+
+    /// The position that as many standbys as the setting in force asks for have reached, each by one of its positions.
+    fn reached(&self, position: impl Fn(&Standby) -> Option<Lsn>) -> Option<Lsn> {
         let Setting::Sync(demand) = &self.setting else { return None };
-        let flushed = self.chosen().filter_map(|one| one.flush).collect();
+        let reached: Vec<Lsn> = self.chosen().filter_map(position).collect();
         match demand.method {
-            Method::Any => nth_greatest(flushed, demand.count),
-            Method::First if flushed.len() < demand.count => None,
-            Method::First => flushed.into_iter().min(),
+            Method::Any => nth_greatest(reached, demand.count),
+            Method::First if reached.len() < demand.count => None,
+            Method::First => reached.into_iter().min(),
         }
     }
 

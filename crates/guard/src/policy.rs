@@ -38,7 +38,7 @@ pub(crate) const STABLE_AFTER: Duration = Duration::from_secs(600);
 
 /// The server has this long to release commits after a change before the next one is considered.
 /// A lowered number releases them with the standby's next reply, which the guard provokes.
-pub(crate) const EFFECT: Duration = Duration::from_millis(1500);
+pub(crate) const EFFECT: Duration = Duration::from_secs(1);
 
 /// After a longer time without a look, what is seen may be of before: a server that was suspended has
 /// not read its standbys' replies yet.

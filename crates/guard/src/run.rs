@@ -53,6 +53,7 @@ pub fn run(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| Error::File {
         doing: "starting the event loop in",
+        // A program whose file was deleted has no path; the error is told all the same.
         path: std::env::current_exe().unwrap_or_default(),
         source,
     })?;
@@ -171,6 +172,7 @@ impl<'a> Guard<'a> {
         }
         let need = if self.options.dry_run { RequiredRight::Look } else { RequiredRight::Change };
         facts.rights.check(facts.version_num / 10_000, need)?;
+        // Without a state directory, there is no earlier state of another cluster.
         let Some(keeps) = &self.keeps else { return Ok(()) };
         let (path, ours) = (&keeps.directory.path, &facts.system_identifier);
         match state::read(&keeps.directory)? {
@@ -189,6 +191,7 @@ impl<'a> Guard<'a> {
         let deadline = Instant::now() + TAKE_MAX;
         let mut ended = None;
         loop {
+            // Nobody else holds the lock: it is this guard's now.
             let Some(holder) = session.take().await? else { return Ok(()) };
             let precedes =
                 |older: GuardName| self.name.as_ref().is_some_and(|name| older.precedes(name));
@@ -314,6 +317,7 @@ impl<'a> Guard<'a> {
     ) -> Result<(), Error> {
         let (commits, oldest) = charge.watch.waiting();
         let grace = self.options.policy.grace;
+        // No commit waits for long.
         let Some(oldest) = oldest.filter(|oldest| *oldest >= grace / 2) else { return Ok(()) };
         if charge.provoked_at.is_some_and(|at| at.elapsed() < grace) || look.standbys.is_empty() {
             return Ok(());

@@ -96,7 +96,8 @@ impl Session {
     pub(crate) async fn facts(&self) -> Result<ConnectionFacts, Error> {
         let doing = "asking the server about itself";
         let version = self.value(doing, "SHOW server_version_num").await?;
-        let version: u32 = version.parse().unwrap_or(0);
+        let version: u32 =
+            version.parse().map_err(|_| nonsense(doing, &format!("version {version}")))?;
         if version / 10_000 < server::least_version::GUARD {
             let version = self.value(doing, "SHOW server_version").await?;
             return Err(Error::Version { version });

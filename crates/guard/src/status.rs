@@ -133,7 +133,8 @@ async fn look(
         missing: Vec::new(),
         waiting: 0,
     };
-    if let Some((look, is_confirmed)) = confirmed(&session).await? {
+    let is_applied = seen.synchronous_commit == "remote_apply";
+    if let Some((look, is_confirmed)) = confirmed(&session, is_applied).await? {
         seen.is_confirmed = is_confirmed;
         seen.waiting = look.waiting.len();
         let names = match asked.setting {
@@ -155,15 +156,19 @@ async fn look(
     Ok(seen)
 }
 
-/// Waits until the standbys that commits wait for have flushed the WAL of this moment; the last look,
+/// Waits until the standbys that commits wait for have flushed the WAL of this moment, or replayed it; the last look,
 /// and whether they have. None on a standby.
-async fn confirmed(session: &Session) -> Result<Option<(PrimaryState, bool)>, Error> {
+async fn confirmed(
+    session: &Session,
+    is_applied: bool,
+) -> Result<Option<(PrimaryState, bool)>, Error> {
     let deadline = Instant::now() + CONFIRM_MAX;
     let mut goal = None;
     loop {
         let ServerObservation::Primary(look) = session.look().await? else { return Ok(None) };
         let goal = *goal.get_or_insert(look.wal);
-        let is_confirmed = look.confirmed() >= Some(goal);
+        let reached = if is_applied { look.applied() } else { look.confirmed() };
+        let is_confirmed = reached >= Some(goal);
         if is_confirmed || Instant::now() >= deadline {
             return Ok(Some((look, is_confirmed)));
         }

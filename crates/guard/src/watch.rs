@@ -29,12 +29,18 @@ pub struct GuardKnowledge {
     is_exposed: bool,
     standbys: Standbys,
     waiting: Waiting,
+    /// The oldest wait, where standbys have confirmed it, and since when.
+    confirmed_wait: Option<(Wait, Clock)>,
     by: KeepUpPosition,
     /// Since when too few standbys stream for what is in force.
     unserved_since: Option<Clock>,
     lowered_at: Option<Clock>,
+    /// The last lowering, and the WAL at that moment: a standby that has not flushed it since is silent.
+    tried: Option<(Clock, Lsn)>,
     raised_at: Option<Clock>,
     flaps: u32,
+    /// The two before the change decided on last.
+    before_change: (Option<Clock>, u32),
     confirmed: Option<Lsn>,
     /// The first look after a long time without one.
     resumed_at: Option<Clock>,
@@ -115,11 +121,14 @@ impl GuardKnowledge {
             is_exposed: false,
             standbys: Standbys::default(),
             waiting: Waiting::default(),
+            confirmed_wait: None,
             by: KeepUpPosition::Flush,
             unserved_since: None,
             lowered_at: None,
+            tried: None,
             raised_at: None,
             flaps: 0,
+            before_change: (None, 0),
             confirmed: None,
             resumed_at: None,
             close_at: None,
@@ -156,11 +165,18 @@ impl GuardKnowledge {
     /// Tells that the change decided on last was not made.
     pub fn unmade(&mut self) {
         self.ours = [self.ours[1].take(), None];
+        // No raise was too early for it.
+        (self.raised_at, self.flaps) = self.before_change;
     }
 
     /// Tells that an exposure window is open.
     pub fn set_exposed(&mut self) {
         self.is_exposed = true;
+    }
+
+    /// Tells that the server was looked at, at `now`, and nothing had to be decided.
+    pub fn looked(&mut self, now: Duration) {
+        self.pass(now);
     }
 
     /// Decides after a look at `now`, the time since some moment.
@@ -171,6 +187,7 @@ impl GuardKnowledge {
             self.adopt(seen.setting.clone());
             return GuardDecision::Adopt(seen.setting.clone());
         }
+        let before = (self.raised_at, self.flaps);
         let lowering = self.lower(seen);
         let (change, held) = match lowering {
             Some(Lowering::To(change)) => (Some(change), None),
@@ -180,7 +197,7 @@ impl GuardKnowledge {
         match (change.or_else(|| self.raise(seen)), held) {
             (Some(change), _) => {
                 self.ours = [Some(change.to.clone()), Some(seen.setting.clone())];
-                self.close_at = None;
+                (self.close_at, self.before_change) = (None, before);
                 GuardDecision::Change(change)
             }
             (None, held) => match (self.close(seen), held) {
@@ -240,6 +257,12 @@ impl GuardKnowledge {
             Setting::Sync(asked) => look::would_confirm(asked, &seen.standbys),
         };
         self.confirmed = self.confirmed.max(confirmed);
+        let oldest = self.waiting.oldest(|_| true);
+        let oldest = oldest.filter(|wait| seen.confirmed() >= Some(self.due(wait)));
+        self.confirmed_wait = oldest.map(|wait| match self.confirmed_wait {
+            Some((before, since)) if before == wait => (wait, since),
+            _ => (wait, clock),
+        });
         let is_served = seen.is_served(|_| true);
         self.unserved_since = match is_served {
             true => None,
@@ -271,8 +294,10 @@ impl GuardKnowledge {
         } else {
             KeepUpPosition::Flush
         };
-        // A form serves if the standbys that have what the commit waits for satisfy it.
-        let fits = |one: &Standby| by.position(one) >= Some(wait.wal);
+        // A form serves if the standbys that have what the commit waits for satisfy it. One that has said so
+        // before it fell silent is tried once: it may only be slow.
+        let due = Some(self.due(&wait));
+        let fits = |one: &Standby| by.position(one) >= due;
         let weaker = self.asked.levels().into_iter().skip_while(|level| *level != seen.setting);
         let to = weaker.skip(1).find(|level| match level {
             Setting::Off => false,
@@ -292,7 +317,15 @@ impl GuardKnowledge {
             self.flaps += 1;
         }
         self.lowered_at = Some(self.clock);
+        self.tried = Some((self.clock, seen.wal));
         Some(Lowering::To(SettingChange { to, why }))
+    }
+
+    /// The position by which a standby has confirmed a commit that waits. The server lets commits go on with a
+    /// standby's next reply: a position of before a lowering is none.
+    fn due(&self, wait: &Wait) -> Lsn {
+        let tried = self.tried.filter(|(at, _)| wait.since <= *at);
+        tried.map_or(wait.wal, |(_, wal)| wal.max(wait.wal))
     }
 
     /// The wait that has to end, and the reason why it does not.
@@ -308,10 +341,15 @@ impl GuardKnowledge {
             return None;
         }
         let confirmed = seen.confirmed();
-        let unconfirmed = self.waiting.oldest(|wait| confirmed < Some(wait.wal));
+        let unconfirmed = self.waiting.oldest(|wait| confirmed < Some(self.due(wait)));
         match unconfirmed.filter(|wait| waited(*wait) >= grace) {
             Some(wait) => Some((wait, ChangeReason::Silent { waited: waited(wait) })),
-            None => Some((oldest, ChangeReason::NotReplayed { waited: waited(oldest) })),
+            // A standby that has come back has flushed before the server lets the commits go on.
+            None => {
+                let since = self.confirmed_wait.map(|(_, since)| self.clock - since);
+                let why = ChangeReason::NotReplayed { waited: waited(oldest) };
+                since.is_some_and(|since| since >= EFFECT).then_some((oldest, why))
+            }
         }
     }
 
@@ -326,7 +364,7 @@ impl GuardKnowledge {
             || stronger().find(|level| self.keeps(level, seen, KeepUpPosition::Flush, hold));
         let to = by_all.or_else(|| if seen.setting == Setting::Off { by_flush() } else { None });
         let to = to?.clone();
-        (self.raised_at, self.lowered_at) = (Some(self.clock), None);
+        (self.raised_at, self.lowered_at, self.tried) = (Some(self.clock), None, None);
         Some(SettingChange { to, why: ChangeReason::Returned { hold } })
     }
 

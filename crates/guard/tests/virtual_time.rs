@@ -6,7 +6,9 @@ mod world;
 
 use std::time::Duration;
 
-use guard::{ChangeReason, GuardKnowledge, Lsn, Policy, PrimaryState};
+use guard::{
+    ChangeReason, GuardDecision, GuardKnowledge, Lsn, Policy, PrimaryState, Standby, SyncState,
+};
 use proptest::prelude::*;
 use server::Setting;
 use world::{Fate, World};
@@ -86,6 +88,100 @@ fn a_silent_standby_in_front_is_passed_over_while_another_confirms() {
     world.run_until(seconds(30.0));
     check_changes(&world, &["ANY 1 (s1, s2)", "FIRST 1 (s1, s2)"]);
     world.check();
+}
+
+/// One standby falls silent a moment after the other, with what the oldest commit waits for: the form that it
+/// would satisfy is tried once, and sync mode goes off within the grace and two seconds.
+#[test]
+fn a_standby_that_has_confirmed_and_fell_silent_is_tried_once() {
+    for asked in ["s1, *", "2 (s1, s2)", "ANY 2 (*)"] {
+        let setting: Setting = asked.parse().unwrap();
+        let mut watch = GuardKnowledge::new(Policy { grace: GRACE }, setting.clone());
+        let standby = |pid, name: &str, flush: u64| Standby {
+            pid,
+            name: name.into(),
+            streams: true,
+            flush: Some(Lsn::from(flush)),
+            replay: Some(Lsn::from(flush)),
+            sync_state: SyncState::Sync,
+        };
+        let mut look = PrimaryState {
+            setting,
+            loaded_at: String::new(),
+            wal: Lsn::from(20),
+            standbys: vec![standby(1, "s1", 10), standby(2, "s2", 20)],
+            waiting: vec!["a".into(), "b".into()],
+            settings_are_read: true,
+        };
+        let (mut now, mut made) = (Duration::ZERO, Vec::new());
+        while look.setting != Setting::Off && now < seconds(20.0) {
+            if let GuardDecision::Change(change) = watch.decide(now, &look) {
+                made.push(change.to.to_string());
+                look.setting = change.to;
+            }
+            // A message of the guard's, and nothing of the standbys.
+            look.wal = Lsn::from(30);
+            now += seconds(0.05);
+            watch.looked(now);
+            now += seconds(0.05);
+        }
+        let [tried, off] = &made[..] else { panic!("{asked}: {made:?}") };
+        assert!(tried.starts_with("ANY 1") && off.is_empty(), "{asked}: {made:?}");
+        assert!(now <= GRACE + seconds(1.5), "{asked}: {now:?}");
+    }
+}
+
+/// The record cannot be written, so that commits wait until their standby is back. A look that finds them waiting
+/// for what it has flushed already is no sign that it does not replay.
+#[test]
+fn commits_that_a_standby_has_just_confirmed_are_let_go_on() {
+    let check = |released_after: Duration, expected: Option<&str>| {
+        let asked: Setting = "s1".parse().unwrap();
+        let mut watch = GuardKnowledge::new(Policy { grace: GRACE }, asked.clone());
+        watch.resume(None, None, 1);
+        let standby = Standby {
+            pid: 1,
+            name: "s1".into(),
+            streams: true,
+            flush: Some(Lsn::from(20)),
+            replay: Some(Lsn::from(20)),
+            sync_state: SyncState::Sync,
+        };
+        let mut look = PrimaryState {
+            setting: asked,
+            loaded_at: String::new(),
+            wal: Lsn::from(20),
+            standbys: Vec::new(),
+            waiting: vec!["a".into()],
+            settings_are_read: true,
+        };
+        let (mut now, mut made) = (Duration::ZERO, Vec::new());
+        let back = seconds(10.0);
+        while now < back + seconds(5.0) {
+            if now >= back {
+                look.standbys = vec![standby.clone()];
+            }
+            if now >= back + released_after {
+                look.waiting.clear();
+            }
+            match watch.decide(now, &look) {
+                GuardDecision::Change(_) if now < back => watch.unmade(),
+                GuardDecision::Change(change) => {
+                    made.push(change.to.to_string());
+                    look.setting = change.to;
+                }
+                _ => {}
+            }
+            now += seconds(0.1);
+        }
+        assert_eq!(made.first().map(String::as_str), expected, "{released_after:?}");
+        // A change that was not made is no sign that the setting was raised too early.
+        assert_eq!(watch.flaps(), 1 + u32::from(expected.is_some()), "{released_after:?}");
+    };
+    check(seconds(0.0), None);
+    check(seconds(0.5), None);
+    // One that does not go on waits for more than what is flushed.
+    check(seconds(4.0), Some("ANY 1 (s1)"));
 }
 
 #[test]

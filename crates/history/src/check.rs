@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cycles::{Cycles, Dependencies};
-use crate::doubt::LevelDoubt;
+use crate::doubt::{CLOCK_BOUND_MAX_NS, LevelDoubt};
 use crate::evidence::{Evidence, ObservedWrites};
 use crate::fate::Fates;
 use crate::index::Index;
@@ -41,6 +41,8 @@ pub struct Findings {
     proved: ProvedLevels,
     /// Reads of values that nobody is known to have written, which were not judged.
     unexplained: u64,
+    /// Transactions whose moments have a bound of more than [`CLOCK_BOUND_MAX_NS`], where they are more than few.
+    unclocked: Option<u64>,
 }
 
 /// Transactions by their outcomes.
@@ -91,9 +93,10 @@ impl Findings {
         let has = |is: fn(&FaultKind) -> bool| self.faults.iter().any(|fault| is(&fault.what));
         let is_incomplete = self.unexplained > 0
             || has(|wrong| match wrong {
-                FaultKind::CutOff | FaultKind::ClocksApart { .. } => false,
-                FaultKind::Line(_) | FaultKind::Gap { .. } | FaultKind::FileMissing => true,
-                FaultKind::WrittenTwice { .. } => true,
+                FaultKind::ClocksApart { .. } => false,
+                // Nobody knows how many lines a file had that is cut.
+                FaultKind::CutOff | FaultKind::FileMissing => true,
+                FaultKind::Line(_) | FaultKind::Gap { .. } | FaultKind::WrittenTwice { .. } => true,
             });
         let is_strict = level == Level::StrictSerializable;
         let are_apart = is_strict && has(|wrong| matches!(wrong, FaultKind::ClocksApart { .. }));
@@ -103,6 +106,9 @@ impl Findings {
             self.observed.doubt(level >= Level::Serializable),
             is_incomplete.then_some(LevelDoubt::Incomplete),
             are_apart.then_some(LevelDoubt::ClocksApart),
+            self.unclocked
+                .filter(|_| is_strict)
+                .map(|transactions| LevelDoubt::ClocksUnknown { transactions }),
             (!has_order).then_some(LevelDoubt::NoOrder { keys: self.unordered_keys }),
         ];
         doubts.into_iter().flatten().collect()
@@ -110,6 +116,7 @@ impl Findings {
 
     /// The number of an anomaly.
     pub fn count(&self, anomaly: Anomaly) -> u64 {
+        // An anomaly that was never seen has no entry.
         self.anomalies.get(&anomaly).copied().unwrap_or(0)
     }
 
@@ -125,7 +132,8 @@ impl Findings {
 /// Judges a history: the time that this takes grows with its length.
 pub fn check(history: &History) -> Findings {
     let mut evidence = Evidence::default();
-    let mut findings = Findings { counted: counted(history), ..Findings::default() };
+    let (counted, unclocked) = (counted(history), unclocked(history));
+    let mut findings = Findings { counted, unclocked, ..Findings::default() };
     let index = Index::of(history);
     let fates = Fates::new(history, &index);
     let mut lists = Lists::new(history, &fates);
@@ -161,6 +169,13 @@ pub fn check(history: &History) -> Findings {
     }
     gather(history, &evidence, &cycles, &mut findings);
     findings
+}
+
+/// Transactions whose moments do not tell what came before them; none where they are a tenth of all or fewer.
+fn unclocked(history: &History) -> Option<u64> {
+    let all = history.transactions();
+    let unclocked = all.iter().filter(|one| one.bound > CLOCK_BOUND_MAX_NS).count();
+    (10 * unclocked > all.len()).then_some(unclocked as u64)
 }
 
 /// Findings from lists besides dependencies; they count only if clocks agree.

@@ -92,7 +92,10 @@ impl Components {
                 }
                 if low[node as usize] == number {
                     let component = sizes.len() as u32;
-                    let first = stack.iter().rposition(|one| *one == node).unwrap_or(0);
+                    let first = stack
+                        .iter()
+                        .rposition(|one| *one == node)
+                        .expect("a node stays on the stack until its component is whole");
                     for member in stack.drain(first..) {
                         of[member as usize] = component;
                     }

@@ -8,6 +8,9 @@ use crate::evidence::ObservedWrites;
 /// all of what a database may have done wrong was seen by nobody.
 pub const READ_PERCENT_LEAST: u64 = 10;
 
+/// A bound of a clock, in nanoseconds, beyond which the moments of a transaction do not tell what came before it.
+pub const CLOCK_BOUND_MAX_NS: u64 = 5_000_000;
+
 /// A reason for which a level cannot be said to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelDoubt {
@@ -33,6 +36,11 @@ pub enum LevelDoubt {
     Incomplete,
     /// The clocks of clients are apart.
     ClocksApart,
+    /// The clocks of more than a tenth of the transactions are not known well enough to tell which came before which.
+    ClocksUnknown {
+        /// The number of such transactions.
+        transactions: u64,
+    },
     /// Nothing tells the order of the versions of some keys, and none was found that shows the level.
     NoOrder {
         /// The number of such keys.
@@ -97,6 +105,12 @@ impl fmt::Display for LevelDoubt {
                  written twice",
             ),
             LevelDoubt::ClocksApart => f.write_str("the clocks of the clients are apart"),
+            LevelDoubt::ClocksUnknown { transactions } => write!(
+                f,
+                "the clocks of {transactions} transactions are not known within {} ms, so that little \
+                 of their order in time was looked at",
+                CLOCK_BOUND_MAX_NS / 1_000_000
+            ),
             LevelDoubt::NoOrder { keys } => write!(
                 f,
                 "nothing tells the order of the versions of {keys} keys, and no order of them was \

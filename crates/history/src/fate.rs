@@ -42,6 +42,7 @@ impl Fates {
                     Operation::ReadList { key, list } => {
                         let elements = history.elements(*list);
                         let done = followed.get_mut(list.trunk() as usize);
+                        // A list that is no version of another one has no trunk, and all of it is followed.
                         let from = done.map_or(0, |done| {
                             let from = elements.len().min(*done);
                             *done = elements.len().max(*done);

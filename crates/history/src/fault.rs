@@ -60,14 +60,14 @@ impl FaultKind {
     /// The part that is not judged because of it; none if the judgement is complete.
     pub fn unjudged(&self) -> Option<&'static str> {
         match self {
-            FaultKind::CutOff => None,
             FaultKind::Line(_) | FaultKind::Gap { .. } => Some(
                 "transactions that were open there are not judged, nor are reads of values that \
                  nobody is known to have written",
             ),
-            FaultKind::FileMissing => {
-                Some("reads of values that nobody is known to have written are not judged")
-            }
+            FaultKind::CutOff | FaultKind::FileMissing => Some(
+                "what the lost lines told is not judged, nor are reads of values that nobody is known to \
+                 have written",
+            ),
             FaultKind::WrittenTwice { .. } => Some("the key is not judged"),
             FaultKind::ClocksApart { .. } => {
                 Some("the order of time, staleness and the guarantees of sessions are not judged")

@@ -42,7 +42,7 @@ pub mod file;
 
 pub use anomaly::{Anomaly, Cycle, Order};
 pub use check::{Findings, Judgement, OutcomeCounts, check};
-pub use doubt::{LevelDoubt, READ_PERCENT_LEAST};
+pub use doubt::{CLOCK_BOUND_MAX_NS, LevelDoubt, READ_PERCENT_LEAST};
 pub use evidence::ObservedWrites;
 pub use fault::{Fault, FaultKind};
 pub use history::{

@@ -354,14 +354,15 @@ impl<'h, 'e> ListJudge<'h, 'e> {
             }
         }
         let next: Vec<Option<u32>> = next_owners(&owners);
-        let aborted = versions.owners.iter().position(|owner| {
-            owner.is_some_and(|write| self.outcome(write.transaction) == Outcome::Failed)
+        let aborted = versions.owners.iter().enumerate().find_map(|(at, owner)| {
+            let write = (*owner)?;
+            (self.outcome(write.transaction) == Outcome::Failed).then_some((at, write))
         });
         for (reader, version) in &versions.reads {
             let (reader, version) = (*reader, *version);
             if let Some(write) = version.checked_sub(1).and_then(|at| versions.owners[at]) {
-                if let Some(aborted) = aborted.filter(|at| *at < version) {
-                    self.read_aborted(reader, versions.owners[aborted]);
+                if let Some((_, failed)) = aborted.filter(|(at, _)| *at < version) {
+                    self.read_aborted(reader, failed);
                 }
                 self.read_from(reader, write);
             }
@@ -384,8 +385,8 @@ impl<'h, 'e> ListJudge<'h, 'e> {
         self.evidence.observed.read += versions.appends.iter().filter(is_read).count() as u64;
     }
 
-    fn read_aborted(&mut self, reader: u32, aborted: Option<Write>) {
-        let (name, Some(Write { transaction, .. })) = (self.name(), aborted) else { return };
+    fn read_aborted(&mut self, reader: u32, Write { transaction, .. }: Write) {
+        let name = self.name();
         self.evidence.see(Anomaly::G1a, &[reader, transaction], || {
             format!("{{0}} read in list {name} what {{1}} appended; {{1}} failed")
         });

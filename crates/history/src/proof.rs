@@ -201,6 +201,7 @@ fn of_tail(tail: &ListTail, order: &[u32], edges: &mut Vec<Edge>) {
         let dependency = Dependency::Write;
         Edge { from: pair[0], to: pair[1], key, dependency }
     }));
+    // A list of which every append was read has no order to be chosen.
     let Some(first) = unseen.first().copied() else { return };
     let readers = tail.readers.iter().copied().filter(|reader| *reader != first);
     let dependency = Dependency::Anti;

@@ -93,6 +93,7 @@ pub(crate) fn infer(history: &History, register: &UnorderedRegister, evidence: &
 
 /// One version was overwritten before another one was written: so were its readers.
 fn follow(register: &UnorderedRegister, before: Version, after: Version, edges: &mut Vec<Edge>) {
+    // The first version of a register has no writer, and nothing comes before it.
     let (key, Some(to)) = (register.key, register.writers[after as usize]) else { return };
     let mut add = |from: u32, dependency| {
         if from != to {

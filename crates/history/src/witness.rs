@@ -80,7 +80,8 @@ impl Witness {
     pub(crate) fn of_cycle(history: &History, anomaly: Anomaly, cycle: &[CycleStep]) -> Witness {
         // Time runs from the first name on.
         let begun = |step: &CycleStep| history.transactions()[step.transaction as usize].begun;
-        let first = (0..cycle.len()).min_by_key(|at| begun(&cycle[*at])).unwrap_or(0);
+        let first =
+            (0..cycle.len()).min_by_key(|at| begun(&cycle[*at])).expect("a cycle has a step");
         let mut cycle = cycle.to_vec();
         cycle.rotate_left(first);
         let links = (0..cycle.len()).map(|from| {
@@ -189,7 +190,7 @@ fn reason(history: &History, step: CycleStep, next: u32, from: usize, to: usize)
             Operation::ReadNothing { .. } => Some("nothing".to_owned()),
             _ => None,
         });
-        read.unwrap_or_default()
+        read.expect("a dependency on a read is one of a transaction that read the key")
     };
     match step.dependency {
         Dependency::Write => {

@@ -131,7 +131,8 @@ fn failures(hosts: &[Host], goals: &[Goal]) -> Vec<Failure> {
                 let others = goals.iter().filter(|goal| goal.own != Some(index));
                 let (at, told): (Vec<String>, Vec<&str>) =
                     others.map(|goal| (goal.at.clone(), goal.told.as_str())).unzip();
-                scope.spawn(move || of(&host.entry().name, &told, host.reach_all(&at)))
+                let name = &host.entry().name;
+                (name, told.clone(), scope.spawn(move || of(name, &told, host.reach_all(&at))))
             })
             .collect();
         let panicked = || Err("connecting panicked; this is a bug".to_owned());
@@ -139,7 +140,11 @@ fn failures(hosts: &[Host], goals: &[Goal]) -> Vec<Failure> {
             .into_iter()
             .map(|(goal, reach)| (goal.told.as_str(), reach.join().unwrap_or_else(|_| panicked())));
         let (told, results): (Vec<&str>, Vec<_>) = here.unzip();
-        let there = there.into_iter().flat_map(|thread| thread.join().unwrap_or_default());
+        let there = there.into_iter().flat_map(|(name, told, thread)| {
+            thread
+                .join()
+                .unwrap_or_else(|_| of(name, &told, told.iter().map(|_| panicked()).collect()))
+        });
         there.chain(of(THIS_MACHINE, &told, results)).collect()
     })
 }

@@ -15,6 +15,7 @@ pub fn host(bytes: &[u8]) {
     }
     let (mut clock, queue, mut received) = (Clock::default(), Queue::new(), 1_u64 << 40);
     while let Ok(Some(line)) = read_line(&mut input, |_| Role::Probe.line_bytes_max()) {
+        // The rig ends the connection at a line that is none of the protocol.
         let Some((process, rest)) = message::split(&line) else { return };
         received += 1_000_000 + line.len() as u64 * 1_000_000;
         match serde_json::from_str(rest) {

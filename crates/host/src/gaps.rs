@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -82,6 +83,7 @@ impl SilentGaps {
         let open = open.filter(|gap| gap.length_ns() >= GAP_MIN_NS);
         let inside =
             |gap: &SilentGap| gap.to_ns.min(to_ns).saturating_sub(gap.from_ns.max(from_ns));
+        // Without a gap, the longest one has no length.
         self.kept.iter().chain(&open).map(inside).max().unwrap_or(0)
     }
 }
@@ -104,12 +106,22 @@ fn answer(mut client: TcpStream) {
     while client.read_exact(&mut byte).and_then(|()| client.write_all(&byte)).is_ok() {}
 }
 
+/// The address to ask, which has a name or a number.
+///
+/// # Errors
+/// The resolver's words. A link that is never asked has no gaps, and would look as if it had never stood still.
+pub(crate) fn address_of(address: &str) -> Result<SocketAddr, String> {
+    let mut all = address.to_socket_addrs().map_err(|error| error.to_string())?;
+    all.next().ok_or_else(|| "the name has no address".to_owned())
+}
+
 /// Asks what [`echo`] answers, several times a second, until `is_over`; tells each gap when it is over, and
 /// again and again while it lasts.
-pub(crate) fn watch(address: &str, is_over: &dyn Fn() -> bool, tell: &mut dyn FnMut(SilentGap)) {
-    let Some(address) = address.to_socket_addrs().ok().and_then(|mut all| all.next()) else {
-        return;
-    };
+pub(crate) fn watch(
+    address: SocketAddr,
+    is_over: &dyn Fn() -> bool,
+    tell: &mut dyn FnMut(SilentGap),
+) {
     let mut last_ns = monotonic_ns();
     while !is_over() {
         if let Ok(stream) = connect(address) {
@@ -161,6 +173,42 @@ fn missed(from_ns: u64, tell: &mut dyn FnMut(SilentGap)) {
     }
 }
 
+/// A disk with less room is full for a server: it needs a segment of WAL at any time.
+const ROOM_MIN_BYTES: u64 = 16 << 20;
+/// Time between two looks at a disk.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// A server that has ended for want of room recovers first.
+const AFTER_FULL: Duration = Duration::from_secs(1);
+
+/// True if the disk of a directory is full.
+pub(crate) fn is_full(place: &Path) -> io::Result<bool> {
+    let disk = rustix::fs::statvfs(place)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM_MIN_BYTES)
+}
+
+/// Looks at the disk of a directory as long as this process lives; tells for how long it was full, and [`AFTER_FULL`] more, when
+/// that is over, and again and again while it lasts.
+pub(crate) fn watch_disk(place: &Path, tell: &mut dyn FnMut(SilentGap)) -> ! {
+    // The beginning of the time for which it is full, and the end as far as it is known.
+    let mut full: Option<(u64, u64)> = None;
+    loop {
+        let now = monotonic_ns();
+        match is_full(place) {
+            Ok(true) => full = Some((full.map_or(now, |(from_ns, _)| from_ns), now)),
+            // What cannot be looked at any longer has no room that a server could use.
+            Err(_) if full.is_some() => full = full.map(|(from_ns, _)| (from_ns, now)),
+            Ok(false) | Err(_) => {}
+        }
+        if let Some((from_ns, last_ns)) = full {
+            missed(from_ns, tell);
+            if now.saturating_sub(last_ns) > AFTER_FULL.as_nanos() as u64 {
+                full = None;
+            }
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
 /// A link from this machine to a host that answers ([`crate::Host::answer_echo`]), asked until this is dropped.
 #[derive(Debug)]
 pub struct LinkWatch {
@@ -170,16 +218,20 @@ pub struct LinkWatch {
 
 impl LinkWatch {
     /// Begins to ask.
-    pub fn start(address: String) -> LinkWatch {
+    ///
+    /// # Errors
+    /// The reason why the address cannot be asked.
+    pub fn start(address: &str) -> Result<LinkWatch, String> {
+        let address = address_of(address)?;
         let watch_ = LinkWatch { gaps: Arc::default(), is_over: Arc::default() };
         let (gaps, is_over) = (Arc::clone(&watch_.gaps), Arc::clone(&watch_.is_over));
         thread::spawn(move || {
             let is_over = || is_over.load(Ordering::Relaxed);
-            watch(&address, &is_over, &mut |gap| {
+            watch(address, &is_over, &mut |gap| {
                 gaps.lock().unwrap_or_else(PoisonError::into_inner).add(gap);
             });
         });
-        watch_
+        Ok(watch_)
     }
 
     /// The longest time between two moments of this machine's monotonic clock for which nothing came back, in
@@ -246,6 +298,13 @@ mod tests {
         assert!(gaps.kept.iter().all(|gap| gap.length_ns() >= S + GAPS_MAX as u64));
     }
 
+    #[test]
+    fn a_link_that_cannot_be_asked_is_an_error_and_not_one_without_gaps() {
+        for address in ["nowhere.invalid:1", "no port", ""] {
+            assert!(LinkWatch::start(address).is_err(), "{address:?}");
+        }
+    }
+
     /// A relay that can be held up stands between the two.
     #[test]
     fn a_link_that_passes_nothing_for_a_while_has_a_gap() {
@@ -274,7 +333,7 @@ mod tests {
             }
         });
         let began_ns = monotonic_ns();
-        let link = LinkWatch::start(at);
+        let link = LinkWatch::start(&at).unwrap();
         let gap = || link.longest_gap_ns(began_ns, monotonic_ns());
         is_held.store(true, Ordering::Relaxed);
         let mut waited = 0;

@@ -32,7 +32,7 @@ const WORD: &str = "pgrig-host";
 impl HostGreeting {
     /// The line, without its newline.
     pub(crate) fn line(&self) -> String {
-        let rest = serde_json::to_string(self).unwrap_or_default();
+        let rest = serde_json::to_string(self).expect("a greeting is plain data");
         format!("{WORD} {} {rest}", self.version)
     }
 

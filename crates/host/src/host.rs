@@ -87,6 +87,7 @@ impl Host {
                 })
             }
             Ok(Some(Greeting { hello: None, banner, too_much: Some(most) })) => {
+                // A launcher that wrote one line too long has no line before it.
                 let said = banner.last().cloned().unwrap_or_default();
                 Err(LauncherTrouble::Chatter { most, said })
             }
@@ -94,6 +95,7 @@ impl Host {
                 Err(shared.ended_early(&banner, called, &threads[0]))
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                // Most silent launchers have written nothing to their standard error either.
                 let said = shared.lock().said.back().cloned().unwrap_or_default();
                 Err(LauncherTrouble::Silent { waited, said })
             }
@@ -194,15 +196,27 @@ impl Host {
     /// watch.
     pub fn watch(&self, address: &str) -> Result<u32, String> {
         let number = self.question(|ask| RigRequest::Watch { ask, address: address.to_owned() });
-        self.shared.lock().link_gaps.insert(number, SilentGaps::default());
+        self.shared.lock().watched.insert(number, SilentGaps::default());
         self.answer_to(number).map(|_| number)
     }
 
-    /// The longest time for which nothing came back in a watch, between two moments of this machine's monotonic
-    /// clock, in nanoseconds; 0 where that was less than half a second.
-    pub fn longest_link_gap_ns(&self, watch: u32, from_ns: u64, to_ns: u64) -> u64 {
+    /// Has it look at the disk of its temporary directory, where its labs are, until it ends: the number of the watch.
+    /// The disk is full while it has less room than a segment of WAL takes.
+    ///
+    /// # Errors
+    /// The reason why the disk cannot be looked at.
+    pub fn watch_disk(&self) -> Result<u32, String> {
+        let number = self.question(|ask| RigRequest::WatchDisk { ask });
+        self.shared.lock().watched.insert(number, SilentGaps::default());
+        self.answer_to(number).map(|_| number)
+    }
+
+    /// The longest time for which nothing came back in a watch, or for which its disk was full, between two moments of
+    /// this machine's monotonic clock, in nanoseconds; 0 where that was less than half a second.
+    pub fn longest_gap_ns(&self, watch: u32, from_ns: u64, to_ns: u64) -> u64 {
         let state = self.shared.lock();
-        state.link_gaps.get(&watch).map_or(0, |gaps| gaps.longest_ns(from_ns, to_ns, to_ns))
+        let gaps = state.watched.get(&watch).expect("a watch is one of this host's");
+        gaps.longest_ns(from_ns, to_ns, to_ns)
     }
 
     /// The longest time for which nothing was heard of it, between two moments of this machine's monotonic clock,

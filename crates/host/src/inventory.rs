@@ -143,17 +143,17 @@ fn expand(name: &str, table: &Table) -> Result<Vec<HostEntry>, String> {
         return Err("a host's name has letters, digits, - _ and . only".to_owned());
     }
     let mut count = table.count;
-    let texts = [Some(table.launch.as_str()), table.address.as_deref()];
-    for range in texts.into_iter().flatten().map(range) {
-        let Some((_, first, last)) = range? else { continue };
+    let mut counted_by = "count";
+    let texts = [("launch", Some(table.launch.as_str())), ("address", table.address.as_deref())];
+    for (field, text) in texts {
+        let Some((_, first, last)) = text.map(range).transpose()?.flatten() else { continue };
         let length = last - first + 1;
-        if count.is_some_and(|count| count != length) {
+        if let Some(other) = count.filter(|count| *count != length) {
             return Err(format!(
-                "{{{first}..{last}}} has {length} numbers, another number of hosts \
-                 was given"
+                "{field} has {{{first}..{last}}}, which are {length} hosts, and {counted_by} gives {other}"
             ));
         }
-        count = Some(length);
+        (count, counted_by) = (Some(length), field);
     }
     if count.is_some_and(|count| count == 0 || count > COUNT_MAX) {
         return Err(format!("count is from 1 to {COUNT_MAX}"));
@@ -271,7 +271,14 @@ mod tests {
         check("[hosts.a]\nlunch = \"ssh\"", "unknown field `lunch`");
         check("[hosts.a]\nweight = 0", "[hosts.a]: weight is 1 or more");
         check("[hosts.a]\ncount = 0", "count is from 1 to");
-        check("[hosts.a]\nlaunch = \"ssh a{1..3}\"\ncount = 2", "{1..3} has 3 numbers");
+        check(
+            "[hosts.a]\nlaunch = \"ssh a{1..3}\"\ncount = 2",
+            "{1..3}, which are 3 hosts, and count gives 2",
+        );
+        check(
+            "[hosts.a]\nlaunch = \"ssh a{1..3}\"\naddress = \"10.0.0.{1..2}\"",
+            "address has {1..2}, which are 2 hosts, and launch gives 3",
+        );
         check("[hosts.a]\nlaunch = \"ssh a{3..1}\"", "{3..1} is no range");
         check("[hosts.a]\nlaunch = \"ssh 'a\"", "a quote is not closed");
         check("[hosts.a]\ntimeout = \"soon\"", "expected 1 s to 24 h");

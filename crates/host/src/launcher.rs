@@ -183,7 +183,8 @@ fn run(
             let _ = stderr.take(64 * 1024).read_to_end(&mut said);
         }
         let said = String::from_utf8_lossy(&said);
-        // Nobody waits for it where a child of the launcher's keeps the pipe.
+        // Nobody waits for it where a child of the launcher's keeps the pipe. One that is silent has no
+        // last line.
         let _ = told.send(short(said.lines().last().unwrap_or_default().trim()));
     });
     let mut deadline = Instant::now() + entry.timeout.max(PUSH_TIMEOUT_MIN);
@@ -204,9 +205,12 @@ fn run(
         }
     };
     join(vec![writer]);
+    // A child of the launcher's may keep its pipes open: what it wrote is then not waited for. The only
+    // output that matters is a sum, which an empty text does not equal.
     let said = said.recv_timeout(LAST_WORDS).unwrap_or_default();
+    let output = || output.recv_timeout(LAST_WORDS).unwrap_or_default(); // See above.
     match status {
-        Ok(status) if status.success() => Ok(output.recv_timeout(LAST_WORDS).unwrap_or_default()),
+        Ok(status) if status.success() => Ok(output()),
         Ok(status) => Err(format!("`{}`: {status}: {said}", words[0])),
         Err(why) => Err(format!("{why}: {said}")),
     }

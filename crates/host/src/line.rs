@@ -62,8 +62,8 @@ pub(crate) struct LineState {
     heard: Instant,
     /// Times for which nothing was heard of it.
     pub(crate) silences: SilentGaps,
-    /// Times for which nothing came back in each of its watches.
-    pub(crate) link_gaps: HashMap<u32, SilentGaps>,
+    /// The gaps that each of its watches tells of: times without an answer, or with a full disk.
+    pub(crate) watched: HashMap<u32, SilentGaps>,
     pub(crate) lost: Option<HostLoss>,
     pub(crate) clock: Clock,
     /// Pings without an answer: number and moment.
@@ -96,7 +96,7 @@ impl Shared {
             child,
             heard: Instant::now(),
             silences: SilentGaps::default(),
-            link_gaps: HashMap::new(),
+            watched: HashMap::new(),
             lost: None,
             clock: Clock::default(),
             pings: VecDeque::new(),
@@ -187,6 +187,7 @@ impl Shared {
             thread::sleep(Duration::from_millis(5));
         }
         let state = self.lock();
+        // A launcher may end without a word.
         let said = state.said.back().or(banner.last()).cloned().unwrap_or_default();
         match status {
             Some(status) if lacks_program(status.code(), &said) => {
@@ -281,10 +282,19 @@ impl Shared {
             }
             HostMessage::Answer { ask, result } => fill(&mut state.answers, ask, result),
             HostMessage::Gap { watch, from, to } => {
-                let offset = state.clock.course().map_or(0, |course| course.offset_at(received));
-                let here = |there: u64| there.saturating_add_signed(offset.saturating_neg());
-                let gap = SilentGap { from_ns: here(from), to_ns: here(to) };
-                if let Some(gaps) = state.link_gaps.get_mut(&watch) {
+                let gap = match state.clock.course() {
+                    Some(course) => {
+                        let offset = course.offset_at(received).saturating_neg();
+                        let here = |there: u64| there.saturating_add_signed(offset);
+                        SilentGap { from_ns: here(from), to_ns: here(to) }
+                    }
+                    // Without the host's clock: a gap is told as soon as it is over.
+                    None => SilentGap {
+                        from_ns: received.saturating_sub(to.saturating_sub(from)),
+                        to_ns: received,
+                    },
+                };
+                if let Some(gaps) = state.watched.get_mut(&watch) {
                     gaps.add(gap);
                 }
             }
@@ -302,7 +312,7 @@ impl Shared {
 
     /// Largest length of a line with this beginning.
     fn line_bytes_max(&self, start: &[u8]) -> usize {
-        let number = start.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let number = start.split(|byte| *byte == b' ').next().expect("a split has a first part");
         let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
         let state = self.lock();
         let output = number.and_then(|number: u32| state.outputs.get(&number));
@@ -363,7 +373,9 @@ fn lacks_program(code: Option<i32>, said: &str) -> bool {
         // ip netns exec: `exec of "pgrig" failed: No such file or directory`
         "exec of \"",
     ];
-    code == Some(127) || WORDS.iter().any(|words| said.contains(words))
+    // A program that is there and may not be run is not lacking.
+    let may_not = said.contains("Permission denied");
+    code == Some(127) || !may_not && WORDS.iter().any(|words| said.contains(words))
 }
 
 /// Keeps an answer if there was a question.
@@ -496,6 +508,8 @@ mod tests {
         check(255, "ssh: connect to host db1 port 22: Connection refused", false);
         check(1, "Error from server (NotFound): pods \"load-0\" not found", false);
         check(126, "permission denied", false);
+        check(2, "slurmstepd: error: execve(): pgrig: Permission denied", false);
+        check(255, "exec of \"/opt/pgrig\" failed: Permission denied", false);
         check(1, "Cannot open network namespace \"load1\": No such file or directory", false);
     }
 }

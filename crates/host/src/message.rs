@@ -65,6 +65,9 @@ pub(crate) enum RigRequest {
     /// Ask what is answered at this address (`host:port`), from now on, and tell when nothing came back. The
     /// watch has the number of the question.
     Watch { ask: u32, address: String },
+    /// Look at the disk of the temporary directory, from now on, and tell when it was full. The watch has the number of
+    /// the question.
+    WatchDisk { ask: u32 },
 }
 
 /// Message of a host to the rig.
@@ -79,9 +82,11 @@ pub(crate) enum HostMessage {
     NotStarted { process: u32, why: String },
     /// A process has ended, and said all that it had to say.
     Ended { process: u32, how: String },
-    /// Nothing came back in a watch between two moments of the host's monotonic clock, in nanoseconds.
+    /// Nothing came back in a watch, or its disk was full, between two moments of the host's monotonic clock, in
+    /// nanoseconds.
     Gap { watch: u32, from: u64, to: u64 },
-    /// The result of [`RigRequest::Listen`] and [`RigRequest::Echo`] (the port), or of [`RigRequest::Reach`] and [`RigRequest::Watch`] (0).
+    /// The result of [`RigRequest::Listen`] and [`RigRequest::Echo`] (the port), or of [`RigRequest::Reach`] and [`RigRequest::Watch`]
+    /// and [`RigRequest::WatchDisk`] (0).
     Answer { ask: u32, result: Result<u16, String> },
 }
 

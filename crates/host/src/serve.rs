@@ -186,14 +186,30 @@ impl Server {
                 self.tell(&HostMessage::Answer { ask, result });
             }
             Ok(RigRequest::Watch { ask, address }) => {
-                self.tell(&HostMessage::Answer { ask, result: Ok(0) });
                 let outbox = Arc::clone(&self.outbox);
                 thread::spawn(move || {
-                    gaps::watch(&address, &|| false, &mut |gap| {
-                        let SilentGap { from_ns: from, to_ns: to } = gap;
-                        outbox.say(message::message(&HostMessage::Gap { watch: ask, from, to }));
-                    });
+                    let address = gaps::address_of(&address);
+                    let result = address.as_ref().map(|_| 0).map_err(Clone::clone);
+                    outbox.say(message::message(&HostMessage::Answer { ask, result }));
+                    let Ok(address) = address else {
+                        // The rig was told why.
+                        return;
+                    };
+                    gaps::watch(address, &|| false, &mut |gap| outbox.say(gap_of(ask, gap)));
                 });
+            }
+            Ok(RigRequest::WatchDisk { ask }) => {
+                let place = std::env::temp_dir();
+                let result = gaps::is_full(&place).map(|_| 0).map_err(|error| error.to_string());
+                let has_disk = result.is_ok();
+                self.tell(&HostMessage::Answer { ask, result });
+                let outbox = Arc::clone(&self.outbox);
+                // The rig was told why a disk cannot be looked at.
+                if has_disk {
+                    thread::spawn(move || {
+                        gaps::watch_disk(&place, &mut |gap| outbox.say(gap_of(ask, gap)));
+                    });
+                }
             }
             Ok(RigRequest::Ping(_)) | Err(_) => {}
         }
@@ -248,11 +264,18 @@ impl Server {
 
     /// A process has closed its output, so it has ended or will.
     fn reap(&mut self, process: u32) {
+        // Both of its outputs are told of; the first of them reaps it.
         let Some(mut running) = self.running.remove(&process) else { return };
         running.stdin = None;
         let how = running.child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
         self.tell(&HostMessage::Ended { process, how });
     }
+}
+
+/// The message that a watch has seen a gap.
+fn gap_of(watch: u32, gap: SilentGap) -> String {
+    let SilentGap { from_ns: from, to_ns: to } = gap;
+    message::message(&HostMessage::Gap { watch, from, to })
 }
 
 fn listen(ask: u32, address: &str, outbox: &Outbox) {
@@ -285,7 +308,11 @@ fn kill_descendants() {
     let own = getpid().as_raw_nonzero().get();
     let deadline = Instant::now() + KILL_TIMEOUT;
     while Instant::now() < deadline {
-        let table = processes::all().unwrap_or_default();
+        let Ok(table) = processes::all() else {
+            // What cannot be listed now may be in a moment, and is not called gone.
+            thread::sleep(Duration::from_millis(2));
+            continue;
+        };
         let below = processes::tree(&table, own).split_off(1);
         if below.is_empty() {
             return;

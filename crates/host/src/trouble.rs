@@ -44,6 +44,8 @@ pub enum LauncherTrouble {
     Unreachable { address: String, why: String },
     #[error("the host cannot listen on {address}: {why}")]
     NotItsAddress { address: String, why: String },
+    #[error("the disk of the directory for labs cannot be looked at: {why}")]
+    NoDisk { why: String },
 }
 
 fn quoted(said: &str) -> String {
@@ -93,6 +95,7 @@ impl LauncherTrouble {
             LauncherTrouble::NotItsAddress { .. } => {
                 "`address` is where other hosts reach this one"
             }
+            LauncherTrouble::NoDisk { .. } => "TMPDIR on the host names the directory for labs",
             LauncherTrouble::Interrupted
             | LauncherTrouble::Lost(_)
             | LauncherTrouble::Process(_) => return None,

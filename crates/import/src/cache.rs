@@ -163,6 +163,7 @@ impl Cache {
             };
         for entry in entries {
             let path = entry.path();
+            // What cannot be read is removed all the same, and its bytes are not told of.
             let bytes = user.access(|| Ok(bytes_below(&path))).unwrap_or(0);
             let is_data = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let remove =

@@ -15,8 +15,18 @@ pub enum Error {
     Closed { name: String },
     #[error("{name} was dumped from PostgreSQL {dumped}, and the server is {server}")]
     Newer { name: String, dumped: String, server: String },
+    #[error("{name} cannot be copied: the server with process {pid} uses it")]
+    InUse { name: String, pid: i32 },
+    #[error("{name} is a copy of PostgreSQL {major}'s data, and the server is {server}")]
+    OtherMajor { name: String, major: u32, server: String },
+    #[error(
+        "{name} was not made by a build like PostgreSQL {server}: another architecture, or other sizes of blocks"
+    )]
+    OtherFormat { name: String, server: String },
     #[error("{name} cannot be read by pg_restore {version}: {why}")]
     Archive { name: String, version: String, why: String },
+    #[error("reading the settings in line {line} of {}: {why}", .path.display())]
+    Configuration { path: PathBuf, line: usize, why: &'static str },
     #[error("{name}: {source}")]
     Part { name: String, source: lab::Error },
     #[error(transparent)]
@@ -53,6 +63,21 @@ impl Error {
             Error::Archive { .. } => {
                 "restore it with the pg_restore of the pg_dump that made it, or newer (--a-bin, \
                  --b-bin), or use a plain dump"
+                    .to_owned()
+            }
+            Error::InUse { .. } => {
+                "take a base backup of that server: pg_basebackup --pgdata DIR".to_owned()
+            }
+            Error::OtherMajor { major, .. } => format!(
+                "give both sides the programs of PostgreSQL {major} (--a-bin, --b-bin), or have B upgraded: --a-bin of \
+                 {major}, --b-upgrade"
+            ),
+            Error::OtherFormat { .. } => {
+                "give the sides programs of the same build (--a-bin, --b-bin), or the data as a dump".to_owned()
+            }
+            Error::Configuration { .. } => {
+                "name a postgresql.conf, or rows of pg_settings with a header: psql --csv -c 'SELECT * FROM \
+                 pg_settings'"
                     .to_owned()
             }
             Error::Failed { hint, .. } => hint.clone(),

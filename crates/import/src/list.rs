@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use lab::{DatabaseLocale, LocaleProvider};
+
 /// A dump's description of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DumpHeader {
@@ -13,6 +15,10 @@ pub(crate) struct DumpHeader {
     pub(crate) is_of_cluster: bool,
     /// It goes on in another database.
     pub(crate) connects: bool,
+    /// It creates that database, as pg_dump does with `--create`.
+    pub(crate) creates_database: bool,
+    /// The encoding and the collation of that database.
+    pub(crate) locale: Option<DatabaseLocale>,
 }
 
 impl DumpHeader {
@@ -26,6 +32,11 @@ impl DumpHeader {
             }
             said.is_of_cluster |= line.starts_with("-- PostgreSQL database cluster dump");
             said.connects |= line.starts_with("\\connect ") || line.starts_with("\\c ");
+            said.creates_database |=
+                line.starts_with("-- Name: ") && line.contains("; Type: DATABASE;");
+            if line.starts_with("CREATE DATABASE ") {
+                said.locale = said.locale.or_else(|| database_locale(line));
+            }
             said.extensions.extend(created(line));
         }
         said
@@ -51,6 +62,35 @@ impl DumpHeader {
         let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
         digits[..end].parse().ok()
     }
+}
+
+/// The encoding and the collation in a `CREATE DATABASE` of pg_dump's; none where it does not say them.
+fn database_locale(statement: &str) -> Option<DatabaseLocale> {
+    // A name may look like an option.
+    let (_, options) = statement.split_once(" WITH TEMPLATE = ")?;
+    let value = |name: &str| -> Option<String> {
+        let (_, rest) = options.split_once(&format!(" {name} = "))?;
+        let end = |rest: &str| rest.find([' ', ';']).unwrap_or(rest.len());
+        match rest.strip_prefix('\'') {
+            // A quote inside is doubled.
+            Some(quoted) => {
+                let quoted = quoted.replace("\'\'", "\0");
+                Some(quoted.split('\'').next()?.replace('\0', "'"))
+            }
+            None => Some(rest[..end(rest)].to_owned()),
+        }
+    };
+    let collate = value("LC_COLLATE").or_else(|| value("LOCALE"))?;
+    let provider = value("LOCALE_PROVIDER").as_deref().and_then(LocaleProvider::named);
+    Some(DatabaseLocale {
+        encoding: value("ENCODING"),
+        // Before 15 there is no word for it.
+        provider: provider.unwrap_or(LocaleProvider::Libc),
+        ctype: value("LC_CTYPE").unwrap_or_else(|| collate.clone()),
+        locale: value("ICU_LOCALE").or_else(|| value("BUILTIN_LOCALE")),
+        rules: value("ICU_RULES"),
+        ..DatabaseLocale::of_libc(&collate)
+    })
 }
 
 /// The extension that a line creates for certain.
@@ -88,5 +128,35 @@ mod tests {
             2; 3079 16395 EXTENSION - pg_trgm \n3; 0 0 COMMENT - EXTENSION pg_trgm \n";
         let said = DumpHeader::by_archive(list);
         assert_eq!((said.major(), said.extensions.len()), (Some(19), 1));
+    }
+    #[test]
+    fn a_dump_says_the_locale_of_its_database() {
+        let check = |options: &str, expected: Option<&str>| {
+            let script = format!(
+                "-- Name: x LOCALE = 'y'; Type: DATABASE; Schema: -; Owner: z\n\
+                 CREATE DATABASE \"x LOCALE = 'y'\" WITH TEMPLATE = template0{options};\n\\connect x\n"
+            );
+            let said = DumpHeader::by_script(&script);
+            assert!(said.creates_database && said.connects);
+            let words = said.locale.map(|one| format!("{} {:?}", one.words(), one.encoding));
+            assert_eq!(words.as_deref(), expected, "{options}");
+        };
+        check(" ENCODING = 'UTF8' LOCALE = 'C.UTF-8'", Some("C.UTF-8 (libc) Some(\"UTF8\")"));
+        check(
+            " ENCODING = 'LATIN1' LC_COLLATE = 'C' LC_CTYPE = 'de_DE'",
+            Some("C, character types of de_DE (libc) Some(\"LATIN1\")"),
+        );
+        check(
+            " ENCODING = 'UTF8' LOCALE_PROVIDER = icu LOCALE = 'C.UTF-8' ICU_LOCALE = 'de-DE' ICU_RULES = '&''a'",
+            Some("de-DE, rules &'a (icu) Some(\"UTF8\")"),
+        );
+        check(
+            " ENCODING = 'UTF8' LOCALE_PROVIDER = builtin LOCALE = 'C' BUILTIN_LOCALE = 'C.UTF-8'",
+            Some("C.UTF-8 (builtin) Some(\"UTF8\")"),
+        );
+        check("", None);
+        // A script of somebody's own.
+        let own = DumpHeader::by_script("CREATE DATABASE shop;\n\\connect shop\n");
+        assert!(own.connects && !own.creates_database && own.locale.is_none());
     }
 }

@@ -17,6 +17,7 @@ pub(crate) fn reads_others(script: impl BufRead) -> io::Result<bool> {
 }
 
 fn names_another(line: &str) -> bool {
+    // An empty line has no command.
     let command = line.split_whitespace().next().unwrap_or_default();
     match command {
         r"\i" | r"\ir" | r"\include" | r"\include_relative" | r"\lo_import" => true,

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use lab::{Host, Installation, Node};
+use lab::{DatabaseLocale, Host, Installation, Node};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
+use crate::in_database::SingleDatabaseScript;
 use crate::list::DumpHeader;
 use crate::others;
 use crate::program;
@@ -114,10 +115,10 @@ impl Source {
         if said.is_of_cluster {
             return unfit("it is a dump of all databases", "dump the one database: pg_dump DBNAME");
         }
-        if said.connects {
+        if said.connects && !said.creates_database {
             return unfit(
                 "it connects to another database, in which clients would not find the data",
-                "leave out \\connect; pg_dump without --create writes none",
+                "leave out \\connect, or use what pg_dump has written",
             );
         }
         Ok(Source { name, content, said })
@@ -145,7 +146,7 @@ impl Source {
         if said.major().is_some_and(|major| major > version.major) {
             return Err(Error::Newer {
                 name: self.name.clone(),
-                dumped: said.dumped.unwrap_or_default(),
+                dumped: said.dumped.expect("its major version is known"),
                 server: version.to_string(),
             });
         }
@@ -165,16 +166,41 @@ impl Source {
         }
     }
 
+    /// The encoding and the collation of the database that it was dumped from; none where it does not say them.
+    ///
+    /// # Errors
+    /// If pg_restore of this installation cannot read it.
+    pub fn database_locale(
+        &self,
+        installation: &Installation,
+    ) -> Result<Option<DatabaseLocale>, Error> {
+        match self.archive() {
+            None => Ok(self.said.locale.clone()),
+            Some(_) => Ok(DumpHeader::by_script(&self.of_database(installation)?).locale),
+        }
+    }
+
+    /// What an archive says of its database, as a script.
+    fn of_database(&self, installation: &Installation) -> Result<String, Error> {
+        // No table has this name, so that nothing else is written.
+        self.restore(installation, &["--create", "--file=-", "--table= "])
+    }
+
     /// The description in the list of an archive.
     fn listed(&self, installation: &Installation) -> Result<DumpHeader, Error> {
-        let mut command = program::command(&installation.program("pg_restore")).arg("--list");
+        self.restore(installation, &["--list"]).map(|list| DumpHeader::by_archive(&list))
+    }
+
+    /// What pg_restore writes about an archive.
+    fn restore(&self, installation: &Installation, words: &[&str]) -> Result<String, Error> {
+        let mut command = program::command(&installation.program("pg_restore")).args(words);
         let fed = self.fed()?;
         if let (None, Some(path)) = (&fed, self.archive()) {
             command = command.arg(path);
         }
         let ended = program::run("pg_restore", command, fed, &|| false)?;
         match ended.is_success {
-            true => Ok(DumpHeader::by_archive(&ended.stdout)),
+            true => Ok(ended.stdout),
             false => Err(Error::Archive {
                 name: self.name.clone(),
                 version: installation.version().to_string(),
@@ -191,14 +217,17 @@ impl Source {
             }
             Content::Script(path) | Content::Archive(path) | Content::Directory(path) => path,
         };
-        if program::is_readable(path) {
+        if program::is_readable(path) && !self.said.creates_database {
             return Ok(None);
         }
         if let Content::Directory(_) = self.content {
             return Err(Error::Closed { name: self.name.clone() });
         }
         let file = File::open(path).map_err(|source| Error::Read { path: path.clone(), source })?;
-        Ok(Some(Box::new(file)))
+        Ok(Some(match self.said.creates_database {
+            true => Box::new(SingleDatabaseScript::new(BufReader::new(file))),
+            false => Box::new(file),
+        }))
     }
 
     /// Loads it into database postgres of a server of this machine's lab, as the superuser, with the
@@ -214,12 +243,17 @@ impl Source {
             Host::Unix(directory) => directory.display().to_string(),
             Host::Tcp(name) => name.clone(),
         };
-        let mut command = program::command(&node.installation().program(program))
-            .args(["--host", &host, "--port", &endpoint.port.to_string()])
-            .args(["--username", &endpoint.user, "--dbname", &endpoint.database, "--no-password"]);
-        if let Some(password) = &endpoint.password {
-            command = command.env("PGPASSWORD", password.reveal());
-        }
+        let connecting = |program: &str| {
+            let command = program::command(&node.installation().program(program))
+                .args(["--host", &host, "--port", &endpoint.port.to_string()])
+                .args(["--username", &endpoint.user, "--dbname", &endpoint.database])
+                .arg("--no-password");
+            match &endpoint.password {
+                Some(password) => command.env("PGPASSWORD", password.reveal()),
+                None => command,
+            }
+        };
+        let mut command = connecting(program);
         let fed = self.fed()?;
         let stdin = Path::new("-");
         match &self.content {
@@ -243,7 +277,14 @@ impl Source {
                 }
             }
         }
-        let ended = program::run(program, command, fed, is_interrupted)?;
+        let mut ended = program::run(program, command, fed, is_interrupted)?;
+        if ended.is_success && self.archive().is_some() {
+            // pg_restore sets what a database has set only where it creates it.
+            let said = self.of_database(node.installation())?;
+            let settings = SingleDatabaseScript::new(Cursor::new(said.into_bytes()));
+            let psql = script(connecting("psql"), ScriptVariables::default()).args(["--file", "-"]);
+            ended = program::run("psql", psql, Some(Box::new(settings)), is_interrupted)?;
+        }
         if ended.is_success {
             return Ok(());
         }
@@ -256,6 +297,7 @@ impl Source {
         let is_error =
             |line: &&str| ["ERROR:", "FATAL:", " error:"].iter().any(|word| line.contains(word));
         let lines: Vec<&str> = stderr.lines().collect();
+        // Without a line that is called an error, all of them are shown.
         let first = lines.iter().position(is_error).unwrap_or(0);
         let told: Vec<&str> = lines[first..].iter().take(LINES_MAX).copied().collect();
         let mut told = told.join("\n").trim().to_owned();
@@ -341,7 +383,7 @@ impl Source {
         }
         for path in files {
             let failed = |source| Error::Read { path: path.clone(), source };
-            into.update(path.file_name().unwrap_or_default().as_encoded_bytes());
+            into.update(path.file_name().expect("a file of data has a name").as_encoded_bytes());
             let mut file = File::open(&path).map_err(failed)?;
             let mut buffer = vec![0; 1 << 20];
             loop {

@@ -3,10 +3,11 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use import::{Cache, Error, Key, ScriptVariables, Source};
-use lab::{Lab, Node, StopMode};
+use lab::{Endpoint, Lab, Node, StopMode};
 use tempfile::TempDir;
 
 fn server() -> (Node, Lab) {
@@ -156,4 +157,45 @@ fn what_is_no_data_is_refused_when_it_is_looked_at() {
     assert!(matches!(Source::look(Path::new("/nowhere/x")), Err(Error::Read { .. })));
     let error = Source::look(desk.path()).expect_err("a directory");
     assert!(error.to_string().contains("without toc.dat"), "{error}");
+}
+
+/// A dump made with `--create` is loaded into the database that is there, with the settings of its own; each format says
+/// the locale that it had.
+#[test]
+fn dumps_of_a_database_bring_its_locale_and_its_settings() {
+    let (node, _lab) = server();
+    let make = [
+        "CREATE DATABASE \"my \"\"shop\" TEMPLATE template0 LOCALE 'C.UTF-8'",
+        "COMMENT ON DATABASE \"my \"\"shop\" IS 'of mine'",
+        "ALTER DATABASE \"my \"\"shop\" SET work_mem = '7MB'",
+        "REVOKE ALL ON DATABASE \"my \"\"shop\" FROM PUBLIC",
+    ];
+    let mut client = node.connect().expect("a connection");
+    make.iter().for_each(|one| client.batch_execute(one).expect(one));
+    let mut shop = node.connect_to("my \"shop").expect("a connection");
+    shop.batch_execute("CREATE TABLE t AS SELECT generate_series(1, 5) AS i").expect("a table");
+    let desk = open_directory();
+    for (name, format) in [("plain.sql", "plain"), ("one.dump", "custom"), ("many", "directory")] {
+        let file = desk.path().join(name);
+        let shop = Endpoint { database: "my \"shop".to_owned(), ..node.endpoint() }.to_string();
+        let format = format!("--format={format}");
+        let mut dump = Command::new(node.installation().program("pg_dump"));
+        dump.args(["--create", &format, "--dbname", &shop, "--file"]).arg(&file);
+        assert!(dump.status().expect("pg_dump").success());
+        let readable = Command::new("chmod").args(["-R", "a+rX"]).arg(&file).status();
+        assert!(readable.expect("chmod").success());
+
+        let (fresh, _other) = server();
+        let source = Source::look(&file).expect(name);
+        let locale = source.database_locale(fresh.installation()).expect(name).expect(name);
+        assert_eq!(
+            (locale.words().as_str(), locale.encoding.as_deref()),
+            ("C.UTF-8 (libc)", Some("UTF8"))
+        );
+        load(&fresh, &source, ScriptVariables::default()).expect(name);
+        assert_eq!(count(&fresh, "t"), "5", "{name}");
+        let seen =
+            fresh.connect_to("postgres").expect("a connection").query_one("SHOW work_mem", &[]);
+        assert_eq!(seen.expect("a row").get::<_, String>(0), "7MB", "{name}");
+    }
 }

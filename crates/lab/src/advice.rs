@@ -71,6 +71,7 @@ enum Family {
 }
 
 fn family() -> Family {
+    // A system that does not say what it is gets advice that names no package manager.
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let ids: Vec<&str> = release
         .lines()

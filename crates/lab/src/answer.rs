@@ -9,6 +9,7 @@ use os::init::Exit;
 use os::user::User;
 use serde::{Deserialize, Serialize};
 
+use crate::archive::{ArchivedFile, BackupVerdict};
 use crate::checksums::Checksums;
 use crate::endpoint::Endpoint;
 use crate::find::Installation;
@@ -17,6 +18,7 @@ use crate::format::Format;
 use crate::lab_config::Isolation;
 use crate::link_config::{LinkCost, LinkTap};
 use crate::resources::Resources;
+use crate::upgrade::UpgradeReport;
 
 /// Each variant is the only one with its type, so that a question names a type and not a variant.
 macro_rules! answers {
@@ -80,6 +82,9 @@ answers! {
     Recorded(Vec<RequestLog>),
     Station(Box<MadeStation>),
     Packages(Packages),
+    Upgraded(UpgradeReport),
+    Archived(Vec<ArchivedFile>),
+    Verified(BackupVerdict),
 }
 
 /// Files by name.

@@ -15,6 +15,8 @@ pub(crate) struct ClientRun {
     program: String,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
+    /// The server that it is run against; none for the one whose programs it is of.
+    other: Option<Endpoint>,
 }
 
 impl ClientRun {
@@ -24,10 +26,16 @@ impl ClientRun {
             program: program.to_owned(),
             arguments: arguments.iter().map(|one| (*one).to_owned()).collect(),
             environment: environment.iter().map(pair).collect(),
+            other: None,
         }
     }
 
-    /// Runs it against the server at `endpoint`, which is that of `node`. It gets nothing of this process's
+    /// The same, against another server.
+    pub(crate) fn to(self, other: &Endpoint) -> Self {
+        Self { other: Some(other.clone()), ..self }
+    }
+
+    /// Runs it against the server at `endpoint`, which is that of `node`, unless it is for another one. It gets nothing of this process's
     /// environment: with PGHOSTADDR or PGSERVICE libpq would connect to another server than `--host` names.
     pub(crate) fn against(
         &self,
@@ -35,6 +43,7 @@ impl ClientRun {
         installation: &Installation,
         node: &str,
     ) -> Result<ProgramEnded, Error> {
+        let endpoint = self.other.as_ref().unwrap_or(endpoint);
         let mut command = Command::new(installation.program(&self.program));
         command.args(&self.arguments).args(endpoint.libpq_arguments());
         command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");

@@ -22,6 +22,7 @@ pub(crate) fn show(at: &Endpoint, name: &str, topic: &str) -> Result<Vec<Console
         _ => None,
     });
     let by_column = |row: &postgres::SimpleQueryRow| {
+        // The pooler's console shows NULL as nothing.
         let value = |at: usize| row.get(at).unwrap_or_default().to_owned();
         let columns = row.columns().iter().enumerate();
         columns.map(|(at, column)| (column.name().to_owned(), value(at))).collect()

@@ -1,6 +1,6 @@
 //! Copying data directories: by reference where the file system can, else by the kernel.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -37,6 +37,27 @@ pub(crate) fn copy_into(from: &Path, to: &Path, owner: User) -> Result<(), Error
     copied.map_err(failed("copying", from)).flatten()
 }
 
+/// Copies a data directory that is not a server's of the rig to `to`, a new directory of the servers' user: by reference
+/// where the file system can. Files are read with the rights of this process, and written with those of the user. Links to
+/// tablespaces and to the WAL are followed, so that the copy shares nothing with its source.
+///
+/// # Errors
+/// [`Error::File`]. What was copied by then is removed.
+pub fn copy_foreign_tree(from: &Path, to: &Path) -> Result<(), Error> {
+    let owner = User::unprivileged().unwrap_or_else(User::current);
+    let mut copy = TreeCopy { can_clone: true, bytes: 0 };
+    if to.exists() {
+        return Err(failed("copying to", to)(io::ErrorKind::AlreadyExists.into()));
+    }
+    copy.foreign(from, to, owner, 0).inspect_err(|_| {
+        // Half a data directory would look like a whole one; the first error is the one to tell.
+        let _ = remove_tree(to);
+    })
+}
+
+/// A data directory has fewer levels; a link that leads to a directory above it has no end.
+const DEPTH_MAX: usize = 16;
+
 /// A copy under way: what was learnt from one file counts for the next.
 struct TreeCopy {
     can_clone: bool,
@@ -72,10 +93,40 @@ impl TreeCopy {
         Ok(())
     }
 
+    fn foreign(&mut self, from: &Path, to: &Path, owner: User, depth: usize) -> Result<(), Error> {
+        let failed = failed("copying", from);
+        if depth > DEPTH_MAX {
+            return Err(failed(io::Error::other("its links lead in a circle")));
+        }
+        owner
+            .access(|| fs::DirBuilder::new().mode(0o700).create(to))
+            .map_err(self::failed("making the directory", to))?;
+        for entry in fs::read_dir(from).map_err(&failed)? {
+            let (source, name) = entry.map(|one| (one.path(), one.file_name())).map_err(&failed)?;
+            let (copy, failed) = (to.join(&name), self::failed("copying", &source));
+            // Through links.
+            let about = fs::metadata(&source).map_err(&failed)?;
+            if about.is_dir() {
+                self.foreign(&source, &copy, owner, depth + 1)?;
+            } else if about.is_file() {
+                let file = File::open(&source).map_err(&failed)?;
+                let make =
+                    || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy);
+                let made = owner.access(make).map_err(&failed)?;
+                self.contents(file, made).map_err(&failed)?;
+            }
+        }
+        Ok(())
+    }
+
     fn file(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut source = regular_file::open(OpenOptions::new().read(true), from)?;
+        let source = regular_file::open(OpenOptions::new().read(true), from)?;
         let mode = source.metadata()?.mode();
-        let mut copy = OpenOptions::new().write(true).create_new(true).mode(mode).open(to)?;
+        let copy = OpenOptions::new().write(true).create_new(true).mode(mode).open(to)?;
+        self.contents(source, copy)
+    }
+
+    fn contents(&mut self, mut source: File, mut copy: File) -> io::Result<()> {
         self.can_clone = self.can_clone && rustix::fs::ioctl_ficlone(&copy, &source).is_ok();
         if !self.can_clone {
             io::copy(&mut source, &mut copy)?;
@@ -112,5 +163,33 @@ mod tests {
         let error = copy_tree(&from, &linked, User::current()).unwrap_err().to_string();
         assert!(error.ends_with("two servers would share what this link leads to"), "{error}");
         assert!(!linked.exists());
+    }
+    #[test]
+    fn a_foreign_copy_follows_links_and_shares_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(directory.path(), open).unwrap();
+        let (from, to) = (directory.path().join("from"), directory.path().join("to"));
+        let elsewhere = directory.path().join("elsewhere");
+        fs::create_dir_all(from.join("pg_tblspc")).unwrap();
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join("1259"), "rows").unwrap();
+        fs::write(from.join("PG_VERSION"), "15\n").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, from.join("pg_tblspc/16384")).unwrap();
+
+        copy_foreign_tree(&from, &to).unwrap();
+
+        let copied = to.join("pg_tblspc/16384");
+        assert!(!copied.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(fs::read(copied.join("1259")).unwrap(), b"rows");
+        assert_eq!(fs::metadata(to.join("PG_VERSION")).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(&to).unwrap().mode() & 0o777, 0o700);
+        assert!(copy_foreign_tree(&from, &to).is_err(), "must not overwrite");
+
+        std::os::unix::fs::symlink(&from, from.join("round")).unwrap();
+        let round = directory.path().join("round");
+        let error = copy_foreign_tree(&from, &round).unwrap_err().to_string();
+        assert!(error.ends_with("its links lead in a circle"), "{error}");
+        assert!(!round.exists());
     }
 }

@@ -15,18 +15,17 @@ pub struct MachineContention {
     pub steal_share: f64,
 }
 
-/// Looks, and the time between two of them.
+/// Number of looks at the machine, evenly spread.
 const LOOKS: u32 = 20;
-const PAUSE: Duration = Duration::from_millis(50);
 
 impl MachineContention {
-    /// Looks at the machine for a second.
+    /// Looks at the machine for so long.
     #[must_use]
-    pub fn observe() -> MachineContention {
+    pub fn observe(length: Duration) -> MachineContention {
         let (before, began) = (CpuTime::now(), Instant::now());
         let looks: Vec<f64> = (0..LOOKS)
             .filter_map(|look| {
-                std::thread::sleep((PAUSE * look).saturating_sub(began.elapsed()));
+                std::thread::sleep((length * look / LOOKS).saturating_sub(began.elapsed()));
                 runnable(&proc_files::read("stat").ok()?)
             })
             .collect();
@@ -54,6 +53,7 @@ mod tests {
         check("cpu  1 2\nprocs_running 15\nprocs_blocked 0\n", Some(14.0));
         check("procs_running 1\n", Some(0.0));
         check("cpu 1 2\n", None);
-        assert!(MachineContention::observe().runnable.is_some_and(|runnable| runnable >= 0.0));
+        let seen = MachineContention::observe(Duration::from_millis(20));
+        assert!(seen.runnable.is_some_and(|runnable| runnable >= 0.0));
     }
 }

@@ -34,6 +34,11 @@ pub enum Error {
     /// A folder that was named, or that is half of an installation.
     #[error("{} holds no usable PostgreSQL: {why}", .bin.display())]
     BadInstallation { bin: PathBuf, why: String },
+    #[error(
+        "asking the server at {place} for its version: server_version_num is {}",
+        .told.as_ref().map_or("nothing".to_owned(), |told| format!("\"{told}\""))
+    )]
+    NoVersion { place: String, told: Option<String> },
     #[error("PostgreSQL {version} in {} is too old", .bin.display())]
     TooOld { bin: PathBuf, version: Version },
     #[error("{name} is not installed for PostgreSQL {version} ({} is missing)", .looked.display())]
@@ -135,8 +140,12 @@ pub enum Error {
     Initdb { node: String, exit: Exit, output: String },
     #[error("backing up node {primary} to {node}: pg_basebackup {exit}{}", tail(.output))]
     Backup { node: String, primary: String, exit: Exit, output: String },
+    #[error("archive and backups of node {node}: pgbackrest {exit}{}", tail(.output))]
+    PgBackRest { node: String, exit: Exit, output: String },
     #[error("making node {node} a standby of {primary}: pg_rewind {exit}{}", tail(.output))]
     Rewind { node: String, primary: String, exit: Exit, output: String },
+    #[error("making the data of node {node} by pg_upgrade: {why}{}", tail(.log))]
+    Upgrade { node: String, why: String, log: String },
     #[error("checking the checksums of node {node}: pg_checksums {exit}{}", tail(.output))]
     Checksums { node: String, exit: Exit, output: String },
     #[error("measuring what a flush costs: pg_test_fsync{}", tail(.said))]
@@ -240,6 +249,9 @@ impl Error {
             Self::Start { log, .. } | Self::Initdb { output: log, .. } => hint::of_log(log),
             Self::Backup { output, .. } => streaming::hint(output),
             Self::Rewind { .. } => Some(hint::of_rewind()),
+            Self::Upgrade { .. } => Some(
+                "the upgrade of production would end so, too: do there what it asks for".into(),
+            ),
             Self::NotStreaming(not_streaming) => not_streaming.hint(),
             Self::Behind(behind) => streaming::hint(&behind.log),
             Self::SlotLost { .. } => {

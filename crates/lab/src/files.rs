@@ -46,7 +46,7 @@ pub(crate) fn make_passage(path: &Path) -> Result<(), Error> {
 
 /// Writes a file that only `owner` can read, in the place of what was there.
 pub(crate) fn write_file(path: &Path, text: &str, owner: User) -> Result<(), Error> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = path.file_name().expect("a file that is written has a name").to_string_lossy();
     let new = path.with_file_name(format!(".{name}.new"));
     let write = || {
         there(fs::remove_file(&new))?;

@@ -19,8 +19,9 @@ mod program;
 mod shared;
 mod station;
 mod switch;
-mod templates;
+pub(crate) mod templates;
 mod tool;
 
 pub(crate) use lab::Lab;
 pub(crate) use objects::Objects;
+pub(crate) use shared::Shared;

@@ -67,6 +67,7 @@ impl Lab {
     /// True if it can still be used. One on this machine is over when its init has ended; what
     /// becomes of a host is the host's to say.
     pub fn is_alive(&self) -> bool {
+        // A lab that does not answer is over.
         self.0.host.is_some() || self.0.ask(0, Verb::IsAlive).unwrap_or_default()
     }
 

@@ -30,10 +30,15 @@ impl LabConfig {
     /// A lab in a temporary directory, as isolated as this machine allows.
     pub fn new(installation: Installation) -> Self {
         let (at_end, isolation) = (AtEnd::Remove, IsolationWish::Best);
-        let templates = std::env::var_os("PGRIG_TEMPLATES").filter(|place| !place.is_empty());
-        let templates = templates.map(PathBuf::from);
+        let templates = templates_folder();
         Self { installation, directory: None, password: None, templates, at_end, isolation }
     }
+}
+
+/// The folder that `PGRIG_TEMPLATES` names.
+pub(crate) fn templates_folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("PGRIG_TEMPLATES").filter(|place| !place.is_empty());
+    folder.map(PathBuf::from)
 }
 
 /// Treatment of a lab's directory at the end.

@@ -121,6 +121,7 @@ impl Link {
     /// The process id, as `/proc` of its host outside the lab's namespaces has it, of its relay, or
     /// of the echo at the far end of a link by namespace.
     pub fn host_pid(&self) -> Option<i32> {
+        // On a host that is lost nothing runs.
         self.object.ask(Verb::Pid).unwrap_or_default()
     }
 

@@ -50,6 +50,7 @@ pub(crate) fn tail(path: &Path, from_bytes: u64, owner: User) -> String {
         file.read_to_end(&mut bytes)?;
         std::io::Result::Ok(bytes)
     };
+    // See above: the tail is for people, and a program that wrote no log has none.
     let bytes = read().unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.lines().collect();

@@ -125,6 +125,7 @@ impl Disk {
         // In a changed root, the mount that it is on may lie outside, where it is not shown.
         let (mount_point, file_system, device) = mount_of(&existing, &read("self/mountinfo"))
             .unwrap_or_else(|| {
+                // No file system has the number 0: it is then called by that number.
                 let magic = rustix::fs::statfs(&existing).map_or(0, |found| found.f_type as u64);
                 (PathBuf::from("/"), file_system_named(magic), String::new())
             });
@@ -260,6 +261,7 @@ impl HugePages {
 /// A row of meminfo; most are in kB, the counts of huge pages have no unit.
 fn kilobytes(meminfo: &str, name: &str) -> u64 {
     let row = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    // A kernel without huge pages, or in a container that hides them, has no rows of them.
     row.and_then(|row| row.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
@@ -310,8 +312,9 @@ fn virtualisation(cpuinfo: &str) -> Option<String> {
 }
 
 fn load_average(loadavg: &str) -> [f64; 3] {
+    // A machine that hides its load from a container is not called busy.
     let mut fields = loadavg.split(' ').map(|field| field.parse().unwrap_or(0.0));
-    std::array::from_fn(|_| fields.next().unwrap_or(0.0))
+    std::array::from_fn(|_| fields.next().unwrap_or(0.0)) // See above.
 }
 
 /// `cpu user nice system idle iowait irq softirq steal guest guest_nice`, where the guests' time
@@ -340,9 +343,11 @@ impl CpuTime {
     }
 
     fn parse(stat: &str) -> Self {
+        // Without the file, no time has passed, and no share of it was stolen.
         let first = stat.lines().next().unwrap_or_default();
         let fields = first.split_whitespace().skip(1).take(8);
         let ticks: Vec<f64> = fields.filter_map(|field| field.parse().ok()).collect();
+        // Kernels without a hypervisor's account have no such column.
         Self { total: ticks.iter().sum(), steal: ticks.get(7).copied().unwrap_or(0.0) }
     }
 }
@@ -368,12 +373,13 @@ fn unescaped(field: &str) -> String {
 }
 
 /// A file of `/proc`; empty where the kernel does not have it.
-/// A file of `/proc`.
 fn read(file: &str) -> String {
+    // What reads it says what is not known then.
     proc_files::read(file).unwrap_or_default()
 }
 
 fn text(path: &str) -> String {
+    // What reads it says what is not known then.
     std::fs::read_to_string(path).unwrap_or_default()
 }
 

@@ -194,9 +194,24 @@ impl Node {
         Ok((code, stdout, stderr))
     }
 
+    /// [`Node::run_client`] against another server, as pg_dump of a newer version is run against an older one.
+    pub fn run_client_against(
+        &self,
+        other: &Endpoint,
+        program: &str,
+        arguments: &[&str],
+    ) -> Result<(Option<i32>, String, String), Error> {
+        let run = ClientRun::new(program, arguments, &[]).to(other);
+        let ProgramEnded { code, stdout, stderr } = self.ask(Verb::RunClient(run))?;
+        Ok((code, stdout, stderr))
+    }
+
     /// True if its data are those of a standby.
-    pub fn is_standby(&self) -> bool {
-        self.ask(Verb::IsStandby).unwrap_or_default()
+    ///
+    /// # Errors
+    /// That of a lab that does not answer: a standby on a host that is lost is none of the other kind.
+    pub fn is_standby(&self) -> Result<bool, Error> {
+        self.ask(Verb::IsStandby)
     }
 
     /// Makes the running standby a primary, and returns when it takes writes.

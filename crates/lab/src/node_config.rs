@@ -1,11 +1,13 @@
 //! The configuration of a node.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fault::disk::DiskConfig;
 use serde::{Deserialize, Serialize};
-use terms::SwallowedFlushes;
+use terms::{DataPart, SwallowedFlushes};
 
+use crate::archive::ArchiveConfig;
 use crate::listen::{Listen, RemoteAccess};
 use terms::Settings;
 
@@ -25,12 +27,14 @@ pub struct NodeConfig {
     pub application_name: Option<String>,
     /// A disk of its own whose power can be cut; none where its data lie in the lab's directory.
     pub disk: Option<DiskConfig>,
-    /// A disk for its WAL that loses its power with that of its data; none where the WAL is with the data.
-    pub wal_disk: Option<DiskConfig>,
+    /// Disks for parts of its data, which lose their power with that of the rest; none for a part that is with it.
+    pub apart: BTreeMap<DataPart, DiskConfig>,
     /// The flushes that do nothing, if some do.
     pub swallow_fsync: Option<SwallowedFlushes>,
-    /// True if its WAL is archived, beside its data and not on its disk.
-    pub is_archived: bool,
+    /// The archive of its WAL, which is on no disk of a node's own; none where its WAL is not archived.
+    pub archive: Option<ArchiveConfig>,
+    /// True if it has a clock of its own, which can be stepped.
+    pub has_own_clock: bool,
     /// True if it has a network of its own, as links by namespace need; its clients then come by
     /// Unix socket. Only root can make one.
     pub own_network: bool,
@@ -44,7 +48,7 @@ impl NodeConfig {
         // The time that PostgreSQL's own tests allow.
         let timeout = Duration::from_secs(180);
         let (initdb, listen, application_name, disk) = (Vec::new(), Listen::Unix, None, None);
-        let (is_archived, own_network) = (false, false);
+        let (archive, own_network) = (None, false);
         Self {
             settings,
             initdb,
@@ -52,11 +56,17 @@ impl NodeConfig {
             remote: None,
             application_name,
             disk,
-            wal_disk: None,
+            apart: BTreeMap::new(),
             swallow_fsync: None,
-            is_archived,
+            archive,
+            has_own_clock: false,
             own_network,
             timeout,
         }
+    }
+
+    /// Its disks: that of its data first, then those of parts of them.
+    pub(crate) fn disks_mut(&mut self) -> impl Iterator<Item = &mut DiskConfig> {
+        self.disk.iter_mut().chain(self.apart.values_mut())
     }
 }

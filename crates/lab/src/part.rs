@@ -98,6 +98,7 @@ impl Part {
     /// Its process id as `/proc` of its host outside the lab's namespaces has it, while it runs.
     /// On a host that is lost nothing runs.
     pub fn host_pid(&self) -> Option<i32> {
+        // On a host that is lost nothing runs.
         self.ask(Verb::Pid).unwrap_or_default()
     }
 
@@ -109,11 +110,13 @@ impl Part {
     /// All that it has written to that log; lines may be torn where it was killed. A host that is
     /// lost says nothing any more.
     pub fn log_text(&self) -> String {
+        // The text is for people; the host that is lost is told of where something is done with it.
         self.ask(Verb::LogText).unwrap_or_default()
     }
 
     /// The end of its log since it was last started.
     pub fn log_tail(&self) -> String {
+        // See `log_text`.
         self.ask(Verb::LogTail).unwrap_or_default()
     }
 

@@ -41,9 +41,11 @@ impl Target {
         // A server that answers at all answers these at once.
         client.set_limits(|limits| limits.answer = Limits::of_questions().answer);
         let mut value = |statement| first_value(&mut client, statement, TARGET);
-        let number = value("SHOW server_version_num")?.unwrap_or_default();
-        target.version_number = number.parse().unwrap_or(0);
-        target.version = value("SHOW server_version")?.unwrap_or_default();
+        let number = value("SHOW server_version_num")?;
+        let version = value("SHOW server_version")?;
+        let known = number.as_deref().and_then(|number| number.parse().ok()).zip(version);
+        (target.version_number, target.version) =
+            known.ok_or_else(|| Error::NoVersion { place: target.place(), told: number })?;
         Ok(target)
     }
 

@@ -6,14 +6,17 @@ use std::time::Duration;
 use os::command::Command;
 use os::throttle::Limits;
 use serde::{Deserialize, Serialize};
-use terms::{Direction, DiskFault, DiskRequest, FailingRequests, FileSystem, StopMode};
+use terms::{DataPart, Direction, DiskFault, DiskRequest, FailingRequests, FileSystem, StopMode};
 
+use crate::archive::RestoreOrder;
 use crate::client_run::ClientRun;
 use crate::endpoint::Endpoint;
+use crate::find::Installation;
 use crate::link_config::LinkConfig;
 use crate::node_config::NodeConfig;
 use crate::pooler_config::PoolerConfig;
 use crate::station_config::{Peer, ProcessAct, StationConfig, StationProcess};
+use crate::upgrade::UpgradeMode;
 use terms::Settings;
 
 /// A request to a lab or to one of its objects. The answer is nothing where a variant does not say.
@@ -105,8 +108,15 @@ pub(crate) enum Verb {
     StoppedData,
     /// Take the data files of that directory.
     InitFromCopy(PathBuf),
+    /// Remove the data, and tell where others are to be put.
+    PlaceForData,
+    /// Recover data that were put there, and open them to the lab's superuser.
+    AdoptData,
+    /// Make the data by pg_upgrade from those there, of a stopped server of that installation:
+    /// [`crate::UpgradeReport`].
+    UpgradeData { from: PathBuf, old: Box<Installation>, mode: UpgradeMode },
     /// Take the data from the images of disks, that of the data first, without mounting them.
-    InitFromImages { images: Vec<PathBuf>, kind: FileSystem },
+    InitFromImages { images: Vec<(DataPart, PathBuf)>, kind: FileSystem },
     /// Exchange its data directory with that one, of another node that is stopped.
     ExchangeData(PathBuf),
     /// Run pg_controldata: [`crate::Format`].
@@ -115,10 +125,18 @@ pub(crate) enum Verb {
     CheckChecksums,
     /// Run pg_resetwal.
     ResetWal,
-    /// Take a base backup.
-    TakeBackup,
-    /// Restore it.
-    Restore,
+    /// Take a base backup of that name: where it lies.
+    TakeBackup(String),
+    /// Run pg_verifybackup on a base backup: [`crate::BackupVerdict`].
+    VerifyBackup(PathBuf),
+    /// Restore it from a base backup and an archive.
+    Restore(Box<RestoreOrder>),
+    /// List the archive: a list of [`crate::ArchivedFile`].
+    ReadArchive,
+    /// Move the clock that its processes see by so many microseconds.
+    StepClock(i64),
+    /// Tell where the archive lies.
+    ArchiveDirectory,
     /// Cut the power: [`fault::disk::Cut`].
     PowerCut { seed: u64, at: Option<DiskRequest> },
     /// Have its disk fail from that request on.
@@ -217,6 +235,8 @@ impl Verb {
             | Self::FailRequests(_)
             | Self::HealDisk
             | Self::SlowDisk(_)
+            | Self::ArchiveDirectory
+            | Self::StepClock(_)
             | Self::Counters
             | Self::Shape
             | Self::Bandwidth(_) => Duration::from_secs(300),
@@ -257,10 +277,15 @@ impl Verb {
             | Self::Snapshot(_)
             | Self::StoppedData
             | Self::InitFromCopy(_)
+            | Self::PlaceForData
+            | Self::UpgradeData { .. }
+            | Self::AdoptData
             | Self::InitFromImages { .. }
             | Self::CheckChecksums
-            | Self::TakeBackup
-            | Self::Restore
+            | Self::TakeBackup(_)
+            | Self::VerifyBackup(_)
+            | Self::Restore(_)
+            | Self::ReadArchive
             | Self::Sync
             | Self::EndRecord
             | Self::DataBytes

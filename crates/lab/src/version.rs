@@ -37,6 +37,7 @@ impl Version {
             (text[..end].parse().ok(), text[end..].to_owned())
         };
         let (major, rest) = digits(text);
+        // A version before its release, as 18beta1, has no minor number.
         let minor = rest.strip_prefix('.').and_then(|rest| digits(rest).0).unwrap_or(0);
         Some(Self { major: major?, minor, text: text.to_owned() })
     }

@@ -8,8 +8,8 @@ pub fn wait_until<T, E>(
     timeout: Duration,
     mut check: impl FnMut() -> Result<Option<T>, E>,
 ) -> Result<Option<T>, E> {
-    let deadline = Instant::now() + timeout;
-    let mut pause = PAUSE_MIN;
+    let began = Instant::now();
+    let deadline = began + timeout;
     loop {
         let is_late = Instant::now() >= deadline;
         if let Some(value) = check()? {
@@ -18,8 +18,9 @@ pub fn wait_until<T, E>(
         if is_late {
             return Ok(None);
         }
+        // What is waited for is seen late by an eighth of its time at most.
+        let pause = (began.elapsed() / 8).clamp(PAUSE_MIN, PAUSE_MAX);
         std::thread::sleep(pause.min(deadline.saturating_duration_since(Instant::now())));
-        pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 

@@ -122,12 +122,13 @@ fn an_archive_brings_back_what_it_has() {
         file_system: FileSystem::Ext4,
         method: Method::FileSystem,
     });
-    config.is_archived = true;
+    config.archive =
+        Some(lab::ArchiveConfig { of: "archived".to_owned(), tool: lab::ArchiveTool::Copy });
     config.initdb.push("--data-checksums".to_owned());
     let mut node = lab.node("archived", config).unwrap();
     node.init().unwrap();
     node.start().unwrap();
-    node.take_backup().unwrap();
+    let backup = node.take_backup("first").unwrap();
     prepare(&node);
     let mut client = node.connect().unwrap();
     (0..100).for_each(|_| client.batch_execute(INSERT).unwrap());
@@ -138,7 +139,10 @@ fn an_archive_brings_back_what_it_has() {
     drop(client);
     node.power_cut(1, None).unwrap();
 
-    node.restore().unwrap();
+    let archive = node.archive_directory().unwrap();
+    let recovery = servers::settings(&[]);
+    node.restore(lab::RestoreOrder { backup, archive, tool: lab::ArchiveTool::Copy, recovery })
+        .unwrap();
     assert_eq!(rows(&node), 100, "what was not archived is gone, and nothing else");
     node.connect().unwrap().batch_execute(INSERT).unwrap();
     node.stop(StopMode::Fast).unwrap();

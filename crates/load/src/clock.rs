@@ -209,6 +209,12 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
+    /// What is said of the clocks of hosts before a run holds for its histories.
+    #[test]
+    fn hosts_and_histories_have_one_bound() {
+        assert_eq!(host::clock::BOUND_MAX_NS, history::CLOCK_BOUND_MAX_NS);
+    }
+
     #[test]
     fn a_course_maps_a_clock_that_is_hours_off_and_drifts() {
         let course =

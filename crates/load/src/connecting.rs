@@ -59,6 +59,11 @@ const BACK_OFF_NS_MAX: u64 = 1_000_000_000;
 const PREPARING_NS_MAX: u64 = 5_000_000_000;
 
 impl Connecting {
+    /// From now on all attempts may be under way at once: clients that a storm sends do not wait for each other.
+    pub(crate) fn take_all_at_once(&mut self) {
+        self.at_once = usize::MAX;
+    }
+
     /// A lane's share of the budget: `at_once` attempts, `rate` a second.
     pub(crate) fn new(at_once: usize, rate: Option<f64>, jitter: script::Prng) -> Self {
         Connecting {
@@ -410,12 +415,11 @@ impl Lane<'_> {
 
     /// A session that was connected while the load runs goes on with its transactions.
     fn go_on(&mut self, index: usize) {
-        if self.slots[index].session.state == SessionState::Due {
+        match self.slots[index].session.state {
             // The slot of the schedule that it has taken.
-            let at = self.slots[index].session.scheduled;
-            self.set_timer(index, at);
-        } else {
-            self.have_turn(index);
+            SessionState::Due => self.set_timer(index, self.slots[index].session.scheduled),
+            SessionState::Retrying(at) => self.set_timer(index, at),
+            _ => self.have_turn(index),
         }
     }
 }

@@ -7,7 +7,7 @@ use host::Host;
 use crate::{
     Control, Event, LoadError, Outcome, Plan, generators,
     hosts::{self, OnHostLoss},
-    threads,
+    rows, threads,
 };
 
 /// The lanes of a load.
@@ -59,6 +59,11 @@ pub fn drive(
     origin: Instant,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, LoadError> {
+    if rows::are_to_be_fetched(&plan.workloads) {
+        let mut plan = plan.clone();
+        rows::fetch_rows(&mut plan.workloads, control)?;
+        return drive(&plan, fleet, control, origin, observe);
+    }
     match fleet {
         Fleet::Threads => threads::run(plan, control, origin, observe),
         Fleet::Processes { count, program } => {

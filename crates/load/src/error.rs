@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::RowsError;
+
 /// Error of a load that could not begin, or could not go on at all. What single clients meet while
 /// it runs is counted and told as messages instead.
 #[derive(Debug, Error)]
@@ -13,6 +15,12 @@ pub enum LoadError {
     Script(#[from] script::ParseError),
     #[error("script \"{script}\": {why}")]
     Statement { script: String, why: String },
+    #[error("{place}: {source}")]
+    Rows {
+        /// The file, behind the script and the line that name it where these matter.
+        place: String,
+        source: Box<RowsError>,
+    },
     #[error("invalid value of variable \"{name}\": {why}")]
     Variable { name: String, why: String },
     #[error(
@@ -70,6 +78,8 @@ impl LoadError {
             LoadError::Rate { .. } => {
                 Some("give a lower rate, more threads, or no latency limit".to_owned())
             }
+            LoadError::Script(error) => error.hint.clone(),
+            LoadError::Rows { source, .. } => source.hint(),
             LoadError::Tls(error) => Some(error.hint().to_owned()),
             _ => None,
         }

@@ -1,5 +1,6 @@
 //! Check of a generator process's reports against its orders: another host may say anything.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use record::{Counts, Interval};
@@ -149,10 +150,11 @@ impl Suspect {
         ];
         let statements = workload.statements.iter().flatten();
         let statements = statements.flat_map(|one| [one.failures, one.retries]);
-        let clients = workload.clients.values().copied();
+        let clients = workload.clients.values().chain(workload.good_clients.values()).copied();
         check_numbers("a workload", numbers.into_iter().chain(statements).chain(clients))?;
         workload.scripts.iter().try_for_each(|script| check_counts(&script.counts))?;
-        match workload.clients.last_key_value() {
+        let last = [&workload.clients, &workload.good_clients];
+        match last.into_iter().filter_map(BTreeMap::last_key_value).max() {
             Some((client, _)) if *client >= self.clients => {
                 Err(format!("client {client}, of {}", self.clients))
             }
@@ -171,6 +173,7 @@ fn check_counts(counts: &Counts) -> Result<(), String> {
         counts.deadlock_failures,
         counts.other_failures,
         counts.late,
+        counts.missed,
         counts.reconnects,
         counts.aborted_clients,
     ];

@@ -67,6 +67,7 @@ pub fn replies(bytes: &[u8]) {
         statements: commands
             .map(|script| vec![Statement::default(); script.script.commands.len()])
             .collect(),
+        work: None,
         scripts: Vec::new(),
     };
     let grid = Grid { began: 0, anchor: 0, open: 0, ..Grid::UNDECIDED };

@@ -15,6 +15,7 @@ mod leaving;
 mod port;
 mod slot;
 mod starting;
+mod storms;
 mod timers;
 mod traffic;
 
@@ -82,6 +83,8 @@ pub(crate) struct Lane<'p> {
     /// Open loop: sessions of each workload that wait for a slot, longest first.
     idle: Vec<VecDeque<usize>>,
     timers: BinaryHeap<Reverse<(u64, usize, u32)>>,
+    /// The storms to come: milliseconds since the window opened, and the workload; the next one last.
+    storms: Vec<(u64, usize)>,
     /// Sessions that could go on at once but have had their turn.
     turn: VecDeque<usize>,
     pub(crate) keys: KeyCache,
@@ -145,6 +148,7 @@ impl<'p> Lane<'p> {
             choose: parts.states.choose,
             schedules: parts.schedules,
             timers: BinaryHeap::new(),
+            storms: storms::of(parts.plan),
             turn: VecDeque::new(),
             keys: KeyCache::new(),
             buffer: Vec::new(),
@@ -213,6 +217,7 @@ impl<'p> Lane<'p> {
         }
         self.close(now);
         self.fire_timers(now);
+        self.begin_storms(now);
         self.start_due(now);
         self.start_block(now);
         self.tend_dials(now);
@@ -228,7 +233,7 @@ impl<'p> Lane<'p> {
         if let Some(Reverse((at, ..))) = self.timers.peek() {
             next = next.min(*at);
         }
-        next = next.min(self.next_slot());
+        next = next.min(self.next_slot()).min(self.next_storm());
         if self.turn.is_empty() { next } else { 0 }
     }
 
@@ -281,7 +286,7 @@ impl<'p> Lane<'p> {
         let (schedules, plan, grid) = (&self.schedules, self.plan, &self.grid);
         let backlog = |workload: usize, at: u64| {
             let on_schedule = |schedule: &Schedule| {
-                schedule.backlog(starting::schedule_clock(plan.blocks.as_ref(), workload, grid, at))
+                schedule.backlog(starting::schedule_clock(plan, workload, grid, at))
             };
             schedules[workload].as_ref().map_or(0, on_schedule)
         };

@@ -20,7 +20,7 @@ use crate::{
     clock::Time,
     connecting::Connecting,
     grid::{Grid, SharedGrid},
-    lane::{Lane, Parts},
+    lane::{Lane, Parts, Slot},
     lane_history::LaneHistory,
     ledger::LaneLedger,
     log::{self, Columns, LaneLog},
@@ -29,8 +29,9 @@ use crate::{
     report::{ConnectFailure, LaneOutcome, LaneStatement, LaneWorkload, Report},
     schedule::Schedule,
     session::Session,
-    standstill::Standstills,
+    standstill::LaneStandstills,
     tally::{FirstErrors, Open, Statement, Tally, Totals},
+    work::WorkLog,
 };
 use server::dial::{Route, without_errno};
 
@@ -77,12 +78,13 @@ impl Lanes {
         let mut routes = Vec::new();
         for (index, workload) in plan.workloads.iter().enumerate() {
             let part = shares.iter().map(|share| share.shares[index]).fold(0.0, f64::max);
-            if let (Some(rate), Some(_)) = (workload.pace.rate(), workload.latency_limit_us)
+            let program = Program::new(workload, &common)?;
+            if let (Some(rate), Some(_)) = (workload.pace.rate(), program.stale_ns())
                 && rate * part > SKIPPED_RATE_MAX
             {
                 return Err(LoadError::Rate { workload: workload.name.clone(), rate });
             }
-            programs.push(Program::new(workload, &common)?);
+            programs.push(program);
             let conninfo = Conninfo::from_keyword_string(&workload.conninfo).map_err(|error| {
                 LoadError::Conninfo { workload: workload.name.clone(), why: error.to_string() }
             })?;
@@ -270,12 +272,15 @@ impl Lanes {
             first_errors: FirstErrors::new(),
             standstills: match workload.on_loss {
                 OnLoss::Abort => None,
-                OnLoss::Reconnect => Some(Standstills::default()),
+                OnLoss::Reconnect => Some(LaneStandstills::default()),
             },
             longest_ns: 0,
+            served: Latency::new(),
+            unserved: Latency::new(),
             slowest: plan.slowest.then(SlowestTransactions::default),
             open: Open::default(),
             statements: statements(program),
+            work: WorkLog::of(plan.work),
             scripts: match &program.scripts[..] {
                 [_] => Vec::new(),
                 several => vec![ScriptOutcome::default(); several.len()],
@@ -307,7 +312,10 @@ impl Lanes {
         let (log, file) = (plan.log.clone()?, Arc::clone(self.logs.get(number)?));
         let columns = Columns {
             lag: self.programs.iter().any(|program| program.open_loop),
-            retries: self.programs.iter().any(|program| program.tries_max != 1),
+            retries: self
+                .programs
+                .iter()
+                .any(|program| program.tries_max != 1 || program.retry.is_some()),
         };
         let sample = self.shares[number].states.sample.clone();
         Some(LaneLog::new(file, log, columns, sample, lane.grid.began))
@@ -346,23 +354,33 @@ fn raise_open_files(needed: u64) -> Result<(), LoadError> {
 fn outcome(mut lane: Lane<'_>, drained: u64) -> LaneOutcome {
     let (spent, lag) = lane.cost();
     let mut clients = vec![std::collections::BTreeMap::new(); lane.programs.len()];
-    for slot in &lane.slots {
-        clients[slot.session.workload].insert(slot.session.id, slot.session.in_window);
+    let mut good_clients = clients.clone();
+    for Slot { session, .. } in &lane.slots {
+        clients[session.workload].insert(session.id, session.in_window);
+        if lane.programs[session.workload].deadline_ns.is_some() {
+            good_clients[session.workload].insert(session.id, session.good_in_window);
+        }
     }
     let totals = std::mem::take(&mut lane.tally.totals);
-    let workloads = totals.into_iter().zip(clients).map(|(mut totals, clients)| LaneWorkload {
-        standstills: totals.standstills.as_mut().map(Standstills::take).unwrap_or_default(),
-        transactions: totals.transactions,
-        unknown: totals.unknown,
-        aborted: totals.aborted,
-        first_errors: totals.first_errors,
-        longest_ns: totals.longest_ns,
-        slowest: totals.slowest.unwrap_or_default(),
-        open: totals.open,
-        statements: totals.statements.into_iter().map(lane_statements).collect(),
-        scripts: totals.scripts,
-        clients,
-    });
+    let clients = clients.into_iter().zip(good_clients);
+    let workloads =
+        totals.into_iter().zip(clients).map(|(mut totals, (clients, good_clients))| LaneWorkload {
+            standstills: totals.standstills.as_mut().map(LaneStandstills::take).unwrap_or_default(),
+            transactions: totals.transactions,
+            unknown: totals.unknown,
+            aborted: totals.aborted,
+            first_errors: totals.first_errors,
+            longest_ns: totals.longest_ns,
+            slowest: totals.slowest.unwrap_or_default(),
+            open: totals.open,
+            statements: totals.statements.into_iter().map(lane_statements).collect(),
+            work: totals.work.map(WorkLog::into_work),
+            scripts: totals.scripts,
+            clients,
+            good_clients,
+            served: totals.served,
+            unserved: totals.unserved,
+        });
     LaneOutcome {
         workloads: workloads.collect(),
         connecting: lane.connecting.phase,

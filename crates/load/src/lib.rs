@@ -34,7 +34,10 @@ mod outcome;
 mod partition;
 mod plan;
 mod program;
+mod rate_course;
 mod report;
+mod retry;
+mod rows;
 mod schedule;
 mod session;
 mod shell;
@@ -43,6 +46,7 @@ mod summary;
 mod tally;
 mod threads;
 mod warm_up;
+mod work;
 
 pub use blocks::{Blocks, Turn};
 pub use drive::{Fleet, drive, run};
@@ -58,7 +62,12 @@ pub use plan::{
     Connecting, HistoryGroup, HistoryPlan, LedgerPlan, Limit, LogPlan, OnError, Plan, ScriptText,
     ShellUser, Workload,
 };
+pub use rate_course::{RateCourse, RateStep};
+pub use rows::{
+    RowTables, RowsContent, RowsError, RowsFailure, ScriptRows, fetch_rows, fetch_rows_each,
+};
 pub use script::{Protocol, Syntax};
 pub use server::{Control, Urgency};
 pub use standstill::Standstill;
-pub use terms::{OnLoss, Pace, WarmUp};
+pub use terms::{GiveUp, OnLoss, Pace, Retry, RetryPause, WarmUp};
+pub use work::{StatementAnswer, StatementPlace, StatementWork, WorkRecord, WorkloadWork};

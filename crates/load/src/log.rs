@@ -283,6 +283,7 @@ mod tests {
                 ended: at_ms * MS,
                 retries: *retries,
                 late: false,
+                missed: false,
                 cycle: CycleEnd::None,
             };
             log.write(Who { client: 7, number: number as u64, script: 1 }, &done);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use stats::Latency;
 use tail::SlowestTransactions;
 
-use crate::Standstill;
+use crate::{Standstill, WorkloadWork};
 
 /// The outcome of a load.
 #[derive(Clone, Debug)]
@@ -48,6 +48,8 @@ pub struct Outcome {
     pub log_is_cut: bool,
     /// One entry a workload: the slowest transactions of the window, where they were asked for.
     pub slowest: Vec<SlowestTransactions>,
+    /// One entry a workload: what its statements did, where it was asked for.
+    pub work: Vec<WorkloadWork>,
 }
 
 impl Outcome {

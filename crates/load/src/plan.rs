@@ -6,10 +6,10 @@
 use script::{Protocol, Syntax};
 use serde::{Deserialize, Serialize};
 
-use crate::LedgerTables;
+use crate::{LedgerTables, Retry, ScriptRows};
 use terms::{OnLoss, Pace, WarmUp};
 
-use crate::Blocks;
+use crate::{Blocks, RateCourse, WorkRecord};
 
 /// A whole load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,9 +35,15 @@ pub struct Plan {
     /// Keep the slowest transactions of the window, each with its backend.
     #[serde(default)]
     pub slowest: bool,
+    /// Note what the statements do.
+    #[serde(default)]
+    pub work: WorkRecord,
     /// Workloads in turn instead of at once.
     #[serde(default)]
     pub blocks: Option<Blocks>,
+    /// Rates of the open-loop workloads that change in the window; none for one rate.
+    #[serde(default)]
+    pub rates: Option<RateCourse>,
     /// Keep a histogram for each statement of each script.
     pub statements: bool,
     /// Write a log of transactions in pgbench's format.
@@ -70,7 +76,9 @@ impl Plan {
             drain_ms: None,
             interval_ms: 1_000,
             slowest: false,
+            work: WorkRecord::Nothing,
             blocks: None,
+            rates: None,
             statements: false,
             log: None,
             ledger: None,
@@ -93,6 +101,9 @@ pub struct Workload {
     pub conninfo: String,
     /// Weighted scripts.
     pub scripts: Vec<ScriptText>,
+    /// The rows that they draw from.
+    #[serde(default)]
+    pub rows: Vec<ScriptRows>,
     /// Clients over all generator processes.
     pub clients: u32,
     /// The protocol of their statements.
@@ -109,6 +120,17 @@ pub struct Workload {
     pub session: Vec<(String, String)>,
     /// The fate of a transaction that fails.
     pub on_error: OnError,
+    /// Retries by the client's own rule; none for those of `on_error`.
+    #[serde(default)]
+    pub retry: Option<Retry>,
+    /// Time since it was due within which a transaction must have ended to be good; microseconds. None where all are
+    /// good that end well.
+    #[serde(default)]
+    pub deadline_us: Option<u64>,
+    /// Moments, in milliseconds since the window opened, at which all clients drop their connections and connect anew
+    /// at once, as many at a time as the server takes. What is under way then is lost.
+    #[serde(default)]
+    pub storms_ms: Vec<u64>,
     /// A connection for each transaction (pgbench's `--connect`).
     pub connect_each: bool,
     /// With a connection for each transaction: derive the keys of SCRAM once, and not for each
@@ -154,6 +176,7 @@ impl Workload {
             name: name.to_owned(),
             conninfo,
             scripts,
+            rows: Vec::new(),
             clients,
             protocol,
             pace: Pace::Closed,
@@ -161,6 +184,9 @@ impl Workload {
             variables: Vec::new(),
             session: Vec::new(),
             on_error: OnError { tries_max: 1, go_on: false },
+            retry: None,
+            deadline_us: None,
+            storms_ms: Vec::new(),
             connect_each: false,
             caches_keys: false,
             on_loss: OnLoss::Abort,
@@ -191,6 +217,7 @@ pub struct ScriptText {
 #[serde(remote = "Syntax", rename_all = "snake_case")]
 enum SyntaxText {
     Current,
+    Pgbench,
     NineX,
 }
 

@@ -1,9 +1,14 @@
 //! A workload made ready to run: its scripts parsed, its statements numbered.
 
-use script::{CommandKind, HistoryNote, Names, Script, Slot, Value, Variables};
+use std::sync::Arc;
+
+use script::{
+    CommandKind, HistoryNote, Names, RowPicker, RowTable, Script, Slot, TemplateParameter, Value,
+    Variables,
+};
 
 use crate::{
-    LedgerTables, LoadError, Protocol, ShellUser, Workload,
+    LedgerTables, LoadError, Protocol, Retry, RowTables, ShellUser, Workload,
     ledger_slots::LedgerSlots,
     ledger_statements::{self, LedgerStatement},
     notes::{self, HistorySlots},
@@ -26,11 +31,16 @@ pub(crate) struct Program {
     pub(crate) sets_client_id: bool,
     /// Statements of all scripts in order, as they are prepared.
     pub(crate) statements: Vec<Statement>,
-    pub(crate) weight: i64,
+    /// The sums of the weights of the scripts up to each of them.
+    pub(crate) weights: Box<[i64]>,
     pub(crate) protocol: Protocol,
     pub(crate) describe: bool,
     pub(crate) tries_max: u32,
     pub(crate) go_on: bool,
+    /// The client's own rule for retries.
+    pub(crate) retry: Option<Retry>,
+    /// A successful transaction that ends later than so long after it was due has missed its deadline.
+    pub(crate) deadline_ns: Option<u64>,
     pub(crate) connect_each: bool,
     /// True if a login derives its keys anew.
     pub(crate) derives_keys: bool,
@@ -50,9 +60,10 @@ pub(crate) struct Program {
 
 pub(crate) struct ProgramScript {
     pub(crate) script: Script,
-    pub(crate) weight: i64,
     /// For each command, its statement.
     pub(crate) statements: Vec<Option<usize>>,
+    /// For each command, the way in which it draws a row; empty if none does.
+    pub(crate) rows: Vec<Option<RowPicker>>,
     /// True if its transactions are in the ledger: it writes `:ledger_seq`.
     pub(crate) is_numbered: bool,
     /// The statements of each command as the ledger sees them; empty where its transactions are not in one.
@@ -69,7 +80,7 @@ pub(crate) struct Statement {
     /// Name on the server, `P_0` and so on, as pgbench calls them; empty for the unnamed one.
     pub(crate) name: String,
     pub(crate) sql: Vec<u8>,
-    pub(crate) parameters: Vec<Slot>,
+    pub(crate) parameters: Vec<TemplateParameter>,
     /// The effect that it has on a block.
     pub(crate) effect: Effect,
 }
@@ -91,13 +102,18 @@ impl Program {
         let mut names = Names::new();
         let mut scripts = Vec::new();
         let mut statements = Vec::new();
+        let rows = RowTables::read(&workload.rows)?;
+        let mut total = 0;
+        let mut weights = Vec::new();
         for source in &workload.scripts {
             let (text, syntax) = (source.text.as_bytes(), source.syntax);
             let script = Script::parse(&source.name, text, syntax, &mut names)?;
             let numbers = number(&script, workload.protocol, &mut statements)?;
+            total += i64::from(source.weight);
+            weights.push(total);
             scripts.push(ProgramScript {
+                rows: rows.pickers(&script)?,
                 script,
-                weight: i64::from(source.weight),
                 statements: numbers,
                 is_numbered: false,
                 ledger_statements: Vec::new(),
@@ -122,9 +138,9 @@ impl Program {
                 }
             }
         }
-        let variables = initial(workload, &mut names, common)?;
+        let variables = initial(workload, &mut names, rows.tables()?, common);
         Ok(Program {
-            weight: scripts.iter().map(|script| script.weight).sum(),
+            weights: weights.into(),
             scripts,
             sets_client_id: !is_given(workload, "client_id"),
             // With `--debug` they are prepared where pgbench prepares them, and tells of it.
@@ -146,6 +162,8 @@ impl Program {
             describe: workload.describe,
             tries_max: workload.on_error.tries_max,
             go_on: workload.on_error.go_on,
+            retry: workload.retry.clone(),
+            deadline_ns: workload.deadline_us.map(|us| us * 1_000),
             connect_each: workload.connect_each,
             derives_keys: workload.connect_each && !workload.caches_keys,
             message_bytes_max: common.message_bytes_max,
@@ -157,6 +175,13 @@ impl Program {
             shell: workload.shell,
             transactions: common.transactions,
         })
+    }
+
+    /// The age beyond which a slot of the schedule is not started any more; none for no limit.
+    pub(crate) fn stale_ns(&self) -> Option<u64> {
+        let given_up = self.retry.as_ref().and_then(|retry| retry.give_up.after_us);
+        let given_up = given_up.map(|us| us.saturating_mul(1_000));
+        [self.latency_limit_ns, given_up].into_iter().flatten().min()
     }
 }
 
@@ -202,7 +227,7 @@ fn number(
                     script: script.name.clone(),
                     why: error.to_string(),
                 })?;
-                (statement.text.to_vec(), statement.slots.to_vec())
+                (statement.text.to_vec(), statement.parameters.to_vec())
             }
         };
         let name = match protocol {
@@ -268,19 +293,20 @@ fn is_given(workload: &Workload, name: &str) -> bool {
 fn initial(
     workload: &Workload,
     names: &mut Names,
+    tables: Arc<[Arc<RowTable>]>,
     common: &CommonSettings,
-) -> Result<Variables, LoadError> {
+) -> Variables {
     // Every name has its slot before the first session copies the variables.
     for (name, _) in &workload.variables {
         names.intern(name);
     }
-    let mut variables = Variables::new(names);
+    let mut variables = Variables::new(names).with_tables(tables);
     variables.set(Slot::RANDOM_SEED, Value::Int(common.random_seed));
     variables.set(Slot::DEFAULT_SEED, Value::Int(common.default_seed));
     for (name, value) in &workload.variables {
         variables.set_text(names.intern(name), value);
     }
-    Ok(variables)
+    variables
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tail::SlowestTransactions;
 use wire::startup::ConnectionLimit;
 
 use crate::{
-    LoadError, Message, ScriptOutcome,
+    LoadError, Message, ScriptOutcome, WorkloadWork,
     tally::{FirstErrors, Open},
 };
 
@@ -184,10 +184,22 @@ pub(crate) struct LaneWorkload {
     pub(crate) standstills: Vec<(u64, u64)>,
     pub(crate) open: Open,
     pub(crate) statements: Vec<Vec<LaneStatement>>,
+    /// What the statements did, where it was asked for.
+    #[serde(default)]
+    pub(crate) work: Option<WorkloadWork>,
     /// Per script; empty where there is only one.
     pub(crate) scripts: Vec<ScriptOutcome>,
     /// Client number → transactions inside the window.
     pub(crate) clients: BTreeMap<u32, u64>,
+    /// Client number → transactions inside the window that met their deadline; empty without a deadline.
+    #[serde(default)]
+    pub(crate) good_clients: BTreeMap<u32, u64>,
+    /// Time from the loss of a connection, in the window, until its client's next success.
+    #[serde(default, with = "histogram_text")]
+    pub(crate) served: Latency,
+    /// Time at the close since the losses that no success of their client has followed.
+    #[serde(default, with = "histogram_text")]
+    pub(crate) unserved: Latency,
 }
 
 /// One command of one script.

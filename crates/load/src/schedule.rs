@@ -76,23 +76,26 @@ impl Schedule {
         1 + ((now_us - self.next_us) as f64 / self.gap_us) as u64
     }
 
-    /// Takes all slots that are due before `close_ns`: their ages at that moment. The gaps of very many are
-    /// not drawn: a lane has no time for them at the close.
-    pub(crate) fn take_all(&mut self, close_ns: u64) -> Latency {
+    /// Takes all slots that are due before `close_ns` on the clock of the schedule: their ages at that moment,
+    /// as `age_ns` has them for a due time. The gaps of very many are not drawn: a lane has no time for them at the
+    /// close.
+    pub(crate) fn take_all(&mut self, close_ns: u64, age_ns: impl Fn(u64) -> u64) -> Latency {
         let mut ages = Latency::new();
         let due = self.backlog(close_ns.saturating_sub(1));
         if due < TAKEN_MAX {
             while self.due_ns() < close_ns {
-                ages.record_ns(close_ns - self.take());
+                ages.record_ns(age_ns(self.take()));
             }
             return ages;
         }
-        let oldest_ns = close_ns - self.due_ns();
+        let oldest_ns = self.due_ns();
+        let length_ns = close_ns - oldest_ns;
         self.next_us = close_ns.div_ceil(1_000);
         let evenly = |count: u64| {
             let mut ages = Latency::new();
-            let gap_ns = oldest_ns as f64 / count as f64;
-            (0..count).for_each(|n| ages.record_ns(oldest_ns - (n as f64 * gap_ns) as u64));
+            let gap_ns = length_ns as f64 / count as f64;
+            let due_ns = |n: u64| oldest_ns + (n as f64 * gap_ns) as u64;
+            (0..count).for_each(|n| ages.record_ns(age_ns(due_ns(n))));
             ages
         };
         // Each of some stands for as many others.
@@ -177,13 +180,13 @@ mod tests {
             let mut schedule = Schedule::new(pace, 1.0, 1.0, Prng::from_seed(1)).unwrap();
             schedule.begin(0);
             let close_ns = 10_000_000_000;
-            let ages = schedule.take_all(close_ns);
+            let ages = schedule.take_all(close_ns, |due| close_ns - due);
             let (count, mean) = (ages.count() as f64, ages.mean_ns().unwrap());
             let part = if matches!(pace, Pace::Constant(_)) { 1e-6 } else { 0.05 };
             assert!((count / expected - 1.0).abs() < part, "{pace:?}: {count}");
             assert!((mean / 5e9 - 1.0).abs() < 0.02, "{pace:?}: {mean}");
             assert!(schedule.due_ns() >= close_ns, "{pace:?}");
-            assert_eq!(schedule.take_all(close_ns).count(), 0, "{pace:?}");
+            assert_eq!(schedule.take_all(close_ns, |due| close_ns - due).count(), 0, "{pace:?}");
         };
         check(Pace::Constant(1_000.0), 9_999.0);
         check(Pace::Constant(19_999.0), 199_989.0);

@@ -5,6 +5,8 @@
 //!
 //! The life of a transaction is in `transaction` and `end`, what the server answers in `reply`.
 
+use std::num::NonZeroU64;
+
 use script::{Pipeline, Prng, Slot, Value, Variables};
 
 use wire::frontend;
@@ -75,6 +77,12 @@ pub(crate) struct Session {
     pub(crate) transactions: u64,
     /// Good ones inside the window.
     pub(crate) in_window: u64,
+    /// Those of them that met their deadline.
+    pub(crate) good_in_window: u64,
+    /// The moment, in the window, at which it lost its connection, if none of its transactions has succeeded since.
+    pub(crate) unserved_since: Option<NonZeroU64>,
+    /// Of the error by which the transaction under way has failed.
+    pub(crate) failed_with: [u8; 5],
     /// What the end of its next transaction is the end of.
     pub(crate) cycle: Cycle,
 }
@@ -107,6 +115,8 @@ pub(crate) enum SessionState {
     Sleeping,
     /// The failed transaction is being rolled back.
     RollingBack,
+    /// The failed transaction is tried again at this moment, by the client's own rule.
+    Retrying(u64),
     /// It will do nothing more, because of an error.
     Aborted,
 }
@@ -187,6 +197,9 @@ impl Session {
             unread_bytes: 0,
             transactions: 0,
             in_window: 0,
+            good_in_window: 0,
+            unserved_since: None,
+            failed_with: *b"00000",
             cycle: Cycle::None,
         }
     }
@@ -203,8 +216,8 @@ impl Session {
         self.forget_looks();
         // A command of the transaction that was lost.
         self.shell = None;
-        // A slot of the schedule that it has taken stays taken.
-        if self.state != SessionState::Due {
+        // A slot of the schedule that it has taken stays taken, and what is tried again is.
+        if !matches!(self.state, SessionState::Due | SessionState::Retrying(_)) {
             self.state = SessionState::Idle;
         }
     }

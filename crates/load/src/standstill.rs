@@ -26,12 +26,12 @@ impl Standstill {
 
 /// The standstills of one lane: from and to, in nanoseconds since the run began.
 #[derive(Debug, Default)]
-pub(crate) struct Standstills {
+pub(crate) struct LaneStandstills {
     last: u64,
     kept: Vec<(u64, u64)>,
 }
 
-impl Standstills {
+impl LaneStandstills {
     pub(crate) fn begin(&mut self, now: u64) {
         self.last = now;
     }
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn successes_end_standstills() {
-        let mut lane = Standstills::default();
+        let mut lane = LaneStandstills::default();
         lane.begin(10 * MS);
         for at in [20, 40, 340, 350] {
             lane.ends(at * MS);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn an_outage_is_kept_after_ever_so_many_gaps() {
-        let mut lane = Standstills::default();
+        let mut lane = LaneStandstills::default();
         lane.begin(0);
         let gaps = MOST as u64 + 10;
         (1..=gaps).for_each(|n| lane.ends(n * 100 * MS));

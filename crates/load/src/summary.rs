@@ -11,7 +11,7 @@ use stats::Latency;
 use tail::SlowestTransactions;
 
 use crate::{
-    CommandPlace, End, GeneratorOutcome, Outcome, Plan, ScriptOutcome, Workload,
+    CommandPlace, End, GeneratorOutcome, Outcome, Plan, ScriptOutcome, Workload, WorkloadWork,
     report::{LaneOutcome, LaneWorkload},
     standstill,
     tally::{FirstErrors, Open},
@@ -35,7 +35,7 @@ pub(crate) fn sum_up(
     let disconnecting = phase(lanes.iter().map(|lane| (&lane.disconnecting, lane.disconnect_span)));
     let messages_dropped = lanes.iter().map(|lane| lane.messages_dropped).sum();
     let log_is_cut = lanes.iter().any(|lane| lane.log_is_cut);
-    let mut slowest = Vec::new();
+    let (mut slowest, mut work) = (Vec::new(), Vec::new());
     let mut by_workload: Vec<Vec<LaneWorkload>> = plan.workloads.iter().map(|_| vec![]).collect();
     for lane in lanes {
         for (shares, share) in by_workload.iter_mut().zip(lane.workloads) {
@@ -48,6 +48,9 @@ pub(crate) fn sum_up(
         let mut own = SlowestTransactions::default();
         shares.iter_mut().for_each(|share| own.merge(std::mem::take(&mut share.slowest)));
         slowest.push(own);
+        let mut done = WorkloadWork::default();
+        shares.iter_mut().filter_map(|share| share.work.take()).for_each(|own| done.add(own));
+        work.push(done);
         standstills.push(standstill::common(shares.iter().map(|share| &share.standstills[..])));
         first_errors.push(first_places(&shares));
         let own = || intervals.iter().filter(|interval| interval.workload == index);
@@ -91,6 +94,7 @@ pub(crate) fn sum_up(
         messages_dropped,
         log_is_cut,
         slowest,
+        work,
     }
 }
 
@@ -151,8 +155,13 @@ fn workload_result<'i>(
     }
     let seconds = lasted_ns as f64 / 1e9;
     let mut per_client = BTreeMap::new();
+    let mut per_client_good = BTreeMap::new();
+    let (mut served, mut unserved) = (Latency::new(), Latency::new());
     for share in &shares {
         per_client.extend(&share.clients);
+        per_client_good.extend(&share.good_clients);
+        served.merge(&share.served);
+        unserved.merge(&share.unserved);
     }
     let mut open = Open::default();
     shares.iter().for_each(|share| open.merge(&share.open));
@@ -175,6 +184,9 @@ fn workload_result<'i>(
         service,
         lag,
         per_client: per_client.into_values().copied().collect(),
+        per_client_good: per_client_good.into_values().copied().collect(),
+        served,
+        unserved,
     }
 }
 

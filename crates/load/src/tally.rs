@@ -12,7 +12,8 @@ use stats::Latency;
 use tail::{SlowTransaction, SlowestTransactions};
 
 use crate::grid::{DRAIN, Grid};
-use crate::standstill::Standstills;
+use crate::standstill::LaneStandstills;
+use crate::work::WorkLog;
 use crate::{CommandPlace, ScriptOutcome};
 
 /// The interval before the first. A connection can be lost between the conductor's word and the
@@ -55,15 +56,21 @@ pub(crate) struct Totals {
     /// The first error of each kind: when and where it was.
     pub(crate) first_errors: FirstErrors,
     /// Stretches in which nothing succeeded; none where they were not asked for.
-    pub(crate) standstills: Option<Standstills>,
+    pub(crate) standstills: Option<LaneStandstills>,
     /// Longest latency inside the window, in nanoseconds.
     pub(crate) longest_ns: u64,
+    /// Time from the loss of a connection, in the window, until its client's next success.
+    pub(crate) served: Latency,
+    /// Time at the close since the losses that no success of their client has followed.
+    pub(crate) unserved: Latency,
     /// The slowest transactions of the window; none where they were not asked for.
     pub(crate) slowest: Option<SlowestTransactions>,
     /// The transactions that had not ended at the close.
     pub(crate) open: Open,
     /// Per script, per command; empty where it was not asked for.
     pub(crate) statements: Vec<Vec<Statement>>,
+    /// What the statements did; none where it was not asked for.
+    pub(crate) work: Option<WorkLog>,
     /// Per script, what is told: see [`Grid::is_told`].
     pub(crate) scripts: Vec<ScriptOutcome>,
 }
@@ -136,6 +143,8 @@ pub(crate) struct Finished {
     pub(crate) ended: u64,
     pub(crate) retries: u32,
     pub(crate) late: bool,
+    /// It ended after its deadline.
+    pub(crate) missed: bool,
     pub(crate) cycle: CycleEnd,
 }
 
@@ -214,10 +223,7 @@ impl Tally {
             match done.cycle {
                 CycleEnd::None => {}
                 CycleEnd::First => cell.cycles.first += 1,
-                CycleEnd::After(ns) => {
-                    cell.cycles.ended += u64::from(done.ending == Ending::Good);
-                    cell.cycles.ns += ns;
-                }
+                CycleEnd::After(ns) => cell.cycles.note(ns, done.ending == Ending::Good),
             }
         }
         let latency = done.ended.saturating_sub(done.scheduled);
@@ -372,6 +378,7 @@ fn add(counts: &mut Counts, done: &Finished) {
         Ending::Good => {
             counts.transactions += 1;
             counts.late += u64::from(done.late);
+            counts.missed += u64::from(done.missed);
         }
         Ending::Skipped => counts.skipped += 1,
         Ending::Serialization => counts.serialization_failures += 1,

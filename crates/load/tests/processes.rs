@@ -18,9 +18,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use load::{Control, Event, Fleet, LedgerPlan, Limit, LoadError, Outcome, Plan, Protocol};
+use load::{
+    Control, Event, Fleet, LedgerPlan, Limit, LoadError, Outcome, Plan, Protocol, ScriptRows,
+};
 use record::ledger::{self, Ledger, Row, Rows};
 use rustix::process::{Pid, Signal, kill_process};
+use script::{RowSource, RowSourceKind};
 use support::{Server, plan, run, run_with, window, workload};
 use testing::{harness::say, until};
 
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         ["memory", directory, n] => memory(directory, n.parse().expect("a number")),
         _ => testing::run![
             generators_share_a_load,
+            generators_share_rows,
             a_generator_that_dies_ends_the_load,
             a_ledger_outlives_its_generators,
             generators_end_with_their_conductor,
@@ -98,6 +102,34 @@ fn generators_share_a_load() {
     assert_eq!(result.latency.sum_ns(), parts);
     assert_eq!(result.latency.max_ns(), Some(result.longest_wait_ns));
     pids.into_iter().for_each(expect_gone);
+}
+
+/// A query is run once for all of them, and a seed draws the same rows as by threads.
+fn generators_share_rows() {
+    let server = Server::start(&[]);
+    server.execute("CREATE TABLE shared (client int, call int, n int); CREATE SEQUENCE calls");
+    let script = "\\setrow call, n query q.sql zipfian 1.5\n\
+                  INSERT INTO shared VALUES (:client_id, :'call', :'n');\n";
+    let mut workload = workload(&server.conninfo(), script, 4);
+    let source = RowSource { kind: RowSourceKind::Query, path: "q.sql".to_owned() };
+    let query = "SELECT c, n FROM (SELECT nextval('calls') AS c) AS once, generate_series(1, 50) n";
+    workload.rows.push(ScriptRows::new(source, query));
+    let plan = plan(workload, Limit::Transactions(30));
+    let drawn = || {
+        let counts = "SELECT string_agg(l, ' ' ORDER BY l) FROM (SELECT client || ':' || n || ':' || \
+                      count(*) FROM shared GROUP BY client, n) AS t(l)";
+        let calls = "SELECT count(DISTINCT call) || ' ' || max(call) FROM shared";
+        let found = (server.value(calls), server.value(counts));
+        server.execute("TRUNCATE shared");
+        found
+    };
+    generators(&plan, 2, &mut |_| {}).unwrap();
+    let (calls, by_processes) = drawn();
+    assert_eq!(calls, "1 1");
+    run(&Plan { lanes: 4, ..plan }).unwrap();
+    let (calls, by_threads) = drawn();
+    assert_eq!(calls, "1 2");
+    assert_eq!(by_processes, by_threads);
 }
 
 fn a_generator_that_dies_ends_the_load() {

@@ -30,7 +30,7 @@ impl FromStr for Destination {
 
     fn from_str(target: &str) -> Result<Destination, NotADestination> {
         let mut parts = target.split(',');
-        match parts.next().unwrap_or_default().parse() {
+        match parts.next().expect("a split has a first part").parse() {
             Ok(address) => {
                 let names: Vec<String> = parts.map(str::to_owned).collect();
                 let is_name = |name: &String| !name.is_empty() && !name.contains(['/', ':', ' ']);

@@ -74,6 +74,7 @@ pub fn children(pid: u32) -> Vec<u32> {
     match fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")) {
         Ok(text) => text.split_whitespace().filter_map(|word| word.parse().ok()).collect(),
         Err(_) => {
+            // Without /proc, which a process may not be shown, no child is known.
             let all = crate::usage::all().unwrap_or_default();
             all.iter().filter(|stat| stat.parent == pid).map(|stat| stat.pid).collect()
         }

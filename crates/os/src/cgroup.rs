@@ -66,6 +66,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         for _ in 0..REMOVE_TRIES {
+            // A group that is gone has no members; one that cannot be read is not removed below.
             let left = fs::read_to_string(self.directory.join(MEMBERS)).unwrap_or_default();
             for pid in left.lines().filter_map(|pid| pid.parse().ok()) {
                 // One that cannot be moved shows when the group cannot be removed.
@@ -157,6 +158,7 @@ impl Hierarchy {
             [_, controllers, path] if is_ours(controllers) => Some(path),
             _ => None,
         });
+        // A process that no line names is at the root.
         self.root().join(own.unwrap_or_default().trim_start_matches('/'))
     }
 }

@@ -306,6 +306,7 @@ impl Child {
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         let Some(pid) = Pid::from_raw(self.inner.id().cast_signed()).filter(|_| !self.reaped)
         else {
+            // Its number may be another process's by now.
             return Ok(());
         };
         Ok(rustix::process::kill_process_group(pid, signal)?)

@@ -258,7 +258,7 @@ impl Init {
         let (directory, except) = (directory.to_owned(), except.map(Path::to_owned));
         let request = Request::SignalUnder { directory, except, signal: signal.as_raw() };
         let reached = self.line().ask(&request)?;
-        Ok(usize::try_from(reached).unwrap_or(0))
+        usize::try_from(reached).map_err(io::Error::other)
     }
 
     /// Mounts `device` on `directory` as a file system of this `kind`, in the init's namespace
@@ -365,6 +365,7 @@ impl Init {
 
     fn end_and_reap(&mut self) -> io::Result<()> {
         let line = self.line.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // It was ended before.
         let Some(socket) = line.socket.take() else { return Ok(()) };
         if let Ok(packet) = Request::End.encode() {
             // An init that is dead already cannot be told, and need not be.

@@ -63,6 +63,7 @@ impl Segments {
         }
         let text = |line: io::Result<Vec<u8>>| Ok(String::from_utf8_lossy(&line?).into_owned());
         let status = read("status")?.map(text).collect::<io::Result<Vec<String>>>()?;
+        // Only what a user of its own leaves behind is taken away: root's may be anybody's.
         let Some(user) = user_of(&status).filter(|user| !user.is_root()) else { return Ok(()) };
         for segment in found {
             match segment {

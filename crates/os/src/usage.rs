@@ -62,6 +62,7 @@ pub fn all() -> io::Result<Vec<Stat>> {
 pub fn own_cpu_ns(stat: &Stat, ns_per_tick: u64) -> u64 {
     let ticks_ns = (stat.own[0] + stat.own[1]) * ns_per_tick;
     let exact_ns: u64 = if stat.threads <= 1 {
+        // Where the kernel does not keep it, ticks tell more than 0.
         schedstat_ns(&format!("/proc/{}/schedstat", stat.pid)).unwrap_or(0)
     } else {
         threads(stat.pid).filter_map(|path| schedstat_ns(&format!("{path}/schedstat"))).sum()
@@ -76,9 +77,10 @@ pub fn this_thread_run_delay_ns() -> Option<u64> {
     text.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// CPU time of the thread that asks, in nanoseconds; 0 where the kernel does not keep it.
+/// CPU time of the thread that asks, in nanoseconds.
 pub fn this_thread_cpu_ns() -> u64 {
-    schedstat_ns("/proc/thread-self/schedstat").unwrap_or(0)
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    used.tv_sec.cast_unsigned() * 1_000_000_000 + used.tv_nsec.cast_unsigned()
 }
 
 /// Number of times that a process's threads gave the CPU away, and that it was taken from them.

@@ -93,6 +93,7 @@ impl Complaint {
 
     /// The error in one line, without pgbench's prefixes and without hints.
     pub fn message(&self) -> String {
+        // A complaint of hints alone has no message.
         self.joined(|tone| !matches!(tone, Tone::Hint | Tone::OurHint)).unwrap_or_default()
     }
 

@@ -76,7 +76,7 @@ fn long_option<'a, Id: Copy + 'static>(
         None => (text, None),
     };
     let known = long_name(program, text, name, tables)?;
-    let long = known.long.unwrap_or_default();
+    let long = known.long.expect("it was found by its long name");
     match (known.takes, value) {
         (Takes::Nothing, None) => Ok(Argument::Option(known.id, String::new())),
         (Takes::Nothing, Some(_)) => Err(Complaint::bare(format_args!(

@@ -160,6 +160,7 @@ impl Service {
     /// Reads what has arrived on a connection, and notes the answers; one that misbehaves is closed.
     fn serve(&mut self, index: usize, has_hung_up: bool) {
         let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else {
+            // It was closed by an earlier event of the same look.
             return;
         };
         let start = self.out.len();
@@ -227,6 +228,7 @@ impl Connection {
 /// A start-up packet, or a question for encryption before it. Whether the session begins.
 fn start(packet: &[u8], out: &mut Vec<u8>) -> bool {
     let code =
+        // No request has the code 0: a packet that is too short is refused like an unknown one.
         packet.get(4..8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
     // SSLRequest and GSSENCRequest.
     if matches!(code, 80_877_103 | 80_877_104) {

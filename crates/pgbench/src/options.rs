@@ -16,7 +16,7 @@ mod values;
 
 use std::path::Path;
 
-use load::{OnError, OnHostLoss, OnLoss, Pace, Protocol, Syntax, WarmUp};
+use load::{OnError, OnHostLoss, OnLoss, Pace, Protocol, ScriptRows, Syntax, WarmUp};
 use script::{Builtin, RandomSeed};
 
 use crate::complaint::Complaint;
@@ -185,6 +185,8 @@ pub struct RunOptions {
     pub spoken_by: SpokenBy,
     /// The scripts to run, at least one.
     pub scripts: Vec<Script>,
+    /// The rows that they draw from.
+    pub rows: Vec<ScriptRows>,
     /// `-c`
     pub clients: u32,
     /// `-j`, at most as many as clients.
@@ -324,6 +326,8 @@ pub struct OurOptions {
     pub html: Option<String>,
     /// `--find-rate` and `--find-clients`
     pub find: Option<FindOptions>,
+    /// `--capacity`
+    pub capacity: Option<CapacityOptions>,
     /// `--baseline`
     pub baseline: bool,
     /// `--check`
@@ -366,6 +370,26 @@ pub struct FindOptions {
     pub curve: Option<String>,
 }
 
+/// A sweep over the number of clients, and over the CPUs of the server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CapacityOptions {
+    /// The condition that must hold.
+    pub goal: Goal,
+    /// CPUs that the server is given in turn.
+    pub server_cpus: Option<ServerCpus>,
+    /// `--curve`: where every window is listed.
+    pub curve: Option<String>,
+}
+
+/// CPUs that a server is given in turn, by a command of the user's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerCpus {
+    /// Numbers of CPUs, four or more; the first is what the server has before and after.
+    pub counts: Vec<f64>,
+    /// A command for the shell, with `{cpus}` or `{percent}`.
+    pub command: String,
+}
+
 /// The quantity that a search varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
@@ -389,6 +413,7 @@ impl Default for OurOptions {
             json: None,
             html: None,
             find: None,
+            capacity: None,
             baseline: false,
             check: false,
             serve: false,

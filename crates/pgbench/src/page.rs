@@ -29,6 +29,8 @@ pub struct Page<'a> {
     pub curve: Option<&'a Curve>,
     /// Result of the search, in words; empty if it was none.
     pub found: &'a str,
+    /// Lines beside it, each with its name.
+    pub details: &'a [(String, String)],
 }
 
 /// Makes pages of runs. Pages are another room's work.

@@ -1,10 +1,13 @@
 //! Benchmarking mode, from the first connection to the last line.
 
 mod baseline;
+mod capacity;
 mod check;
+mod drift;
 mod figure;
 mod files;
 mod find;
+mod found;
 mod hosts;
 mod influx;
 mod json;
@@ -19,8 +22,7 @@ mod vacuum;
 use std::time::Instant;
 
 use load::{Control, End, Event, Fleet, Level, LoadError, Message, OnHostLoss, Outcome};
-use measure::{TailLoad, TailSampler};
-use record::Moment;
+use measure::{LoadMeasurement, LoadObserver, PreparedLoad, SampledServer};
 use wire::conninfo::{Address, Conninfo, shown_word};
 
 use crate::complaint::Complaint;
@@ -30,10 +32,11 @@ use crate::options::{Invocation, Length, Origin, RunOptions};
 use crate::page::{Page, Pages};
 use crate::server::Server;
 
+use drift::DeadRows;
 use files::Files;
 use metrics::Metrics;
 use progress::Progress;
-use results::{AttributedTail, Results};
+use results::Results;
 use tables::{Look, Tables};
 
 pub use plan::workload;
@@ -84,8 +87,15 @@ pub(crate) fn run(
     };
     vacuum::vacuum(options, &mut server, console);
     let sums = check::Sums::before(options, &mut server)?;
+    let horizon = drift::is_long(options).then(|| server.horizon());
     let server_version = server.version().to_owned();
     drop(server);
+
+    // Once, for all windows of a search.
+    let mut asked = [plan::workload(options, conninfo.to_keyword_string(), tables.scale)];
+    load::fetch_rows(&mut asked, control).map_err(|error| could_not_begin(&error))?;
+    let [asked] = asked;
+    let options = &RunOptions { rows: asked.rows, ..options.clone() };
 
     let is_server_here = hosts.is_none() && is_here(&conninfo);
     let mut windows = 0;
@@ -107,29 +117,27 @@ pub(crate) fn run(
         }
         false => None,
     };
-    let sampling = match options.ours.tail {
-        true => Some(sample(&conninfo, clock.origin)?),
-        false => None,
-    };
-    let (found, outcome);
-    let (options, outcome, search) = match &options.ours.find {
-        None => {
-            outcome = one(options, console)?;
-            (options, &outcome, None)
+    let (found, measured);
+    let (options, measured, search) = match (&options.ours.find, &options.ours.capacity) {
+        (None, None) => {
+            measured = one(options, console)?;
+            (options, &measured, None)
         }
-        Some(search) => {
+        (Some(search), _) => {
             found = find::find(options, search, is_server_here, control, console, &mut one)?;
-            (&found.options, &found.outcome, Some(&found))
+            (&found.options, &found.measured, Some(&found))
+        }
+        (None, Some(asked)) => {
+            let sweep = capacity::CapacitySweep { options, asked, seed, is_server_here, control };
+            found = sweep.run(console, &mut one)?;
+            (&found.options, &found.measured, Some(&found))
         }
     };
     hosts.into_iter().for_each(host::end);
-    let tail = sampling.map(|sampler| {
-        let sample = sampler.stop();
-        let (from, has_rate) =
-            (outcome.window.map_or(Moment(0), |window| window.open), plan::is_open(options));
-        let load = TailLoad { outcome, workloads: &[0], from, has_rate };
-        AttributedTail { tail: sample.attribute(&load), notes: sample.notes }
-    });
+    let (outcome, tail) = (&measured.outcome, measured.tails.first());
+    let dead_rows = horizon
+        .filter(|_| outcome.end == End::Completed)
+        .map(|before| DeadRows::after(before, options, invocation, control));
     let results = Results {
         options,
         tables: &tables,
@@ -137,7 +145,8 @@ pub(crate) fn run(
         is_server_here,
         search,
         baseline: baseline.as_ref(),
-        tail: tail.as_ref(),
+        tail,
+        dead_rows: dead_rows.as_ref(),
     };
     let (block, lines) = (results.words().block(), ours::lines(&results));
     // pgbench leaves at once then and says nothing of what it has counted.
@@ -155,9 +164,10 @@ pub(crate) fn run(
             scale: tables.scale,
             began: clock.wall,
             outcome,
-            tail: tail.as_ref().and_then(|found| found.tail.as_ref()),
+            tail: tail.and_then(|found| found.tail.as_ref()),
             curve: search.map(|search| &search.curve),
             found: search.map_or("", |search| &search.words),
+            details: search.map_or(&[], |search| &search.details),
         })
     });
     files.write(&results, &server_version, clock, page.as_deref())?;
@@ -186,18 +196,6 @@ pub(crate) fn run(
             Ok(code)
         }
         None => Ok(code),
-    }
-}
-
-/// Begins to sample the server for `--tail`.
-fn sample(conninfo: &Conninfo, origin: Instant) -> Result<TailSampler, Complaint> {
-    let conninfo = conninfo.to_keyword_string();
-    let sampler = TailSampler::start(&conninfo, None, &[], &[&conninfo], origin);
-    match sampler.refusal() {
-        Some(why) => {
-            Err(Complaint::error(format_args!("could not sample the server for --tail: {why}")))
-        }
-        None => Ok(sampler),
     }
 }
 
@@ -257,6 +255,7 @@ fn setting(options: &RunOptions, conninfo: &Conninfo) -> String {
     let host = &conninfo.hosts[0];
     let name = match &host.address {
         Address::Unix { directory } => directory.as_str(),
+        // pgbench shows no name where only an address was given.
         Address::Tcp { .. } => host.certificate_name().unwrap_or_default(),
     };
     let (unit, length) = match options.length {
@@ -325,22 +324,15 @@ fn drive(
     plan: &load::Plan,
     control: &Control,
     origin: Instant,
-    mut metrics: Option<&mut Metrics>,
+    metrics: Option<&mut Metrics>,
     console: &mut Console<'_>,
-) -> Result<Outcome, Complaint> {
-    let mut progress = Progress::new(options);
-    let mut observe = |event: Event<'_>| match event {
-        Event::Message(message) => tell(&message, console),
-        event => {
-            if let Some(metrics) = &mut metrics {
-                metrics.observe(&event);
-            }
-            if let Some(pages) = on.served {
-                pages.observe(&event);
-            }
-            progress.observe(&event, console);
-        }
-    };
+) -> Result<LoadMeasurement, Complaint> {
+    let sampled = if options.ours.tail { vec![sampled(&plan.workloads[0])] } else { Vec::new() };
+    let load = PreparedLoad::new(plan, origin, sampled);
+    if let Some(why) = load.refusal() {
+        let text = format_args!("could not sample the server for --tail: {why}");
+        return Err(Complaint::error(text));
+    }
     let hosts: Option<Vec<&host::Host>> = on.hosts.map(|hosts| hosts.iter().collect());
     let fleet = match &hosts {
         Some(hosts) => {
@@ -350,9 +342,31 @@ fn drive(
         }
         None => Fleet::here(options.ours.generators, on.invocation.generator),
     };
-    let outcome = load::drive(plan, fleet, control, origin, &mut observe);
-    progress.end(outcome.as_ref().ok(), console);
-    outcome.map_err(|error| could_not_begin(&error))
+    let mut progress = Progress::new(options);
+    let mut narrate = |event: &Event<'_>| match event {
+        Event::Message(message) => tell(message, console),
+        event => progress.observe(event, console),
+    };
+    let mut serve = on.served.map(|pages| |event: &Event<'_>| pages.observe(event));
+    let mut observers: Vec<&mut dyn LoadObserver> = vec![&mut narrate];
+    observers.extend(metrics.map(|metrics| metrics as &mut dyn LoadObserver));
+    observers.extend(serve.as_mut().map(|serve| serve as &mut dyn LoadObserver));
+    let measured = load.run(fleet, control, &mut observers);
+    progress.end(measured.as_ref().ok().map(|measured| &measured.outcome), console);
+    measured.map_err(|error| could_not_begin(&error))
+}
+
+/// The server of a run, for `--tail`.
+fn sampled(workload: &load::Workload) -> SampledServer<'_> {
+    SampledServer {
+        conninfo: &workload.conninfo,
+        database: None,
+        postmasters: Vec::new(),
+        load: vec![&workload.conninfo],
+        workloads: vec![0],
+        has_rate: workload.pace.rate().is_some(),
+        turns: None,
+    }
 }
 
 fn tell(message: &Message, console: &mut Console<'_>) {

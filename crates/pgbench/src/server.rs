@@ -7,8 +7,11 @@ mod message;
 
 pub(crate) use message::text as error_text;
 
+use std::str::FromStr;
+
 use load::Control;
 use postgres::SimpleQueryMessage;
+use probe::VacuumHorizon;
 use server::{Client, ConnectError, CopyIn, Limits};
 use wire::Password;
 use wire::conninfo::{Conninfo, Given};
@@ -57,9 +60,15 @@ impl Server {
 
     fn of_known_version(self) -> Result<Self, Complaint> {
         let mut server = self;
-        server.version = server.value("show server_version")?.unwrap_or_default();
-        let number = server.value("show server_version_num")?.unwrap_or_default();
-        server.version_num = number.parse().unwrap_or(0);
+        let version = server.value("show server_version")?;
+        let number = server.value("show server_version_num")?;
+        let known = version.zip(number.and_then(|number| number.parse().ok()));
+        (server.version, server.version_num) = known.ok_or_else(|| {
+            Complaint::error(
+                "could not read the server's version: SHOW server_version_num gave no number",
+            )
+            .with_our_hint("connect to the server itself, or to a pooler that passes SHOW on to it")
+        })?;
         if server.version_num < OLDEST {
             return Err(Complaint::error(format_args!(
                 "server version {} is not supported: pgrig needs PostgreSQL 13 or later",
@@ -109,6 +118,14 @@ impl Server {
         }))
     }
 
+    /// What keeps VACUUM from removing dead rows, and how many there are; else why that cannot be read.
+    pub(crate) fn horizon(&mut self) -> Result<VacuumHorizon, String> {
+        let name = self.value("select pg_catalog.current_database()");
+        let name = name.map_err(|complaint| complaint.to_string())?;
+        let name = name.ok_or("the server did not say which database this is")?;
+        VacuumHorizon::read(&mut self.client, &name).map_err(|error| error.to_string())
+    }
+
     /// Begins a COPY from here.
     pub(crate) fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>, Complaint> {
         self.client.copy_in(sql).map_err(|error| {
@@ -139,6 +156,26 @@ impl Server {
         let row = self.row(sql).map_err(|error| query_failed(&error, sql))?;
         Ok(row.and_then(|columns| columns.into_iter().next().flatten()))
     }
+
+    /// The first column of the first row of a query that counts something.
+    ///
+    /// # Errors
+    /// The query's; an answer that is no count, as of a server that is no PostgreSQL.
+    pub(crate) fn count(&mut self, sql: &str) -> Result<u64, Complaint> {
+        let answer = self.value(sql)?;
+        count(answer.as_deref(), sql)
+    }
+}
+
+/// The count in the answer to a query that counts something.
+pub(crate) fn count<T: FromStr>(answer: Option<&str>, sql: &str) -> Result<T, Complaint> {
+    let counted = answer.and_then(|answer| answer.parse().ok());
+    counted.ok_or_else(|| {
+        let said = answer.map_or("nothing".to_owned(), |answer| format!("\"{answer}\""));
+        Complaint::error(format_args!("the server answered {said} to a query that counts"))
+            .with_detail(format_args!("Query was: {sql}"))
+            .with_our_hint("it may be no PostgreSQL server: look at what listens at that address")
+    })
 }
 
 /// Address of the server from the command line, the environment and files.
@@ -180,4 +217,31 @@ pub(crate) fn query_failed(error: &postgres::Error, sql: &str) -> Complaint {
     Complaint::error(format_args!("query failed: {message}"))
         .with_detail(format_args!("Query was: {sql}"))
         .caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_no_count_is_refused_with_what_was_said() {
+        let check = |answer: Option<&str>, expected: Result<u32, &str>| {
+            let counted = count::<u32>(answer, "select count(*) from branches");
+            match (counted, expected) {
+                (Ok(counted), Ok(expected)) => assert_eq!(counted, expected),
+                (Err(complaint), Err(expected)) => {
+                    let text = complaint.to_string();
+                    assert!(text.contains(expected), "{text}");
+                    assert!(text.contains("select count(*) from branches"), "{text}");
+                }
+                (counted, _) => panic!("{answer:?} is {counted:?}"),
+            }
+        };
+        check(Some("3"), Ok(3));
+        check(None, Err("the server answered nothing to a query that counts"));
+        check(Some("many"), Err("the server answered \"many\" to a query that counts"));
+        check(Some("-1"), Err("\"-1\""));
+        // More than there can be of that.
+        check(Some("4294967296"), Err("\"4294967296\""));
+    }
 }

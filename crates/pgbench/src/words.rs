@@ -176,7 +176,9 @@ impl<'a> Words<'a> {
             writeln!(to, "latency average = {mean_ms:.3} ms{note}")?;
         }
         if self.is_open() {
+            // Without a transaction, pgbench shows a lag of 0.
             let mean_ms = self.lag.mean_ns().unwrap_or(0.0) / 1e6;
+            // See above.
             let max_ms = self.lag.max_ns().unwrap_or(0) as f64 / 1e6;
             writeln!(to, "rate limit schedule lag: avg {mean_ms:.3} (max {max_ms:.3}) ms")?;
         }

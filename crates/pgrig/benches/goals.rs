@@ -26,8 +26,8 @@ use std::process::Command;
 
 use pgbench::null_server::{NullServer, PORT};
 
+use crate::measure::{BOTH, Program, Spread, pairs, run};
 use capture::Loop;
-use measure::{BOTH, Program, Spread, pairs, run};
 use server::Server;
 
 /// One line of the table.

@@ -6,26 +6,26 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use spec::Profile;
 
 use crate::exchange::ExchangeArguments;
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 
 mod bisect;
 mod compare;
-mod guard;
 mod help;
 mod history;
 mod isolation;
 mod options;
 #[cfg(test)]
 mod pages;
+mod search;
 pub(crate) mod set;
-mod shard;
+mod workload;
 
 pub(crate) use bisect::BisectArguments;
 pub(crate) use compare::{CompareArguments, Sampled, StudyArguments};
-pub(crate) use guard::{GuardArguments, GuardCommand, GuardRunArguments, GuardStatusArguments};
 pub(crate) use history::{HistoryArguments, HistoryCommand};
 pub(crate) use isolation::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};
-pub(crate) use shard::{ClusterArguments, MoveArguments, ShardArguments, ShardCommand};
+pub(crate) use search::SearchArguments;
+pub(crate) use workload::{MakeArguments, WorkloadArguments, WorkloadCommand};
 
 /// A test rig for PostgreSQL: builds the servers that a question needs, loads them, breaks them, and
 /// answers with intervals and verdicts.
@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Bench(BenchArguments),
     /// Run a study, one of pgrig's or your own
     Run(RunArguments),
+    /// Search the schedule of faults that breaks a promise of a study, and shrink it
+    Search(SearchArguments),
     /// Show what a study needs and whether it fits; without a study, what this machine can do
     Check(CheckArguments),
     /// List the studies that come with pgrig
@@ -63,6 +65,8 @@ pub(crate) enum Command {
     Compare(Box<CompareArguments>),
     /// Find the commit of a git repository that made it slower
     Bisect(Box<BisectArguments>),
+    /// Make a load from what production knows: pg_stat_statements, server logs
+    Workload(WorkloadArguments),
     /// Compare two records
     Diff(DiffArguments),
     /// Keep results over time: list, draw and export them
@@ -70,9 +74,9 @@ pub(crate) enum Command {
     /// Judge what clients read: anomalies of isolation in the histories of a trial
     Isolation(IsolationArguments),
     /// Keep commits going while synchronous standbys cannot confirm them
-    Guard(GuardArguments),
+    Guard(pgrig_guard::GuardArguments),
     /// Add and remove nodes of a PL/Proxy cluster while clients use it
-    Shard(ShardArguments),
+    Shard(pgrig_shard::ShardArguments),
     /// Print an inventory of hosts from what kubectl or scontrol lists
     Inventory(InventoryArguments),
     /// Remove what a crash of the machine left
@@ -454,20 +458,11 @@ pub(crate) fn parse(words: &[String]) -> Result<Arguments, clap::Error> {
 }
 
 /// Shows what clap has to say: help and version are answers, everything else is a mistake.
-pub(crate) fn answer(asked: &clap::Error, words: &[String]) -> Exit {
-    let text = asked.render().to_string();
-    match server::hide_passwords(words, &text) {
-        // A password was given where none belongs.
-        std::borrow::Cow::Owned(shown) => crate::terminal::quote(shown.trim_end()),
-        // The reader may have closed the pipe.
-        std::borrow::Cow::Borrowed(_) => drop(asked.print()),
-    }
-    match asked.exit_code() {
-        0 => Exit::Done,
-        // A monitor must not take a mistake for an exposure.
-        _ if words.get(1..3).is_some_and(|words| words == ["guard", "status"]) => Exit::Unreachable,
-        _ => Exit::CouldNotStart,
-    }
+pub(crate) fn answer(asked: &clap::Error, words: &[String]) -> ProgramExit {
+    // A monitor must not take a mistake for an exposure.
+    let is_status = words.get(1..3).is_some_and(|words| words == ["guard", "status"]);
+    let mistake = if is_status { ProgramExit::Unreachable } else { ProgramExit::CouldNotStart };
+    console::show_answer(asked, words, mistake)
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use pgbench::{Colours, Console, Curve, End, Major, Page, Pages, bench_with_pages
 use record::Fact;
 use report::SearchEnd;
 
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 use crate::served::ServedBench;
-use crate::{namesake, prompt, signals, terminal};
+use crate::{namesake, prompt};
+use console::terminal;
 
 /// The environment variable that names a file for the lines that pgbench does not have.
 const LINES: &str = "PGRIG_LINES";
@@ -33,7 +34,7 @@ fn run(
     arguments: &[String],
     is_pgbench: bool,
 ) -> ExitCode {
-    let control = signals::quiet_control();
+    let control = console::quietly_interrupted(lab::end_labs);
     // Only `--generators` starts this program again, and says so if it cannot be found.
     let generator = std::env::current_exe().unwrap_or_else(|_| program.into());
     let invocation = Invocation {
@@ -56,7 +57,7 @@ fn run(
                 terminal::narrate(format_args!(
                     "pgrig: error: creating {path}, which {LINES} names: {error}"
                 ));
-                return Exit::CouldNotStart.code();
+                return ProgramExit::CouldNotStart.code();
             }
         },
         None => is_pgbench.then(|| Box::new(stderr()) as Box<dyn Write>),
@@ -93,7 +94,7 @@ impl Pages for BenchPages {
     }
 }
 
-fn search(curve: &Curve, words: &str) -> report::Search {
+fn search(curve: &Curve, words: &str, details: &[(String, String)]) -> report::Search {
     let windows = curve.windows.iter().map(|window| report::SearchWindow {
         load: window.load,
         seconds: window.seconds,
@@ -112,10 +113,12 @@ fn search(curve: &Curve, words: &str) -> report::Search {
         quantile: format!("p{}", (curve.quantile * 1e8).round() / 1e6),
         limit_ms: curve.limit_ns.map(|ns| ns / 1e6),
         words: words.to_owned(),
+        details: details.to_vec(),
         end: match curve.end {
             Some(End::Found { held, low, high }) => {
                 SearchEnd::Found { load: held, interval: (low, high) }
             }
+            Some(End::Swept { best }) => SearchEnd::Swept { best },
             Some(End::Everywhere) => SearchEnd::Everywhere,
             Some(End::Nowhere | End::Unconfirmed) => SearchEnd::Nowhere,
             None => SearchEnd::Interrupted,
@@ -170,7 +173,7 @@ fn page(page: &Page<'_>) -> String {
         samples: Vec::new(),
         marks: Vec::new(),
         facts,
-        search: page.curve.map(|curve| search(curve, page.found)),
+        search: page.curve.map(|curve| search(curve, page.found, page.details)),
     }
     .html()
 }

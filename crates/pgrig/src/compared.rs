@@ -1,9 +1,12 @@
 //! A comparison, as it is printed.
 
-use record::comparison::{Figure, Ratio, Shown, Verdict};
+use record::comparison::{
+    Figure, RareEvents, Ratio, Shown, StatementComparison, StatementVerdict, Verdict, Wait,
+    WorkComparison,
+};
 use record::{Comparison, Paired};
 
-use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
+use console::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
 
 /// Prints what the sides are.
 pub(crate) fn print_sides(comparison: &Comparison) {
@@ -37,6 +40,8 @@ pub(crate) fn print(comparison: &Comparison, paired: &Paired) {
         terminal::result(format_args!("  {name:<40}{a:>12}{b:>12}   {ratio}   {said}"));
     }
     terminal::result(styled(FAINT, format!("  {}", comparison.intervals_words())));
+    statements(shown);
+    work(&shown.work);
     differences(comparison);
     waits(shown);
     tails(shown);
@@ -64,11 +69,75 @@ pub(crate) fn print(comparison: &Comparison, paired: &Paired) {
         );
         terminal::result(styled(FAINT, idle));
     }
-    for words in shown.instances.words(comparison.headline()) {
+    let rare = shown.rare.iter().flat_map(RareEvents::words);
+    for words in shown.instances.words(comparison.headline()).into_iter().chain(rare) {
         terminal::result(styled(FAINT, format!("  {words}")));
     }
     for doubt in &shown.doubts {
         terminal::result(format_args!("  {} {doubt}", styled(UNSURE, "doubt:")));
+    }
+}
+
+/// Statements that are printed; the report has all.
+const STATEMENTS_MAX: usize = 12;
+
+/// Prints the scripts of a mixed load, those with the largest effect first.
+fn statements(shown: &Shown) {
+    if shown.statements.is_empty() {
+        return;
+    }
+    let (head, columns) = ("  by itself, median ms", ["calls", "time", "A", "B"]);
+    let [calls, time, a, b] = columns;
+    let head = format!("{head:<26}{calls:>8}{time:>8}{a:>12}{b:>12}   B ÷ A");
+    terminal::result(styled(STRONG, head));
+    for one in shown.statements.iter().take(STATEMENTS_MAX) {
+        let [a, b] = one.alone.median_ms.map(|ms| ms.map_or_else(|| "–".to_owned(), terms::figure));
+        let ratio = one.alone.median.as_ref();
+        let ratio = one.why.clone().or(ratio.map(Ratio::words));
+        let ratio = ratio.unwrap_or_else(|| "too few restarts".to_owned());
+        let [calls, time] = [one.calls, one.time].map(|share| format!("{:.0} %", share * 100.0));
+        let said = one.verdict.words();
+        let said = match one.verdict {
+            StatementVerdict::Faster => styled(GOOD, said),
+            StatementVerdict::CannotTell => styled(UNSURE, said),
+            verdict if verdict.is_worse() => styled(BAD, said),
+            _ => said.to_owned(),
+        };
+        let name = &one.script;
+        terminal::result(format_args!(
+            "  {name:<24}{calls:>8}{time:>8}{a:>12}{b:>12}   {ratio}   {said}"
+        ));
+        if let Some(reason) = &one.reason {
+            terminal::result(styled(FAINT, format!("      {}", reason.words())));
+        }
+    }
+    let more = shown.statements.len().saturating_sub(STATEMENTS_MAX);
+    if more > 0 {
+        terminal::result(styled(
+            FAINT,
+            format!("  {more} more with smaller effects: see the report"),
+        ));
+    }
+    let percent = StatementComparison::FALSE_DISCOVERIES * 100.0;
+    let note = format!(
+        "  Of the scripts that are called slower {percent:.0} % at most are not, on average; the same of faster. \
+         Each interval holds at 95 % by itself."
+    );
+    terminal::result(styled(FAINT, note));
+}
+
+/// Prints what both sides did with the same statements.
+fn work(work: &WorkComparison) {
+    let words = match work.differences.is_empty() {
+        true => styled(FAINT, format!("  the same work: {}", work.words())),
+        false => format!("  {} {}", styled(BAD, "other work:"), work.words()),
+    };
+    terminal::result(words);
+    for words in &work.differences {
+        terminal::result(format_args!("    {} {words}", styled(BAD, "differs:")));
+    }
+    for words in &work.not_judged {
+        terminal::result(styled(FAINT, format!("    not judged: {words}")));
     }
 }
 
@@ -107,9 +176,13 @@ fn differences(comparison: &Comparison) {
 /// A wait is told where its share differs by as much as this.
 const WAIT_SHARE_MIN: f64 = 0.02;
 
+/// True if the shares of a wait differ by enough to be told.
+pub(crate) fn is_told(wait: &Wait) -> bool {
+    (wait.b - wait.a).abs() >= WAIT_SHARE_MIN
+}
+
 fn waits(shown: &Shown) {
-    let told = shown.waits.iter().filter(|wait| (wait.b - wait.a).abs() >= WAIT_SHARE_MIN);
-    for wait in told.take(3) {
+    for wait in shown.waits.iter().filter(|wait| is_told(wait)).take(3) {
         let (a, b) = (wait.a * 100.0, wait.b * 100.0);
         let name = format!("time in {}, %", wait.event);
         terminal::result(format_args!("  {name:<40}{a:>12.1}{b:>12.1}"));

@@ -5,40 +5,31 @@ use lab::{HostError, HostErrorKind};
 use std::fmt::Display;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use server::hide_passwords;
 use spec::{Folder, PROBLEMS_MAX, Problem};
 use study::SidesError;
 
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 use crate::fit;
-use crate::terminal::{self, BAD, STRONG, styled};
+use console::terminal::{self, BAD, styled};
 
-/// The reason why a command ended early.
+/// The reason why a command ended early, made from the errors of the rooms.
 #[derive(Debug)]
-pub(crate) struct Complaint {
-    /// The whole text, more lines if need be, `error: ` included.
-    text: String,
-    hint: Option<String>,
-    exit: Exit,
-}
+pub(crate) struct Complaint(console::CommandComplaint);
 
 impl Complaint {
     /// It could not start.
     pub(crate) fn new(what: impl Display) -> Complaint {
-        let text = format!("{} {what}", styled(BAD, "error:"));
-        Complaint { text, hint: None, exit: Exit::CouldNotStart }
+        Complaint(console::CommandComplaint::new(what))
     }
 
     /// With what to do next.
-    pub(crate) fn hinted(mut self, hint: Option<impl Display>) -> Complaint {
-        self.hint = hint.map(|hint| hint.to_string());
-        self
+    pub(crate) fn hinted(self, hint: Option<impl Display>) -> Complaint {
+        Complaint(self.0.hinted(hint))
     }
 
     /// With another end than "could not start".
-    pub(crate) fn exit(mut self, exit: Exit) -> Complaint {
-        self.exit = exit;
-        self
+    pub(crate) fn exit(self, exit: ProgramExit) -> Complaint {
+        Complaint(self.0.exit(exit))
     }
 
     /// A study with mistakes in it.
@@ -54,7 +45,7 @@ impl Complaint {
             let error = styled(BAD, "error:");
             text.push_str(&format!("\n\n{error} {count} mistakes{more} in {place}"));
         }
-        Complaint { text, hint: None, exit: Exit::CouldNotStart }
+        Complaint(console::CommandComplaint::rendered(text))
     }
 
     /// Points in the same way at parts of a study that are no mistakes, but surely not meant.
@@ -68,19 +59,19 @@ impl Complaint {
     }
 
     /// The same without the words of the command line that may hold a password.
-    pub(crate) fn hiding_passwords(mut self, words: &[String]) -> Complaint {
-        self.text = hide_passwords(words, &self.text).into_owned();
-        self.hint = self.hint.map(|hint| hide_passwords(words, &hint).into_owned());
-        self
+    pub(crate) fn hiding_passwords(self, words: &[String]) -> Complaint {
+        Complaint(self.0.hiding_passwords(words))
     }
 
     /// Tells it, and how the program ends.
-    pub(crate) fn show(&self) -> Exit {
-        terminal::quote(&self.text);
-        if let Some(hint) = &self.hint {
-            terminal::narrate(format_args!("  {}   {hint}", styled(STRONG, "hint:")));
-        }
-        self.exit
+    pub(crate) fn show(&self) -> ProgramExit {
+        self.0.show()
+    }
+}
+
+impl From<console::CommandComplaint> for Complaint {
+    fn from(complaint: console::CommandComplaint) -> Complaint {
+        Complaint(complaint)
     }
 }
 
@@ -128,22 +119,24 @@ impl From<lab::Error> for Complaint {
             | lab::Error::TooOld { .. }
             | lab::Error::MissingPart { .. }
             | lab::Error::Host(HostError::Says { kind: HostErrorKind::Missing, .. }) => {
-                Exit::DoesNotFit
+                ProgramExit::DoesNotFit
             }
-            _ => Exit::CouldNotStart,
+            _ => ProgramExit::CouldNotStart,
         };
         Complaint::new(&error).hinted(error.hint()).exit(exit)
     }
 }
 
-impl From<compare::Error> for Complaint {
-    fn from(error: compare::Error) -> Complaint {
+impl From<measure::PairError> for Complaint {
+    fn from(error: measure::PairError) -> Complaint {
         let exit = match error {
-            compare::Error::Lab(error) => return error.into(),
-            compare::Error::Profile { .. } => Exit::DoesNotFit,
-            compare::Error::Interrupted { .. } => Exit::Interrupted,
-            compare::Error::Died { .. } | compare::Error::Ended { .. } => Exit::Incomplete,
-            _ => Exit::CouldNotStart,
+            measure::PairError::Lab(error) => return error.into(),
+            measure::PairError::Profile { .. } => ProgramExit::DoesNotFit,
+            measure::PairError::Interrupted { .. } => ProgramExit::Interrupted,
+            measure::PairError::Died { .. } | measure::PairError::Ended { .. } => {
+                ProgramExit::Incomplete
+            }
+            _ => ProgramExit::CouldNotStart,
         };
         Complaint::new(&error).hinted(error.hint()).exit(exit)
     }
@@ -153,12 +146,14 @@ impl From<bisect::Error> for Complaint {
     fn from(error: bisect::Error) -> Complaint {
         let (what, hint) = (error.to_string(), error.hint());
         let exit = match error {
-            bisect::Error::Compare { source, .. } => Complaint::from(*source).exit,
+            bisect::Error::Compare { source, .. } => Complaint::from(*source).0.ending(),
             bisect::Error::Record(error) => return error.into(),
-            bisect::Error::NoGit(_) => Exit::DoesNotFit,
-            bisect::Error::NoEffect { .. } | bisect::Error::NotIdentical { .. } => Exit::CannotTell,
-            bisect::Error::Interrupted => Exit::Interrupted,
-            _ => Exit::CouldNotStart,
+            bisect::Error::NoGit(_) => ProgramExit::DoesNotFit,
+            bisect::Error::NoEffect { .. } | bisect::Error::NotIdentical { .. } => {
+                ProgramExit::CannotTell
+            }
+            bisect::Error::Interrupted => ProgramExit::Interrupted,
+            _ => ProgramExit::CouldNotStart,
         };
         Complaint::new(what).hinted(hint).exit(exit)
     }
@@ -167,9 +162,9 @@ impl From<bisect::Error> for Complaint {
 impl From<import::Error> for Complaint {
     fn from(error: import::Error) -> Complaint {
         let exit = match &error {
-            import::Error::Part { .. } => Exit::DoesNotFit,
-            import::Error::Interrupted => Exit::Interrupted,
-            _ => Exit::CouldNotStart,
+            import::Error::Part { .. } => ProgramExit::DoesNotFit,
+            import::Error::Interrupted => ProgramExit::Interrupted,
+            _ => ProgramExit::CouldNotStart,
         };
         Complaint::new(&error).hinted(error.hint()).exit(exit)
     }
@@ -183,14 +178,14 @@ impl From<study::Error> for Complaint {
             study::Error::Compare(error) => error.into(),
             error
             @ study::Error::Sides(SidesError::TooLittle { .. } | SidesError::HugePages(_)) => {
-                Complaint::new(&error).hinted(error.hint()).exit(Exit::DoesNotFit)
+                Complaint::new(&error).hinted(error.hint()).exit(ProgramExit::DoesNotFit)
             }
             study::Error::DoesNotFit(preflight) => fit::complaint(&preflight, None),
             error @ (study::Error::Stopped { .. } | study::Error::Statement { .. }) => {
-                Complaint::new(&error).hinted(error.hint()).exit(Exit::Incomplete)
+                Complaint::new(&error).hinted(error.hint()).exit(ProgramExit::Incomplete)
             }
             error @ study::Error::Interrupted { .. } => {
-                Complaint::new(&error).exit(Exit::Interrupted)
+                Complaint::new(&error).exit(ProgramExit::Interrupted)
             }
             error => Complaint::new(&error).hinted(error.hint()),
         }

@@ -12,9 +12,9 @@ use report::{Measure, Results};
 use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
-use crate::exit::{self, Exit};
+use crate::exit::{self, ProgramExit};
 use crate::records::{self, Opened};
-use crate::terminal;
+use console::terminal;
 
 /// Where results are written for other programs.
 #[derive(Clone, Debug, Default, Args)]
@@ -43,7 +43,7 @@ pub(crate) struct ExchangeArguments {
 
 impl ExchangeArguments {
     /// True if anything is to be written.
-    fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         let Self { junit, github_summary, github_output, markdown, benchmark_action, bencher } =
             self;
         let files = [junit, markdown, benchmark_action, bencher];
@@ -129,8 +129,8 @@ fn outputs(opened: &Opened, comparison: &Comparison) -> String {
         |metric: &Metric| figure(*metric).is_some_and(|it| it.verdict == Verdict::Better);
     let strict = Some(FailOn::WorseOrUnknown);
     let verdict = match exit::of_comparison(&opened.judge().claims, strict) {
-        Exit::DoesNotHold => Verdict::Worse,
-        Exit::CannotTell => Verdict::CannotTell,
+        ProgramExit::DoesNotHold => Verdict::Worse,
+        ProgramExit::CannotTell => Verdict::CannotTell,
         _ if comparison.decides.iter().any(is_better) => Verdict::Better,
         _ => Verdict::Equal,
     };

@@ -3,13 +3,13 @@
 use study::{Misfit, Preflight};
 
 use crate::complaint::Complaint;
-use crate::exit::Exit;
-use crate::terminal::{STRONG, styled};
+use crate::exit::ProgramExit;
+use console::terminal::{STRONG, styled};
 
 /// Complaint about a study that cannot run here: its needs and the machine's resources, and the
 /// next step; `smaller` is what can be run instead.
 pub(crate) fn complaint(preflight: &Preflight, smaller: Option<String>) -> Complaint {
-    Complaint::new(refusal(preflight, smaller.as_deref())).exit(Exit::DoesNotFit)
+    Complaint::new(refusal(preflight, smaller.as_deref())).exit(ProgramExit::DoesNotFit)
 }
 
 fn refusal(preflight: &Preflight, smaller: Option<&str>) -> String {

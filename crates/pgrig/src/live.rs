@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::terminal;
+use console::terminal;
 
 /// The live line; there is none where stderr is not a terminal.
 pub(crate) struct Live(Option<ProgressBar>);

@@ -1,7 +1,6 @@
 //! pgrig: a test rig for PostgreSQL.
 //!
-//! This crate is the user's side: arguments, progress, words, exit codes; the only one that
-//! prints. Results go to stdout, narration to stderr.
+//! This crate is the user's side: arguments, progress, words, exit codes. It prints by `console`.
 //!
 //! Reading order: `arguments` parses the command line, `command` runs it, `exit` has the exit codes.
 
@@ -26,16 +25,14 @@ mod records;
 mod scraped;
 mod serve;
 mod served;
-mod signals;
 mod studies;
 mod study_tables;
 mod summary;
-mod terminal;
 
 use std::process::ExitCode;
 
 use crate::arguments::Command;
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 
 fn main() -> ExitCode {
     let words: Vec<String> =
@@ -57,12 +54,15 @@ fn main() -> ExitCode {
     exit.code()
 }
 
-fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
+fn execute(command: &Command) -> Result<ProgramExit, complaint::Complaint> {
     match command {
         // It ends with pgbench's exit codes, and has been done.
-        Command::Bench(_) => Ok(Exit::Done),
-        Command::Run(arguments) if arguments.state.is_some() => command::state::state(arguments),
-        Command::Run(arguments) => command::run::run(arguments),
+        Command::Bench(_) => Ok(ProgramExit::Done),
+        Command::Run(arguments) => match arguments.state {
+            Some(number) => command::state::state(arguments, number),
+            None => command::run::run(arguments),
+        },
+        Command::Search(arguments) => command::search::search(arguments),
         Command::Check(arguments) => command::check::check(arguments),
         Command::Studies(arguments) => command::studies::studies(arguments),
         Command::Metrics(arguments) => command::glossary::metrics(arguments),
@@ -74,9 +74,10 @@ fn execute(command: &Command) -> Result<Exit, complaint::Complaint> {
         Command::Bisect(arguments) => command::bisect::bisect(arguments),
         Command::History(arguments) => command::history::history(arguments),
         Command::Isolation(arguments) => command::isolation::isolation(arguments),
+        Command::Workload(arguments) => command::workload::workload(arguments),
         Command::Diff(arguments) => command::diff::diff(arguments),
-        Command::Guard(arguments) => command::guard::guard(arguments),
-        Command::Shard(arguments) => command::shard::shard(arguments),
+        Command::Guard(arguments) => Ok(pgrig_guard::guard(arguments)?),
+        Command::Shard(arguments) => Ok(pgrig_shard::shard(arguments)?),
         Command::Inventory(arguments) => command::inventory::inventory(arguments),
         Command::Clean(arguments) => command::clean::clean(arguments),
         Command::Completions(arguments) => command::completions::completions(arguments.shell),

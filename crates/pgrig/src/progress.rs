@@ -8,7 +8,7 @@ use terms::{duration, size};
 use verdict::ClaimMeasurement;
 
 use crate::summary;
-use crate::terminal::{self, BAD, FAINT, UNSURE, styled};
+use console::terminal::{self, BAD, FAINT, UNSURE, styled};
 
 /// Shows the events of one run.
 pub(crate) struct Progress<'a> {

@@ -23,18 +23,20 @@ impl Opened {
 
     /// The command that goes on with the run, on the same servers.
     pub(crate) fn go_on(&self, directory: &Path) -> String {
-        to_go_on(directory, &self.reader.header().again)
+        let header = self.reader.header();
+        to_go_on(directory, &header.again, header.search.is_some())
     }
 }
 
 /// The command that goes on with a run, from the one that runs it again (`command::run::again`), at whose end
 /// the options stand that say where the servers are.
-fn to_go_on(directory: &Path, again: &str) -> String {
+fn to_go_on(directory: &Path, again: &str, is_search: bool) -> String {
     const OF_SERVERS: [&str; 6] =
         [" --target ", " --pg-bin ", " --hosts ", " --push", " --on-host-loss ", " --node "];
     let first = OF_SERVERS.iter().filter_map(|option| again.find(option)).min();
     let servers = first.map_or("", |at| &again[at..]);
-    format!("pgrig run --resume {}{servers}", directory.display())
+    let command = if is_search { "search" } else { "run" };
+    format!("pgrig {command} --resume {}{servers}", directory.display())
 }
 
 pub(crate) fn open(directory: &Path) -> Result<Opened, Complaint> {
@@ -113,7 +115,7 @@ mod tests {
     #[test]
     fn a_run_goes_on_where_its_servers_were() {
         let check = |again: &str, expected: &str| {
-            let told = to_go_on(Path::new("runs/1"), again);
+            let told = to_go_on(Path::new("runs/1"), again, false);
             assert_eq!(told, format!("pgrig run --resume runs/1{expected}"), "{again}");
         };
         check("pgrig run pgbench --seed 1", "");

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use compare::{ComparedFigure, Progress};
+use measure::{ComparedFigure, PairProgress};
 use openmetrics::{Destination, Kind, Publisher, Text};
 use study::{Event, LoadStage};
 
 use crate::complaint::Complaint;
-use crate::terminal::{self, UNSURE, styled};
+use console::terminal::{self, UNSURE, styled};
 
 /// A place where somebody may look; it is shown nothing if nobody has asked for it.
 pub(crate) struct Scraped<T> {
@@ -18,7 +18,7 @@ pub(crate) struct Scraped<T> {
 impl<T: Figures> Scraped<T> {
     /// Opens the place, and says where it is.
     pub(crate) fn open(place: Option<&Destination>, figures: T) -> Result<Scraped<T>, Complaint> {
-        Ok(Scraped { publisher: publisher(place, figures.text())?, figures })
+        Ok(Scraped { publisher: console::publisher(place, figures.text())?, figures })
     }
 
     /// Takes something in, and shows it.
@@ -30,19 +30,6 @@ impl<T: Figures> Scraped<T> {
             self.publisher = None;
         }
     }
-}
-
-/// Opens a place, if one was asked for, with a first text, and says where it is.
-pub(crate) fn publisher(
-    place: Option<&Destination>,
-    first: String,
-) -> Result<Option<Publisher>, Complaint> {
-    let publisher = place.map(|place| Publisher::open(place, first)).transpose();
-    let publisher = publisher.map_err(|error| Complaint::new(&error).hinted(error.hint()))?;
-    if let Some(address) = publisher.as_ref().and_then(Publisher::address) {
-        terminal::narrate(format_args!("  metrics         http://{address}/metrics"));
-    }
-    Ok(publisher)
 }
 
 /// Figures that make a text.
@@ -180,7 +167,7 @@ pub(crate) struct OfComparison {
 }
 
 impl OfComparison {
-    pub(crate) fn look(&mut self, progress: &Progress<'_>) {
+    pub(crate) fn look(&mut self, progress: &PairProgress<'_>) {
         (self.pairs, self.seconds) = (progress.pairs, progress.seconds);
         self.figures = progress.figures.to_vec();
     }

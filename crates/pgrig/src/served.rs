@@ -13,8 +13,9 @@ use stats::Latency;
 use study::{Event, LoadStage};
 
 use crate::complaint::Complaint;
+use crate::records;
 use crate::serve::{self, Server};
-use crate::{records, terminal};
+use console::terminal;
 
 /// A page is made again after so long at the earliest.
 const EACH: Duration = Duration::from_secs(1);

@@ -42,6 +42,17 @@ pub(crate) fn is_shipped(folder: &Folder) -> bool {
     !folder.files.contains_key(Folder::SET) && shipped().iter().any(|one| one.files.iter().all(has))
 }
 
+/// The study that a command names.
+///
+/// # Errors
+/// It names none; the command line asks for one where it is needed.
+pub(crate) fn named(study: Option<&str>) -> Result<&str, Complaint> {
+    study.ok_or_else(|| {
+        let hint = "name one of `pgrig studies`, or a folder with a study.toml";
+        Complaint::new("no study is named").hinted(Some(hint))
+    })
+}
+
 /// The study of that name: a folder where there is one with a study.toml, else a shipped
 /// study.
 pub(crate) fn find(name: &str) -> Result<NamedStudy, Complaint> {

@@ -6,7 +6,7 @@ use spec::Figure;
 use verdict::{Cell, FilledTable};
 
 use crate::summary::wrapped;
-use crate::terminal::{self, FAINT, STRONG, styled};
+use console::terminal::{self, FAINT, STRONG, styled};
 
 /// Prints those tables that stand before the claims, or the others, as far as something was measured.
 pub(crate) fn print(tables: &[FilledTable<'_>], first: bool) {

@@ -11,7 +11,7 @@ use verdict::{ClaimMeasurement, ClaimVerdict, Judgement, Verdict};
 
 use crate::records::Opened;
 use crate::study_tables;
-use crate::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
+use console::terminal::{self, BAD, FAINT, GOOD, STRONG, UNSURE, styled};
 
 /// Prints harm, the answer, the tables that answer the question, a line a claim, the other tables, what clients
 /// saw, and the noise of the machine.

@@ -22,6 +22,7 @@ mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod group;
+mod horizon;
 mod link;
 mod log;
 mod looks;
@@ -42,6 +43,7 @@ mod versions;
 pub use activity::{ActivitySampler, SampledActivity};
 pub use error::ProbeError;
 pub use group::{ServerUse, Used, cpu_time_ns};
+pub use horizon::VacuumHorizon;
 pub use link::Tap;
 pub use log::{CrashKind, CrashSign, Takeover, crash_lines};
 pub use node::Server;

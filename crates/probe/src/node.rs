@@ -19,6 +19,7 @@ use crate::{
     book::Book,
     clock::{Clock, ServerClock, Ticks},
     error::ProbeError,
+    horizon::HorizonWatch,
     log::{Chronicle, CrashSign, Follower, Takeover, WallClock},
     looks::Looks,
     reading::{Rates, Reading},
@@ -53,6 +54,9 @@ pub struct Server {
     pub log: Option<PathBuf>,
     /// The postmaster, as this process's `/proc` numbers it; none for a server on another host.
     pub root_pid: Option<u32>,
+    /// What keeps VACUUM from removing dead rows is read, and the sizes of tables: every so many seconds;
+    /// none for not at all.
+    pub horizon_every_s: Option<u64>,
 }
 
 /// Results for a server when the sampler stops.
@@ -115,6 +119,9 @@ struct Node {
     follower: Option<Follower>,
     chronicle: Chronicle,
     standbys: Standbys,
+    horizon: HorizonWatch,
+    /// Seconds until the horizon is read again.
+    until_horizon: u64,
     marks: Vec<Mark>,
     gap: Option<Gap>,
 }
@@ -138,6 +145,8 @@ impl Node {
             rates: Rates::default(),
             looks: Looks::from(Instant::now()),
             states: BTreeSet::new(),
+            horizon: HorizonWatch::default(),
+            until_horizon: 0,
             events: BTreeSet::new(),
             follower: None,
             standbys: Standbys::default(),
@@ -199,6 +208,7 @@ impl Node {
                 let at = Moment(asked.0.midpoint(answered.0));
                 let mut readings = self.readings(&rows, asked, answered);
                 readings.extend(self.waits());
+                readings.extend(self.horizon(at).await);
                 let samples = self.rates.samples(&self.server.node, at, readings);
                 self.book.borrow_mut().add(samples);
             }
@@ -236,6 +246,30 @@ impl Node {
         readings
             .extend(unseen.into_iter().map(|state| Reading::new(&metrics::SESSIONS, state, 0.0)));
         readings
+    }
+
+    /// What keeps VACUUM from removing dead rows, if it is time to read it.
+    async fn horizon(&mut self, at: Moment) -> Vec<Reading> {
+        let Some(every_s) = self.server.horizon_every_s else { return Vec::new() };
+        if let Some(left) = self.until_horizon.checked_sub(1) {
+            self.until_horizon = left;
+            return Vec::new();
+        }
+        self.until_horizon = every_s.saturating_sub(1);
+        let Some(session) = &mut self.session else { return Vec::new() };
+        match session.horizon().await {
+            Ok(rows) => self.horizon.take(at, &rows),
+            // The server's own reason; the next reading may succeed.
+            Err(ProbeError::Query { source, .. }) if source.as_db_error().is_some() => {
+                let why = ProbeError::Query { what: "read what keeps the oldest xmin", source };
+                self.note(&why.to_string());
+                Vec::new()
+            }
+            Err(error) => {
+                self.lose(at, &error);
+                Vec::new()
+            }
+        }
     }
 
     /// Wait events that the looks since the last sample saw: 0 for one that was seen only earlier.
@@ -365,6 +399,7 @@ impl Node {
         let crashes = self.chronicle.take_crashes();
         let (mut marks, note) = self.chronicle.finish(self.clock.now());
         marks.append(&mut self.marks);
+        marks.extend(self.horizon.marks(&self.server.node));
         self.book.borrow_mut().notes.extend(note);
         Story { delta, marks, takeovers, crashes, own_transactions: self.own_transactions }
     }

@@ -14,6 +14,7 @@ use tokio_postgres::{
 
 use crate::{
     error::ProbeError,
+    horizon,
     snapshot::{self, Snapshot},
     versions::{self, Part},
 };
@@ -109,6 +110,18 @@ impl Session {
         let asked = self.client.query(&self.waits, &values);
         let rows = answer("read what sessions wait for", asked).await?;
         Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+    }
+
+    /// What keeps VACUUM from removing dead rows, and the sizes of tables: metric, label, value.
+    pub(crate) async fn horizon(&mut self) -> Result<Vec<(String, String, f64)>, ProbeError> {
+        self.count(1);
+        let sql = horizon::statement();
+        let rows = query(&self.client, &sql, &[(&self.database, Type::NAME)]).await?;
+        let facts = rows
+            .iter()
+            .map(snapshot::fact)
+            .filter_map(|(name, label, value)| Some((name.to_owned(), label.to_owned(), value?)));
+        Ok(facts.collect())
     }
 
     /// Everything counted so far, this session's own transactions told first.
@@ -218,6 +231,7 @@ pub fn statements(major: u32) -> Vec<String> {
         statements.push(FLUSH.to_owned());
     }
     statements.push(versions::waits());
+    statements.push(horizon::statement());
     statements.push(versions::statement(&versions::parts(major)));
     statements
 }

@@ -204,7 +204,7 @@ fn wal(major: u32) -> Vec<Part> {
 }
 
 /// End of the WAL: generated on a primary, replayed on a standby.
-const WAL_END: &str = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() \
+pub(crate) const WAL_END: &str = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() \
     ELSE pg_current_wal_insert_lsn() END";
 
 /// From 16 on: who reads and writes what, as `client backend:relation:normal`.

@@ -78,7 +78,8 @@ impl Allowance {
     ) -> Result<T, Error> {
         UNPACKED_LEFT.set(Some(self.unpacked_left));
         let read = read();
-        let left = UNPACKED_LEFT.take().unwrap_or_default();
+        let left =
+            UNPACKED_LEFT.take().expect("it was set above, and nothing but this function takes it");
         self.unpacked_left = left;
         match left {
             0 => Err(self.exceeded(path, "bytes of histograms, unpacked", self.unpacked_max)),
@@ -87,6 +88,7 @@ impl Allowance {
     }
 
     fn exceeded(&self, path: &Path, what: &'static str, max: u64) -> Error {
+        // A file that is gone since has no size any more; what the message is about is the limit.
         let bytes = path.symlink_metadata().map_or(0, |file| file.len());
         Error::TooMuch { path: path.to_owned(), bytes, of: self.of, what, max }
     }

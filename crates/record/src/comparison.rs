@@ -4,11 +4,17 @@
 mod background;
 mod instances;
 mod metric;
+mod production;
+mod rare;
 mod ratio;
+mod reservation;
 mod shown;
 mod sides;
+mod slowdown;
+mod statements;
 mod study;
 mod tails;
+mod work;
 
 use std::collections::BTreeMap;
 
@@ -19,9 +25,15 @@ use crate::{Conditions, Doubt, Sort};
 pub use background::Background;
 pub use instances::{Floor, Instances, Renewal, SPREAD_ASSUMED};
 pub use metric::Metric;
+pub use production::{ChangedSetting, GivenOfProduction};
+pub use rare::{OpenRisk, RareEvents, SideStandstills, with_standstills};
 pub use ratio::Ratio;
-pub use shown::Shown;
+pub use reservation::{VerdictReservation, WorkLeft};
+pub use shown::{PlannedLooks, Shown};
+pub use slowdown::{ExecutedPlan, PlanNode, SlowdownCure, SlowdownReason, WrongEstimate};
+pub use statements::{ProductionForecast, StatementComparison, StatementTimes, StatementVerdict};
 pub use tails::Tails;
+pub use work::WorkComparison;
 
 /// The part of a record's first page that only `pgrig compare` has: what was asked, and what the sides are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,6 +71,10 @@ pub struct Comparison {
     pub precision: f64,
     /// A difference below this share counts as none.
     pub threshold: f64,
+    /// Standstills that are as rare as one in so many seconds must be excluded, or nothing is said; none where that was not
+    /// asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub horizon_s: Option<f64>,
     /// The deciding figures' intervals hold together at this level, the others each by itself.
     pub confidence: f64,
     /// The figures that the answer rests on, at least one; it begins with the first.
@@ -69,13 +85,17 @@ pub struct Comparison {
     /// What fails the command and the cases for CI; none where the comparison only reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail_on: Option<FailOn>,
+    /// What servers of pgrig's were given of production.
+    #[serde(default, skip_serializing_if = "GivenOfProduction::is_nothing")]
+    pub given: GivenOfProduction,
 }
 
-/// A default or a build option in which the servers of both sides differ without being asked to.
+/// A default, a build option or another property in which the servers of both sides differ without being asked to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerDifference {
-    /// The setting, as `effective_io_concurrency`, or the build option, as `compiler`.
+    /// The setting, as `effective_io_concurrency`, the build option, as `compiler`, the extension, or a property of
+    /// the database, as `collation`.
     pub name: String,
     /// On A; none where A's PostgreSQL does not have it.
     pub a: Option<String>,
@@ -90,6 +110,18 @@ impl ServerDifference {
     #[must_use]
     pub fn is_told_first(&self) -> bool {
         (self.a.is_some() && self.b.is_some()) || self.level.is_some()
+    }
+
+    /// `collation is C on A and C.UTF-8 on B`
+    #[must_use]
+    pub fn words(&self) -> String {
+        let ServerDifference { name, a, b, .. } = self;
+        match (a, b) {
+            (Some(a), Some(b)) => format!("{name} is {a} on A and {b} on B"),
+            (Some(a), None) => format!("{name} is {a} on A and not there on B"),
+            (None, Some(b)) => format!("{name} is not there on A and {b} on B"),
+            (None, None) => format!("{name} differs"),
+        }
     }
 }
 
@@ -163,6 +195,8 @@ pub enum DataOrigin {
     LoadedTwice,
     /// They were there before; rows were compared.
     Found,
+    /// B's by pg_upgrade from A's; rows were compared.
+    Upgraded,
 }
 
 /// Reason why a comparison ended.
@@ -182,6 +216,8 @@ pub enum Stop {
     Interrupted,
     /// A client of a side ended with an error.
     Died,
+    /// B does something else than A: no speed is compared.
+    OtherWork,
 }
 
 impl Stop {
@@ -195,6 +231,7 @@ impl Stop {
             Stop::Time => "the time is over",
             Stop::Interrupted => "interrupted",
             Stop::Died => "a client failed",
+            Stop::OtherWork => "B does something else",
         }
     }
 }

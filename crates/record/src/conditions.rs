@@ -23,6 +23,12 @@ pub struct Conditions {
     pub runnable_others: Option<f64>,
     /// True if a side did less than the rate that it was asked for.
     pub is_rate_missed: bool,
+    /// True if B did something else with the same statements.
+    #[serde(default)]
+    pub is_other_work: bool,
+    /// True if the sides differ in what nobody has named: collation, configuration, statistics.
+    #[serde(default)]
+    pub is_other_ground: bool,
     /// The larger share of failed transactions of both sides, 0 to 1.
     pub failed_share_max: f64,
     /// The share of failed transactions of A and of B.
@@ -57,6 +63,10 @@ pub enum Doubt {
     Crowd(f64, usize),
     /// A side did not reach its rate.
     RateMissed,
+    /// B does something else.
+    OtherWork,
+    /// The sides differ in what nobody has named.
+    OtherGround,
     /// This share of a side's transactions failed.
     Failed(f64),
 }
@@ -99,6 +109,8 @@ impl Conditions {
         let share =
             |doubt: fn(f64) -> Doubt, share: f64, most: f64| (share > most).then(|| doubt(share));
         let all = [
+            self.is_other_work.then_some(Doubt::OtherWork),
+            self.is_other_ground.then_some(Doubt::OtherGround),
             self.crowd(),
             share(Doubt::Busy, self.busy_share_max, Generator::BUSY_SHARE_MAX),
             share(Doubt::RunDelay, self.run_delay_share_max, Generator::RUN_DELAY_SHARE_MAX),
@@ -149,6 +161,7 @@ impl Doubt {
     /// and pulls every quotient towards 1.
     pub fn refuses(self, sort: Sort, is_near_one: bool) -> bool {
         match (self, sort) {
+            (Doubt::OtherWork | Doubt::OtherGround, _) => true,
             // Both sides have the same others: they widen intervals.
             (_, Sort::Use) | (Doubt::Crowd(..), _) => false,
             (Doubt::RunDelay(_), _) => is_near_one,
@@ -179,6 +192,10 @@ impl Doubt {
             Doubt::RateMissed => {
                 "a side did not reach its rate: latencies depend on how long it was loaded"
                     .to_owned()
+            }
+            Doubt::OtherWork => "B does something else than A with the same statements".to_owned(),
+            Doubt::OtherGround => {
+                "the sides differ in what no option has named (--differs)".to_owned()
             }
             Doubt::Failed(share) => {
                 format!("{:.1} % of a side's transactions failed", share * 100.0)
@@ -215,5 +232,9 @@ mod tests {
         check(delay, "10 % of what clients waited", [false, true, false, false]);
         let missed = Conditions { is_rate_missed: true, ..none };
         check(missed, "did not reach its rate", all);
+        let other = Conditions { is_other_work: true, ..none };
+        check(other, "does something else", [true; 4]);
+        let ground = Conditions { is_other_ground: true, ..none };
+        check(ground, "no option has named", [true; 4]);
     }
 }

@@ -33,6 +33,9 @@ pub struct Counts {
     pub other_failures: u64,
     /// Successful transactions over the latency limit.
     pub late: u64,
+    /// Successful transactions that ended after their deadline; 0 where the workload has none.
+    #[serde(default)]
+    pub missed: u64,
     /// Connections lost and made again.
     pub reconnects: u64,
     /// Clients that gave up for good.
@@ -42,6 +45,11 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Transactions that ended well within their deadline: all that ended well, where there is none.
+    pub fn good(&self) -> u64 {
+        self.transactions.saturating_sub(self.missed)
+    }
+
     /// Transactions that ended in failure.
     pub fn failed(&self) -> u64 {
         self.serialization_failures + self.deadlock_failures + self.other_failures
@@ -51,8 +59,8 @@ impl Counts {
     pub(crate) fn are_sound(&self) -> bool {
         let Self { transactions, skipped, retried, retries, late, reconnects, .. } = self;
         let Self { serialization_failures, deadlock_failures, other_failures, .. } = self;
-        let Self { aborted_clients, errors, .. } = self;
-        let failures = [serialization_failures, deadlock_failures, other_failures];
+        let Self { aborted_clients, errors, missed, .. } = self;
+        let failures = [serialization_failures, deadlock_failures, other_failures, missed];
         let others = [transactions, skipped, retried, retries, late, reconnects, aborted_clients];
         failures.into_iter().chain(others).chain(errors.values()).all(|count| *count <= COUNT_MAX)
     }
@@ -67,6 +75,7 @@ impl Counts {
         self.deadlock_failures += other.deadlock_failures;
         self.other_failures += other.other_failures;
         self.late += other.late;
+        self.missed += other.missed;
         self.reconnects += other.reconnects;
         self.aborted_clients += other.aborted_clients;
         for (state, n) in &other.errors {

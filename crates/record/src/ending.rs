@@ -95,6 +95,7 @@ impl Ending {
 
     /// The first line of the reason: the last lines of a program's log may follow it.
     pub fn headline(&self) -> &str {
+        // An attempt that counts has no reason, and so no first line of one.
         self.why().lines().next().unwrap_or_default()
     }
 }

@@ -31,6 +31,7 @@ const DEPTH_MAX: usize = 16;
 /// file nor a directory: a link may lead to any file of the reader's.
 pub fn read_folder(path: &Path) -> Result<Folder, Error> {
     let full = path.canonicalize().map_err(io("reading", path))?;
+    // Only the folder `/` has no name.
     let name = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
     read(&Inside::open(&full)?, name)
 }

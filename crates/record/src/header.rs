@@ -39,6 +39,19 @@ pub struct Header {
     /// What was compared, where `pgrig compare` has written it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
+    /// How schedules of faults were searched, where `pgrig search` has written it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchTerms>,
+}
+
+/// What decides, with the seed, the study and what trials have shown, which schedule a search asks for next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchTerms {
+    /// The name of the point whose load runs.
+    pub trial: String,
+    /// Trials that tell the rate of a schedule.
+    pub repeats: u64,
 }
 
 /// State of a run.

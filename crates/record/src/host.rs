@@ -29,15 +29,60 @@ pub struct HostUse {
     /// with servers, in nanoseconds; 0 where that was less than half a second. None in records that do not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_gap_max_ns: Option<u64>,
+    /// The host with servers at the other end of that link; none where this machine asked, or where there was no gap.
+    /// Which of the two ends was cut off is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_gap_to: Option<String>,
+    /// The longest part of the window in which the disk of its servers was full, and one second more, in nanoseconds;
+    /// 0 where it was not full, or has no servers. None in records that do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_full_max_ns: Option<u64>,
     /// The reason why it was lost, if it was.
     pub lost: Option<String>,
 }
 
 impl HostUse {
-    /// The longest time in the window for which the host or a link of it stood still, in nanoseconds.
-    pub fn gap_max_ns(&self) -> u64 {
-        self.stall_max_ns.into_iter().chain(self.link_gap_max_ns).max().unwrap_or(0)
+    /// The longest time in the window for which the host kept its servers or clients from their work; none where it
+    /// did not, or where the record does not tell.
+    pub fn longest_gap(&self) -> Option<HostGap> {
+        let gaps = [
+            (HostGapKind::Stall, self.stall_max_ns),
+            (HostGapKind::Link, self.link_gap_max_ns),
+            (HostGapKind::FullDisk, self.disk_full_max_ns),
+        ];
+        let gaps = gaps.into_iter().filter_map(|(kind, ns)| Some(HostGap { kind, ns: ns? }));
+        gaps.filter(|gap| gap.ns > 0).max_by_key(|gap| gap.ns)
     }
+
+    /// What the host did or had during one of its gaps, in words that follow its name.
+    pub fn gap_words(&self, kind: HostGapKind) -> String {
+        match (kind, &self.link_gap_to) {
+            (HostGapKind::Stall, _) => "stood still".to_owned(),
+            (HostGapKind::Link, Some(to)) => format!("was cut off from host {to}"),
+            (HostGapKind::Link, None) => "was cut off".to_owned(),
+            (HostGapKind::FullDisk, _) => "had a full disk".to_owned(),
+        }
+    }
+}
+
+/// A time for which a host kept its servers or clients from their work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostGap {
+    /// The way in which it did.
+    pub kind: HostGapKind,
+    /// Its length in nanoseconds.
+    pub ns: u64,
+}
+
+/// The way in which a host kept its servers or clients from their work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostGapKind {
+    /// It stood still.
+    Stall,
+    /// A link of it carried nothing.
+    Link,
+    /// The disk of its servers was full.
+    FullDisk,
 }
 
 /// Load that the clients of a host made in a trial.

@@ -80,9 +80,33 @@ pub struct Cycles {
     pub ended: u64,
     /// Their time, and that of those that failed, in nanoseconds.
     pub ns: u64,
+    /// Of these, those of [`Cycles::LONG_NS`] or longer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub long: u64,
+    /// Their time, in nanoseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub long_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Cycles {
+    /// From here on, a cycle may be a standstill of the server.
+    pub const LONG_NS: u64 = 1_000_000_000;
+
+    /// Adds a cycle that ended after so many nanoseconds, well or not.
+    pub fn note(&mut self, ns: u64, is_good: bool) {
+        self.ended += u64::from(is_good);
+        self.ns += ns;
+        if ns >= Cycles::LONG_NS {
+            self.long += 1;
+            self.long_ns += ns;
+        }
+    }
+
     /// True if there were no blocks, or no transactions in them.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -94,5 +118,7 @@ impl Cycles {
         self.first += other.first;
         self.ended += other.ended;
         self.ns += other.ns;
+        self.long += other.long;
+        self.long_ns += other.long_ns;
     }
 }

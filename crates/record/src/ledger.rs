@@ -22,6 +22,7 @@ mod givers;
 mod history;
 mod limits;
 mod look;
+mod restored;
 mod seen;
 
 pub use chain::Chain;
@@ -33,6 +34,7 @@ pub use givers::{SILENCE_NS_MAX, Split};
 pub use history::{Ledger, Outcome, SUFFIX, Transaction};
 pub use limits::{ASSUMES, NEVER_LOOKS_AT};
 pub use look::{Giver, Look};
+pub use restored::{BoundedMoment, RestoredFindings, UndecidedTransaction, check_restored};
 pub use seen::check_seen;
 
 #[cfg(test)]

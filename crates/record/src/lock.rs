@@ -65,6 +65,7 @@ fn noted(holder: &Path) -> String {
         }
         Ok(text)
     };
+    // A note that cannot be read names nobody: the message then says "another process".
     let note = read().unwrap_or_default();
     match note.trim().strip_prefix("process ").and_then(|number| number.parse::<u32>().ok()) {
         Some(number) => format!("process {number}"),

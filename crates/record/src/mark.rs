@@ -36,6 +36,8 @@ pub enum MarkKind {
     Exposure,
     /// A standby came, went, or changed its state or role.
     Replication,
+    /// Something kept the oldest xmin, so that dead rows could not be removed.
+    Horizon,
     /// An error, a crash or a restart that the server logged.
     ServerError,
 }

@@ -13,9 +13,11 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use stats::sequence::{self, LookSchedule};
+use stats::{Interval, NoInterval};
 
 use crate::allowance::Allowance;
-use crate::comparison::{Metric, Shown};
+use crate::comparison::{Metric, RareEvents, Shown, with_standstills};
 use crate::error::{Error, io};
 use crate::inside::Inside;
 use crate::{Ending, Moment, files, finished};
@@ -71,12 +73,69 @@ pub struct Series {
     pub above: Vec<f64>,
     /// The denominator's.
     pub below: Vec<f64>,
+    /// The same while the servers worked, where one stood still: without that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working: Option<WorkingSeries>,
 }
+
+/// The observations of a series without the time in which servers stood still.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkingSeries {
+    /// The numerator's.
+    pub above: Vec<f64>,
+    /// The denominator's.
+    pub below: Vec<f64>,
+}
+
+/// The smallest p-value that is told, and the steps in which one is found.
+const P_MIN: f64 = 1e-9;
+const P_STEPS: usize = 30;
 
 impl Series {
     /// The observations of a metric: one of each for every segment, or for several.
     pub fn new(metric: Metric, above: Vec<f64>, below: Vec<f64>) -> Series {
-        Series { metric, workload: None, above, below }
+        Series { metric, workload: None, above, below, working: None }
+    }
+
+    /// The ratio of the totals, valid at these looks; where a server stood still, with the standstills that may come.
+    ///
+    /// # Errors
+    /// As [`sequence::totals`].
+    pub fn ratio(
+        &self,
+        looks: LookSchedule,
+        rare: Option<&RareEvents>,
+        confidence: f64,
+    ) -> Result<Interval, NoInterval> {
+        match (&self.working, rare) {
+            (Some(WorkingSeries { above, below }), Some(rare)) => {
+                let working = sequence::ratio_at(looks, above, below, confidence)?;
+                Ok(with_standstills(working, &rare.standstills))
+            }
+            _ => sequence::ratio_at(looks, &self.above, &self.below, confidence),
+        }
+    }
+
+    /// The smallest error at which the interval of [`Series::ratio`] leaves out `bound`; 1 where none does.
+    #[must_use]
+    pub fn p_value(&self, looks: LookSchedule, rare: Option<&RareEvents>, bound: f64) -> f64 {
+        if self.working.is_none() || rare.is_none() {
+            return sequence::ratio_p_at(looks, &self.above, &self.below, bound).unwrap_or(1.0);
+        }
+        let leaves_out = |error: f64| {
+            let interval = self.ratio(looks, rare, 1.0 - error);
+            interval.is_ok_and(|interval| !interval.contains(bound))
+        };
+        let (mut low, mut high) = (P_MIN, 1.0);
+        if !leaves_out(1.0 - P_MIN) {
+            return 1.0;
+        }
+        for _ in 0..P_STEPS {
+            let middle = (low * high).sqrt();
+            if leaves_out(middle) { high = middle } else { low = middle }
+        }
+        high
     }
 
     /// The same of one workload of several.

@@ -7,7 +7,9 @@ use spec::Metric;
 use stats::Latency;
 use tail::Tail;
 
-use crate::{Counts, Ending, HostUse, Moment, Note, NoteKind, PlannedTrial, TimedAction, Witness};
+use crate::{
+    Counts, Ending, HostGap, HostUse, Moment, Note, NoteKind, PlannedTrial, TimedAction, Witness,
+};
 
 /// One attempt at a trial. Its intervals, samples and marks lie in files beside it.
 ///
@@ -42,6 +44,9 @@ pub struct Trial {
     /// The actions of its timeline, in the order in which they were due.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<TimedAction>,
+    /// What the cluster lacked to be whole, so that it was made anew for this attempt; none where it went on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_anew: Option<String>,
     /// Connecting: count, time, latency, failures.
     pub connecting: Phase,
     /// Disconnecting.
@@ -86,6 +91,7 @@ impl PlannedTrial {
             ended: Moment::default(),
             window: None,
             actions: Vec::new(),
+            made_anew: None,
             connecting: Phase::default(),
             disconnecting: Phase::default(),
             workloads: Vec::new(),
@@ -110,17 +116,24 @@ pub struct Figure {
 }
 
 impl Trial {
-    /// The host that stood still, or was cut off from a server, for longest, and how long, in nanoseconds; none
-    /// where no host did for half a second.
-    pub fn longest_host_gap(&self) -> Option<(&HostUse, u64)> {
-        let gaps = self.hosts.iter().map(|host| (host, host.gap_max_ns()));
-        gaps.max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0)
+    /// The host that stood still, was cut off from a server, or had a full disk for longest, and how long; none where
+    /// no host did for half a second.
+    pub fn longest_host_gap(&self) -> Option<(&HostUse, HostGap)> {
+        let gaps = self.hosts.iter().filter_map(|host| Some((host, host.longest_gap()?)));
+        gaps.max_by_key(|(_, gap)| gap.ns)
     }
 
     /// The first host that was lost and had clients in this trial: its figures are those of the others.
     pub fn lost_clients(&self) -> Option<&HostUse> {
         let had_clients = |host: &&HostUse| host.load.is_some_and(|load| load.clients > 0);
         self.hosts.iter().find(|host| host.lost.is_some() && had_clients(host))
+    }
+
+    /// The first host with clients whose clock is not known well enough for the order in time of a history.
+    pub fn unclocked_host(&self) -> Option<(&HostUse, u64)> {
+        let hosts = self.hosts.iter().filter(|host| host.load.is_some());
+        let mut bounds = hosts.filter_map(|host| Some((host, host.clock_bound_ns?)));
+        bounds.find(|(_, bound_ns)| *bound_ns > history::CLOCK_BOUND_MAX_NS)
     }
 
     /// The values of a metric in all its scopes.
@@ -216,6 +229,15 @@ pub struct WorkloadResult {
     pub statements: Vec<StatementResult>,
     /// Transactions of each client inside the window, in client order: fairness comes from it.
     pub per_client: Vec<u64>,
+    /// Those of them that ended within the deadline, in client order; empty where the workload has none.
+    #[serde(default)]
+    pub per_client_good: Vec<u64>,
+    /// Time of each client from the loss of its connection, in the window, until a transaction of it succeeded.
+    #[serde(default, with = "crate::histogram_text")]
+    pub served: Latency,
+    /// Time, at the close, since the clients lost their connections of which no transaction has succeeded since.
+    #[serde(default, with = "crate::histogram_text")]
+    pub unserved: Latency,
     /// Longest time that any client waited for one transaction, in nanoseconds. One that was under
     /// way at the close is followed until its end.
     pub longest_wait_ns: u64,

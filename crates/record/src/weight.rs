@@ -45,8 +45,8 @@ fn of_phase(phase: &Phase) -> usize {
 }
 
 fn of_workload(workload: &WorkloadResult) -> usize {
-    let WorkloadResult { latency, open, service, lag, .. } = workload;
-    let histograms = [latency, open, service, lag].map(beside);
+    let WorkloadResult { latency, open, service, lag, served, unserved, .. } = workload;
+    let histograms = [latency, open, service, lag, served, unserved].map(beside);
     size_of::<WorkloadResult>()
         + workload.name.len()
         + of_counts(&workload.counts)
@@ -54,6 +54,7 @@ fn of_workload(workload: &WorkloadResult) -> usize {
         + histograms.iter().sum::<usize>()
         + workload.statements.iter().map(of_statement).sum::<usize>()
         + size_of::<u64>() * workload.per_client.capacity()
+        + size_of::<u64>() * workload.per_client_good.capacity()
 }
 
 fn of_statement(statement: &StatementResult) -> usize {

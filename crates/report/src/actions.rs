@@ -21,6 +21,7 @@ pub(crate) fn table(study: &Study, trials: &[Trial]) -> Option<Table> {
             let (mark, word) = match (one.began, one.is_late()) {
                 (Some(_), false) => (Outcome::Holds, "in time"),
                 (Some(_), true) => (Outcome::Fails, "late"),
+                (None, _) if one.skipped.is_some() => (Outcome::Unsure, "left out"),
                 (None, _) => (Outcome::Fails, "not done"),
             };
             table.row([

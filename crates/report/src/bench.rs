@@ -76,7 +76,7 @@ impl Bench {
         let figures = Json::Object(vec![
             ("trials", Json::List(charts.collect())),
             ("percentiles", Json::List(percentiles.clone())),
-            ("curves", Json::List(self.search.iter().filter_map(Search::curve).collect())),
+            ("curves", Json::List(self.search.iter().flat_map(Search::curves).collect())),
         ]);
         let page = BenchPage {
             headline: self.headline(),
@@ -189,13 +189,14 @@ impl Bench {
                     means that the rig may be the limit";
         let mut table = Table::new("The generator's own cost", note, &columns);
         let generator = &self.generator;
-        let seconds = self.window.map_or(0.0, |window| window.seconds());
-        let cores = generator.cpu_ns as f64 / 1e9 / seconds;
+        // A run that never opened its window has no time to divide by.
+        let seconds = self.window.map(|window| window.seconds()).filter(|seconds| *seconds > 0.0);
+        let cores = seconds.map(|seconds| number::figure(generator.cpu_ns as f64 / 1e9 / seconds));
         table.row([
             "generator".to_owned(),
             generator.processes.to_string(),
             generator.lanes.to_string(),
-            number::figure(cores),
+            cores.unwrap_or_else(|| "–".to_owned()),
             number::percent(generator.busy_share_max),
             number::duration_ns(generator.lag_p99_ns as f64),
             number::duration_ns(generator.lag_max_ns as f64),

@@ -67,6 +67,7 @@ pub fn bisected(
             Some([value, low, high]) => crate::number::with_interval(value, low, high),
             None => ("–".to_owned(), "–".to_owned()),
         };
+        // A state that was edited may name a commit that is not there; its step is shown without it.
         let commit = commits.get(step.commit).cloned().unwrap_or_default();
         let texts = [commit, step.kind.clone(), step.verdict.clone()];
         let took = format!("{:.0}", step.seconds);

@@ -231,6 +231,7 @@ pub(crate) fn measured(measured: &ClaimMeasurement) -> [String; 4] {
                 },
                 (Quantifier::Every, _) => format!("expected in all {trials}; {interval}"),
             };
+            // Where nothing was counted, the cell stays empty, and the basis says why.
             let figure = measured.counted().unwrap_or_default();
             (figure, String::new(), trials.to_string(), basis)
         }

@@ -1,7 +1,10 @@
 //! Two sides that were loaded in turn: the course of their ratios, their figures, waits and plans.
 
 use record::Comparison;
-use record::comparison::{Background, Figure, Look, Metric, PlanPair, Side, Verdict, Wait};
+use record::comparison::{
+    Background, ExecutedPlan, Figure, Look, Metric, PlanPair, Side, StatementComparison,
+    StatementVerdict, Verdict, Wait,
+};
 
 use crate::curve;
 use crate::json::Json;
@@ -91,6 +94,113 @@ pub(crate) fn figures(figures: &[Figure], [a, b]: [&str; 2], note: &str) -> Tabl
     table
 }
 
+/// The scripts of a mixed load on both sides.
+pub(crate) fn statements(statements: &[StatementComparison], [a, b]: [&str; 2]) -> Table {
+    let (quotient, a, b) = (format!("#{b} ÷ {a}"), format!("#{a}, ms"), format!("#{b}, ms"));
+    let percent = StatementComparison::FALSE_DISCOVERIES * 100.0;
+    let note = format!(
+        "medians of each script run by itself, by one client on each side in turn; then the quotient of its means, by itself and \
+         in the mix; of those that are called slower {percent:.0} % at \
+         most are not, on average; the largest effect on the time of all clients first"
+    );
+    let columns = [
+        "Script",
+        "#Calls",
+        "#Time",
+        &a,
+        &b,
+        &quotient,
+        "#Interval",
+        "Verdict",
+        "#Mean",
+        "#Together",
+        "#n",
+    ];
+    let mut table = Table::new("Scripts", &note, &columns);
+    table.sorts = true;
+    for one in statements {
+        let ms =
+            |side: usize| one.alone.median_ms[side].map_or_else(|| "–".to_owned(), number::figure);
+        let (ratio, interval, n) = one.alone.median.as_ref().map_or_else(
+            || ("–".to_owned(), "too few restarts".to_owned(), String::new()),
+            |ratio| {
+                let interval = format!("[{:.3}, {:.3}]", ratio.low, ratio.high);
+                (format!("{:.3}", ratio.value), interval, ratio.n.to_string())
+            },
+        );
+        let together = one.together.mean.as_ref();
+        let mean = one.alone.mean.as_ref();
+        let mean = mean.map_or_else(|| "–".to_owned(), |one| format!("{:.3}", one.value));
+        let together = together.map_or_else(|| "–".to_owned(), |one| format!("{:.3}", one.value));
+        let [calls, time] = [one.calls, one.time].map(number::percent);
+        let cells = [one.script.clone(), calls, time, ms(0), ms(1), ratio, interval];
+        let mut row: Vec<Cell> = cells.into_iter().map(Cell::from).collect();
+        let mark = match one.verdict {
+            StatementVerdict::CannotTell => Outcome::Unsure,
+            verdict if verdict.is_worse() => Outcome::Fails,
+            _ => Outcome::Holds,
+        };
+        let reason = one.reason.as_ref().map(|reason| reason.words());
+        let whys: Vec<String> = one.why.clone().into_iter().chain(reason).collect();
+        let text = match whys.is_empty() {
+            false => format!("{}: {}", one.verdict.words(), whys.join("; ")),
+            true => one.verdict.words().to_owned(),
+        };
+        row.push(Cell { text, mark: Some(mark) });
+        row.extend([mean, together, n].map(Cell::from));
+        table.rows.push(row);
+    }
+    table
+}
+
+/// Why a script is slower: the plans that both sides executed, line by line, and what was tried. None where there is no
+/// reason.
+pub(crate) fn reason(statement: &StatementComparison, [a, b]: [&str; 2]) -> Option<Table> {
+    let reason = statement.reason.as_ref()?;
+    let one_line = reason.statement.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = format!("Why {} is slower", statement.script);
+    let note = format!("{}. The statement: {one_line}", reason.words());
+    let head = ["", a, "#rows", "#expected", b, "#rows", "#expected"];
+    let mut table = Table::new(&title, &note, &head);
+    let lines = reason.plans.iter().map(|plan| plan.nodes.len()).max()?;
+    for line in 0..lines {
+        let cells = reason.plans.iter().flat_map(|plan| {
+            plan.nodes.get(line).map_or_else(
+                || [(); 3].map(|()| String::new()),
+                |node| {
+                    // Indentation would be lost in a cell.
+                    let name = "\u{2003}".repeat(node.depth as usize) + &node.node;
+                    let rows = node.rows.map_or_else(|| "–".to_owned(), number::figure);
+                    [name, rows, number::figure(node.expected_rows)]
+                },
+            )
+        });
+        let first = format!("node {}", line + 1);
+        table.rows.push(std::iter::once(first).chain(cells).map(Cell::from).collect());
+    }
+    let mut row = |name: &str, of: &dyn Fn(&ExecutedPlan) -> String| {
+        let cells = reason.plans.iter().flat_map(|plan| [of(plan), String::new(), String::new()]);
+        let first = std::iter::once(name.to_owned());
+        table.rows.push(first.chain(cells).map(Cell::from).collect());
+    };
+    let or_dash = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), number::figure);
+    row("milliseconds", &|plan| or_dash(plan.ms));
+    row("blocks", &|plan| or_dash(plan.blocks.map(|blocks| blocks as f64)));
+    for change in &reason.tried {
+        let cure = reason.cures.iter().find(|cure| cure.change == *change);
+        let words = cure.map_or_else(
+            || "no faster".to_owned(),
+            |cure| format!("{} ms", number::figure(cure.ms)),
+        );
+        let [name, empty] = [format!("with {change}"), String::new()];
+        let cells =
+            [name, empty.clone(), empty.clone(), empty.clone(), words, empty.clone(), empty];
+        table.rows.push(cells.map(Cell::from).into());
+    }
+    table.folded = true;
+    Some(table)
+}
+
 /// Wait events of the clients of both sides.
 pub(crate) fn waits(waits: &[Wait], [a, b]: [&str; 2]) -> Table {
     let (difference, a, b) = (format!("#{b} − {a}"), format!("#{a}"), format!("#{b}"));
@@ -120,6 +230,7 @@ pub(crate) fn plan(pair: &PlanPair) -> Table {
     for line in 0..lines {
         // Indentation would be lost in a cell.
         let step = |steps: &[String]| {
+            // The shorter of the two plans has empty cells at its end.
             steps.get(line).map(|step| step.replace("  ", "\u{2003}")).unwrap_or_default()
         };
         table.row([format!("node {}", line + 1), step(&pair.a.steps), step(&pair.b.steps)]);
@@ -141,16 +252,18 @@ pub(crate) fn sides(found: &Comparison) -> Table {
             table.row([name.to_owned(), a, b]);
         }
     };
-    row("variant", &|side| side.variant.clone().unwrap_or_default());
+    // A row that is empty on both sides is left out: see above.
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    row("variant", &|side| text(&side.variant));
     row("PostgreSQL", &|side| side.version.clone());
-    row("built from", &|side| side.source.clone().unwrap_or_default());
-    row("programs", &|side| side.bin.clone().unwrap_or_default());
-    row("server", &|side| side.server.clone().unwrap_or_default());
+    row("built from", &|side| text(&side.source));
+    row("programs", &|side| text(&side.bin));
+    row("server", &|side| text(&side.server));
     row("settings", &|side| {
         let settings = side.settings.iter().map(|(name, value)| format!("{name} = {value}"));
         settings.collect::<Vec<_>>().join(", ")
     });
-    row("script", &|side| side.sql.clone().unwrap_or_default());
+    row("script", &|side| text(&side.sql));
     table
 }
 

@@ -348,7 +348,7 @@ fn curve(
     let log = spread.0 > 0.0 && spread.1 / spread.0 > LOG_FROM;
     Some(Json::Object(vec![
         ("title", Json::text(title(metric))),
-        ("unit", Json::text(note(metric).rsplit(" · ").next().unwrap_or_default())),
+        ("unit", Json::text(note(metric).rsplit(" · ").next().expect("a split has a first part"))),
         ("axis", Json::text(label)),
         ("log", Json::Flag(log)),
         ("x", Json::series(x.iter().map(|&at| Some(at)))),

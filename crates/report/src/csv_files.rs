@@ -93,13 +93,13 @@ impl Report<'_> {
                 judged.kind.name(),
                 expression,
                 &judged.expected,
-                &judged.published.map(digits).unwrap_or_default(),
-                &measured.map(digits).unwrap_or_default(),
-                &low.map(digits).unwrap_or_default(),
-                &high.map(digits).unwrap_or_default(),
-                &confidence.map(digits).unwrap_or_default(),
+                &cell(judged.published.map(digits)),
+                &cell(measured.map(digits)),
+                &cell(low.map(digits)),
+                &cell(high.map(digits)),
+                &cell(confidence.map(digits)),
                 method,
-                &n.map(|n| n.to_string()).unwrap_or_default(),
+                &cell(n.map(|n| n.to_string())),
                 judged.alone.words(),
                 judged.verdict.words(),
                 &judged.why,
@@ -126,6 +126,12 @@ fn trial_row(table: &mut CsvTable, trial: &Trial, metric: [&str; 3], value: f64)
         scope,
         &digits(value),
     ]);
+}
+
+/// The text of a cell.
+fn cell(known: Option<String>) -> String {
+    // What is not known is an empty cell, which no program reads as 0.
+    known.unwrap_or_default()
 }
 
 fn digits(value: f64) -> String {

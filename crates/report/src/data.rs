@@ -75,6 +75,7 @@ fn mark(mark: &TimedMark) -> Json {
         MarkKind::Autovacuum => "autovacuum",
         MarkKind::Exposure => "exposure",
         MarkKind::Replication => "replication",
+        MarkKind::Horizon => "horizon",
         MarkKind::ServerError => "server_error",
     };
     Json::Object(vec![

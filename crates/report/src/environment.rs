@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::{Fact, Header, RunState};
-use spec::{Pace, Point, Reset, ScriptSource, Study, Workload};
+use spec::{Point, Reset, ScriptSource, Study, Workload};
 
 use crate::grouping::{label, point_label};
 use crate::number;
@@ -14,7 +14,7 @@ const FACTS_SHOWN_MAX: usize = 12;
 
 /// Study, profile, day, and the first facts of machine and server: what a reader wants before anything.
 pub(crate) fn subtitle(header: &Header) -> String {
-    let day = header.started_at.split('T').next().unwrap_or_default();
+    let day = header.started_at.split('T').next().expect("a split has a first part");
     let mut parts = match &header.comparison {
         Some(comparison) => vec![comparison.title()],
         None => vec![format!("study {}", header.study), format!("profile {}", header.profile)],
@@ -106,7 +106,7 @@ fn workloads(study: &Study) -> Table {
                 place(study, point),
                 workload.clients.to_string(),
                 workload.protocol.name().to_owned(),
-                pace(workload.pace),
+                pace(workload),
                 scripts(workload),
                 workload.to.join(", "),
             ];
@@ -184,10 +184,14 @@ pub(crate) fn script_texts(study: &Study) -> Vec<Log> {
     texts.into_iter().map(log).collect()
 }
 
-fn pace(pace: Pace) -> String {
+fn pace(workload: &Workload) -> String {
+    let pace = workload.pace;
     let Some((rate, arrivals)) = pace.rate().zip(pace.arrivals()) else {
         return "closed loop".to_owned();
     };
+    if workload.is_rate_of_capacity {
+        return format!("open loop, {arrivals}, {rate} × capacity");
+    }
     format!("open loop, {arrivals}, {}", number::with_unit(rate, "1/s"))
 }
 

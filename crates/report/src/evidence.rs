@@ -10,7 +10,12 @@ use spec::{Metric, metrics};
 use stats::Latency;
 
 /// Metrics that charts are drawn from.
-const DRAWN: [&Metric; 19] = [
+const DRAWN: [&Metric; 24] = [
+    &metrics::XMIN_AGE,
+    &metrics::DEAD_TUPLES,
+    &metrics::HEAP_BYTES,
+    &metrics::INDEX_BYTES,
+    &metrics::SLOT_RETAINED_BYTES,
     &metrics::WAITING_SESSIONS,
     &metrics::WAIT_SAMPLES,
     &metrics::REPLICATION_FLUSH_LAG_BYTES,
@@ -109,6 +114,7 @@ impl Evidence {
         let [p50_ns, p99_ns] = latency.quantiles_ns([0.5, 0.99]);
         let latency = (length_ns <= SECOND_FROM_NS).then_some(latency);
         let errors = counts.errors;
+        // A histogram that is not kept takes no memory.
         let histogram = latency.as_ref().map_or(0, Latency::memory_bytes);
         let kept = 2 * size_of::<Stretch>() + histogram + errors.len() * ERROR_BYTES;
         let transactions = counts.transactions;

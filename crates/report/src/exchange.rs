@@ -123,6 +123,7 @@ impl Report<'_> {
         Results {
             name: comparison.map_or(self.header.study.clone(), record::Comparison::title),
             started_at: self.header.started_at.clone(),
+            // A study that is no comparison has no sides.
             sides: comparison.map(Comparison::sides_words).unwrap_or_default(),
             harm: self.judgement.harm.iter().map(verdict::Harm::words).collect(),
             answer: self.judgement.answer.clone(),

@@ -60,6 +60,7 @@ pub(crate) fn table(trials: &[Trial]) -> Option<Table> {
             }
             _ => String::new(),
         };
+        // A host that no trial used had no role.
         let roles = uses.first().map(|one| one.roles.join(", ")).unwrap_or_default();
         table.rows.push(vec![
             Cell::from(name.to_owned()),

@@ -54,6 +54,7 @@ impl Report<'_> {
             let _ = writeln!(out, "{}\n", markdown(&words));
         }
         for left in &judgement.discarded {
+            // A reason without text is shown as none.
             let why = left.why.lines().next().unwrap_or_default();
             let words = format!("Trial {} ({}) is {}: {why}", left.number, left.name, left.status);
             let _ = writeln!(out, "{}\n", markdown(&words));

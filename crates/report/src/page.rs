@@ -35,6 +35,7 @@ pub(crate) const SCRIPT: &str = concat!(
     include_str!("../assets/script/chart.js"),
     include_str!("../assets/script/timeline.js"),
     include_str!("../assets/script/curves.js"),
+    include_str!("../assets/script/tables.js"),
     include_str!("../assets/script/main.js"),
     "})();"
 );
@@ -136,12 +137,14 @@ pub(crate) struct StudyPage {
 #[derive(Debug)]
 pub(crate) struct SearchSection {
     pub(crate) words: String,
+    /// Names and texts beside it.
+    pub(crate) details: Vec<(String, String)>,
     /// Meaning of an answer; empty without one.
     pub(crate) meaning: &'static str,
     /// Of which window the rest of the page is.
     pub(crate) note: String,
-    /// True if there is anything to draw.
-    pub(crate) has_chart: bool,
+    /// Number of charts.
+    pub(crate) charts: usize,
     /// Every window; none where none ended.
     pub(crate) windows: Option<Table>,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::comparison::{Metric, Shown};
+use record::comparison::{Metric, RareEvents, Shown};
 use record::{Comparison, Ending, Paired};
 use spec::Study;
 
@@ -53,6 +53,10 @@ fn tables(shown: &Shown, names: [&str; 2]) -> Vec<Table> {
             names[1], names[0]
         );
         tables.push(compared::figures(&shown.figures, names, &note));
+    }
+    if !shown.statements.is_empty() {
+        tables.push(compared::statements(&shown.statements, names));
+        tables.extend(shown.statements.iter().filter_map(|one| compared::reason(one, names)));
     }
     if !shown.waits.is_empty() {
         let mut waits = compared::waits(&shown.waits, names);
@@ -110,5 +114,7 @@ fn words(paired: &Paired, headline: Metric) -> Vec<String> {
     });
     let doubts = paired.shown.doubts.iter().map(|doubt| format!("Doubt: {doubt}."));
     let instances = paired.shown.instances.words(headline);
-    [measured].into_iter().chain(identical).chain(instances).chain(doubts).collect()
+    let rare = paired.shown.rare.iter().flat_map(RareEvents::words);
+    let seen = [measured].into_iter().chain(identical).chain(instances);
+    seen.chain(rare).chain(doubts).collect()
 }

@@ -57,6 +57,7 @@ impl<'a> Report<'a> {
             let data: Evidence = data?.into();
             let timeline = timeline(&data, cells_max).filter(|timeline| {
                 let left = values_left.checked_sub(timeline.values());
+                // After a timeline that is too much, no other is drawn.
                 values_left = left.unwrap_or(0);
                 left.is_some()
             });

@@ -23,6 +23,8 @@ pub struct Search {
     pub limit_ms: Option<f64>,
     /// The result, in words.
     pub words: String,
+    /// What there is to say beside it: names and texts.
+    pub details: Vec<(String, String)>,
     /// The end of the search.
     pub end: SearchEnd,
     /// The load at which latency turns up.
@@ -44,6 +46,11 @@ pub enum SearchEnd {
         load: f64,
         /// Lower and upper bound.
         interval: (f64, f64),
+    },
+    /// Every load was tried as often.
+    Swept {
+        /// The load at which most was done while the goal held.
+        best: Option<f64>,
     },
     /// The goal holds at everything that can be sent.
     Everywhere,
@@ -97,14 +104,62 @@ pub struct SearchWindow {
     pub holds: bool,
 }
 
+/// A chart over the load.
+struct SearchChart<'a> {
+    title: String,
+    /// Label of the curve through the windows.
+    line: String,
+    unit: &'static str,
+    /// The value of a window.
+    value: &'a dyn Fn(&SearchWindow) -> Option<f64>,
+    /// The curve, a value for each window that has one, by load.
+    fitted: Vec<f64>,
+    limit: Option<f64>,
+}
+
 impl Search {
-    /// The windows as dots, the curve through them, and the limit; none without a latency. One load
+    /// The charts: latency over the load; of a sweep also throughput.
+    pub(crate) fn curves(&self) -> Vec<Json> {
+        let latency = SearchChart {
+            title: format!("Latency, {}", self.quantile),
+            line: format!("{}, fitted", self.quantile),
+            unit: "ms",
+            value: &|window| window.ms,
+            fitted: self.fitted.iter().map(|(_, ms)| *ms).collect(),
+            limit: self.limit_ms,
+        };
+        let mut windows: Vec<&SearchWindow> = self.windows.iter().collect();
+        windows.sort_by(|a, b| a.load.total_cmp(&b.load));
+        let median = |load: f64| {
+            let mut rates: Vec<f64> =
+                windows.iter().filter(|one| one.load == load).map(|one| one.rate).collect();
+            rates.sort_by(f64::total_cmp);
+            rates[rates.len() / 2]
+        };
+        let throughput = SearchChart {
+            title: "Throughput".to_owned(),
+            line: "median".to_owned(),
+            unit: "transactions/s",
+            value: &|window| Some(window.rate),
+            fitted: windows.iter().map(|window| median(window.load)).collect(),
+            limit: None,
+        };
+        match self.end {
+            SearchEnd::Swept { .. } => {
+                [throughput, latency].iter().filter_map(|chart| self.chart(chart)).collect()
+            }
+            _ => self.chart(&latency).into_iter().collect(),
+        }
+    }
+
+    /// The windows as dots, the curve through them, and the limit; none without a value. One load
     /// alone has no lines.
-    pub(crate) fn curve(&self) -> Option<Json> {
-        let mut windows: Vec<_> = self.windows.iter().filter(|w| w.ms.is_some()).collect();
+    fn chart(&self, chart: &SearchChart<'_>) -> Option<Json> {
+        let value = chart.value;
+        let mut windows: Vec<_> =
+            self.windows.iter().filter(|window| value(window).is_some()).collect();
         windows.sort_by(|a, b| a.load.total_cmp(&b.load));
         let (first, last) = (windows.first()?.load, windows.last()?.load);
-        let name = &self.quantile;
         let mut lines = Vec::new();
         let mut add = |label: String, colour, style: &'static str, values: Vec<Option<f64>>| {
             let is_drawn = match style {
@@ -122,22 +177,23 @@ impl Search {
             };
             lines.extend(is_drawn.then(line));
         };
-        let dots =
-            |holds: bool| windows.iter().map(|w| w.ms.filter(|_| w.holds == holds)).collect();
-        let fitted = self.fitted.iter().map(|(_, ms)| Some(*ms)).collect();
-        add(format!("{name}, fitted"), 0, "line", fitted);
+        let dots = |holds: bool| {
+            windows.iter().map(|window| value(window).filter(|_| window.holds == holds)).collect()
+        };
+        add(chart.line.clone(), 0, "line", chart.fitted.iter().copied().map(Some).collect());
+        let name = if chart.unit == "ms" { &self.quantile } else { "a window" };
         add(format!("{name}, the goal holds"), 2, "dots", dots(true));
         add(format!("{name}, it does not hold"), 1, "dots", dots(false));
-        if let Some(limit) = self.limit_ms {
+        if let Some(limit) = chart.limit {
             let label = format!("limit {} ms", number::as_written(limit));
             add(label, 3, "dashed", windows.iter().map(|_| Some(limit)).collect());
         }
-        let drawn = windows.iter().filter_map(|window| window.ms).chain(self.limit_ms);
+        let drawn = windows.iter().filter_map(|window| value(window)).chain(chart.limit);
         let (low, high) =
-            drawn.fold((f64::MAX, 0.0f64), |(low, high), ms| (low.min(ms), high.max(ms)));
+            drawn.fold((f64::MAX, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
         Some(Json::Object(vec![
-            ("title", Json::text(format!("Latency, {name}"))),
-            ("unit", Json::text("ms")),
+            ("title", Json::text(&*chart.title)),
+            ("unit", Json::text(chart.unit)),
             ("axis", Json::text(self.axis.label())),
             ("dots", Json::Flag(true)),
             ("log", Json::Flag(low > 0.0 && high / low > 20.0)),
@@ -154,6 +210,9 @@ impl Search {
         if let SearchEnd::Found { load, interval: (low, high) } = self.end {
             marks.push((low, high - low, "checkpoint", "90 % interval"));
             marks.push((load, 0.0, "action", "answer"));
+        }
+        if let SearchEnd::Swept { best: Some(load) } = self.end {
+            marks.push((load, 0.0, "action", "most within the goal"));
         }
         marks.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
         let mark = |(at, length, kind, text)| {
@@ -181,6 +240,7 @@ impl Search {
         let goal = &self.goal;
         match self.end {
             SearchEnd::Found { load, .. } => format!("{} keep {goal}", self.axis.load(load)),
+            SearchEnd::Swept { .. } => self.words.clone(),
             SearchEnd::Everywhere => format!("every load that can be sent keeps {goal}"),
             SearchEnd::Nowhere => format!("no load is known to keep {goal}"),
             SearchEnd::Interrupted => {
@@ -197,13 +257,13 @@ impl Search {
     }
 
     pub(crate) fn section(&self) -> SearchSection {
-        let (words, note) = (self.words.clone(), self.note());
+        let (words, details, note) = (self.words.clone(), self.details.clone(), self.note());
         let meaning = match self.end {
             SearchEnd::Found { .. } => MEANING,
             _ => "",
         };
         let windows = (!self.windows.is_empty()).then(|| self.table());
-        SearchSection { words, meaning, note, windows, has_chart: self.curve().is_some() }
+        SearchSection { words, details, meaning, note, windows, charts: self.curves().len() }
     }
 
     fn table(&self) -> Table {

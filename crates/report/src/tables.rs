@@ -91,6 +91,7 @@ fn figure((metric, value): &(&'static Metric, f64)) -> String {
 
 /// The first thing that was noted: what checks found is noted before anything else.
 fn said(listed: &Listed<'_>) -> String {
+    // A trial of which nothing was noted has an empty cell.
     listed.notes.first().map(|note| note.text.clone()).unwrap_or_default()
 }
 

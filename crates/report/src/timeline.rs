@@ -227,6 +227,7 @@ impl Readings {
         (0..cells)
             .map(|cell| {
                 let moments = read?.get(&cell)?.len() as f64;
+                // A moment that was read and did not see it counts as one in which it was not there.
                 let sum = sums.and_then(|sums| sums.get(&cell)).copied().unwrap_or(0.0);
                 Some(sum / moments)
             })

@@ -199,6 +199,8 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<Cell>>,
     /// True if it is folded away behind its title.
     pub(crate) folded: bool,
+    /// True if readers can sort its rows by a column, and filter them.
+    pub(crate) sorts: bool,
 }
 
 /// A column.
@@ -225,7 +227,7 @@ impl Table {
             None => Head { text: (*column).to_owned(), numeric: false },
         });
         let (title, note) = (title.to_owned(), note.to_owned());
-        Table { title, note, head: head.collect(), rows: Vec::new(), folded: false }
+        Table { title, note, head: head.collect(), rows: Vec::new(), folded: false, sorts: false }
     }
 
     /// Without the columns in which no row says anything; the first one names the rows.

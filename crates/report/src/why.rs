@@ -86,6 +86,7 @@ fn statements(line: &Line, trials: &[Trial]) -> Option<String> {
         .map(|(statement, seconds)| {
             let each = middle_of(line, trials, &metrics::SERVER_STATEMENT_MEAN_MS, statement);
             let each = each.map(|ms| format!(", {} ms each", number::figure(ms)));
+            // Without a time for each call, the share stands alone.
             let each = each.unwrap_or_default();
             format!("{statement} {}{each}", number::percent(seconds / all))
         })
@@ -99,8 +100,9 @@ fn shares(line: &Line, trials: &[Trial], metric: &Metric) -> Vec<(String, f64)> 
         line.trials.iter().filter_map(|&index| trials[index].scopes(metric)).collect();
     let scopes: BTreeSet<&String> = told.iter().flat_map(|scopes| scopes.keys()).collect();
     let mean = |scope: &String| {
+        // See above: a trial without the scope has 0 of it.
         let values = told.iter().map(|scopes| scopes.get(scope).copied().unwrap_or(0.0));
-        sample::mean(&values.collect::<Vec<f64>>()).unwrap_or(0.0)
+        sample::mean(&values.collect::<Vec<f64>>()).expect("a scope is that of a trial")
     };
     let mut all: Vec<(String, f64)> =
         scopes.into_iter().map(|scope| (scope.clone(), mean(scope))).collect();

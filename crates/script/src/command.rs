@@ -3,6 +3,7 @@
 use crate::expect::Expected;
 use crate::expr::Expr;
 use crate::names::{Names, Slot};
+use crate::set_row::SetRow;
 use crate::shell::ShellCommand;
 use crate::sleep::Sleep;
 use crate::template::Template;
@@ -26,7 +27,7 @@ pub struct Command {
 impl Command {
     /// The first of the command's words, as it is written: `set` or `SET`.
     pub fn written(&self) -> &str {
-        self.words.split(' ').next().unwrap_or_default()
+        self.words.split(' ').next().expect("a split has a first part")
     }
 }
 
@@ -52,6 +53,8 @@ pub enum CommandKind {
     },
     /// `\set`, and `\setrandom`, which is a form of it.
     Set { target: Target, expr: Expr },
+    /// `\setrow`: draw a row, and set variables to its columns.
+    SetRow(SetRow),
     /// `\setshell`: run a command and keep the integer that it prints.
     SetShell {
         target: Target,
@@ -117,6 +120,7 @@ impl CommandKind {
         match self {
             CommandKind::Sql { .. } => "SQL",
             CommandKind::Set { .. } => "set",
+            CommandKind::SetRow(_) => "setrow",
             CommandKind::SetShell { .. } => "setshell",
             CommandKind::Shell(_) => "shell",
             CommandKind::Sleep(_) => "sleep",

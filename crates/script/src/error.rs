@@ -28,6 +28,7 @@ impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         let Some(excerpt) = &self.excerpt else {
+            // The message stands for itself.
             return Ok(());
         };
         write!(f, "\n{excerpt}")?;

@@ -6,12 +6,13 @@
 //! of operations that runs without allocation.
 //!
 //! Limits: no clock, socket, thread, file or environment. The language is pgbench 19's, plus
-//! `\setrandom` and, behind [`Syntax::NineX`], SQL commands that end at the newline, as up to
+//! `\setrow` and `:'name'` except behind [`Syntax::Pgbench`], `\setrandom` and, behind [`Syntax::NineX`], SQL commands that end at the newline, as up to
 //! pgbench 9.5; and functions of our own, `bucket` and `random_bucket`. Text is bytes: like
 //! pgbench, nothing here assumes an encoding beyond "ASCII compatible".
 
 mod builtin;
 mod command;
+mod csv;
 mod define;
 mod distribution;
 mod error;
@@ -25,8 +26,10 @@ mod names;
 mod number;
 mod pipeline;
 mod prng;
+mod row_table;
 mod script;
 mod seeds;
+mod set_row;
 mod setrandom;
 mod shell;
 mod sleep;
@@ -39,6 +42,7 @@ mod words;
 
 pub use builtin::{Builtin, BuiltinError};
 pub use command::{Capture, Command, CommandKind, Target};
+pub use csv::CsvError;
 pub use define::{Define, DefineError};
 pub use error::ParseError;
 pub use expect::{Expected, Word};
@@ -47,11 +51,15 @@ pub use history_note::{HistoryNote, Operand};
 pub use names::{Names, Slot, is_variable_name};
 pub use pipeline::{Pipeline, PipelineFault, Protocol};
 pub use prng::Prng;
+pub use row_table::{ROW_BYTES_MAX, ROWS_MAX, RowTable, RowTableError};
 pub use script::{Script, Syntax};
 pub use seeds::{RandomSeed, RandomSeedError, Seeds, ThreadStates};
+pub use set_row::{
+    RowDraw, RowPicker, RowQueryError, RowSource, RowSourceKind, SetRow, SetRowError, row_query,
+};
 pub use shell::{ShellCommand, ShellError};
 pub use sleep::{Sleep, SleepError};
-pub use template::{MAX_PARAMETERS, Parameterized, Template, TooManyParameters};
+pub use template::{MAX_PARAMETERS, Parameterized, Template, TemplateParameter, TooManyParameters};
 pub use value::Value;
 pub use variables::{Variable, Variables};
 pub use weight::{WeightError, Weighted, Weights};

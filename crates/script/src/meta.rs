@@ -8,6 +8,8 @@ use crate::expect::Expected;
 use crate::expr::{self, Source};
 use crate::hint::{did_you_mean, of_psql};
 use crate::names::{Names, is_variable_name};
+use crate::script::Syntax;
+use crate::set_row::{SetRow, SetRowMistake};
 use crate::setrandom;
 use crate::shell::ShellCommand;
 use crate::sleep::{self, Sleep};
@@ -16,7 +18,11 @@ use crate::words::Words;
 /// Most words behind the command.
 const MAX_WORDS: usize = 255;
 
-const COMMANDS: [&str; 15] = [
+/// pgrig's own command.
+const SETROW: &str = "setrow";
+
+const COMMANDS: [&str; 16] = [
+    SETROW,
     "set",
     "setrandom",
     "setshell",
@@ -52,6 +58,7 @@ pub(crate) struct MetaLine<'a> {
     pub(crate) backslash: usize,
     /// The line that it stands in, counted from 1.
     pub(crate) line: u32,
+    pub(crate) syntax: Syntax,
 }
 
 impl<'a> MetaLine<'a> {
@@ -64,7 +71,7 @@ impl<'a> MetaLine<'a> {
         let written = String::from_utf8_lossy(&self.text[command]);
         let place = Location { file: self.file, line: self.line, command: Some(&written) };
         let line = MetaCommand { meta: self, place };
-        let known = COMMANDS.into_iter().find(|known| known.eq_ignore_ascii_case(&written));
+        let known = self.commands().find(|known| known.eq_ignore_ascii_case(&written));
         let (meta, next) = match known {
             Some("set") => line.set(words, names)?,
             Some("if") => {
@@ -85,6 +92,12 @@ impl<'a> MetaLine<'a> {
             }
         };
         Ok((Some(meta), next))
+    }
+
+    /// The commands of the syntax.
+    fn commands(self) -> impl Iterator<Item = &'static str> {
+        let is_pgbenchs = self.syntax == Syntax::Pgbench;
+        COMMANDS.into_iter().filter(move |known| !is_pgbenchs || *known != SETROW)
     }
 
     /// The command's words, as [`crate::Command::words`] has them.
@@ -175,6 +188,15 @@ impl<'a> MetaCommand<'a> {
                 let command = ShellCommand::new((0..count).map(word), names);
                 Ok(Meta::Command(CommandKind::Shell(command)))
             }
+            Some(SETROW) => {
+                let words: Vec<&[u8]> = (0..count).map(word).collect();
+                let row = SetRow::parse(&words, self.meta.file, names).map_err(|mistake| {
+                    let excerpt = Some(self.meta.source(end));
+                    let SetRowMistake { message, detail, hint } = mistake;
+                    self.place.error(message, detail.as_deref(), excerpt, None).with_hint(hint)
+                })?;
+                Ok(Meta::Command(CommandKind::SetRow(row)))
+            }
             Some("setrandom") if count < 3 => Err(self.error("missing argument", end)),
             Some("setrandom") => {
                 let words: Vec<&[u8]> = (1..count).map(word).collect();
@@ -206,9 +228,12 @@ impl<'a> MetaCommand<'a> {
             Some("syncpipeline") => bare(CommandKind::SyncPipeline),
             Some("endpipeline") => bare(CommandKind::EndPipeline),
             _ => {
-                let written = self.place.command.unwrap_or_default();
+                let written = self
+                    .place
+                    .command
+                    .expect("a backslash has a command behind it, if an empty one");
                 let hint = of_psql(written)
-                    .or_else(|| did_you_mean(written, COMMANDS))
+                    .or_else(|| did_you_mean(written, self.meta.commands()))
                     .or_else(|| Some("a line of SQL cannot begin with a backslash".to_owned()));
                 Err(self.error("invalid command", end).with_hint(hint))
             }

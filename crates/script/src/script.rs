@@ -1,5 +1,7 @@
 //! A script: commands in order, with the jumps of `\if` resolved.
 
+use std::ops::Range;
+
 use crate::command::{Command, CommandKind};
 use crate::error::{Location, ParseError};
 use crate::history_note::HistoryNote;
@@ -7,18 +9,27 @@ use crate::meta::{Meta, MetaLine};
 use crate::names::Names;
 use crate::pipeline::Protocol;
 use crate::sql::{self, Scanner, Stop};
-use crate::template::{Template, TooManyParameters};
+use crate::template::{Template, TooManyParameters, Uses};
 
 /// Longest line of SQL that `-r` shows, in bytes.
 const MAX_SOURCE: usize = 127;
 
+/// Longest line of SQL that an error shows, in bytes.
+const MAX_SHOWN: usize = 500;
+
+const PARAMETER_HINT: &str = "write a variable, :name or :'name', and set it by \\set or \\setrow \
+                              (docs/pgbench.md, \"Rows as values\")";
+
 /// The form of the language in which a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Syntax {
-    /// Since pgbench 9.6: SQL ends at a semicolon.
+    /// pgrig's: that of pgbench since 9.6, where SQL ends at a semicolon, with `\setrow` and `:'name'`, and without
+    /// `$n`.
     #[default]
     Current,
-    /// Up to pgbench 9.5: every line is a command.
+    /// pgbench's since 9.6.
+    Pgbench,
+    /// Up to pgbench 9.5: every line is a command; with what is pgrig's own.
     NineX,
 }
 
@@ -45,6 +56,7 @@ impl Script {
         let mut parser = Parser {
             file: file_name,
             text,
+            syntax,
             names,
             commands: Vec::new(),
             strays: Vec::new(),
@@ -52,7 +64,7 @@ impl Script {
             line: 1,
         };
         match syntax {
-            Syntax::Current => parser.current()?,
+            Syntax::Current | Syntax::Pgbench => parser.current()?,
             Syntax::NineX => parser.nine_x()?,
         }
         let (mut commands, strays) = (parser.commands, parser.strays);
@@ -105,7 +117,8 @@ impl Script {
 
 /// True if a line begins with a word that begins a statement. Within another one it may stand, too, which only a syntax error makes suspicious.
 fn begins_statement(line: &[u8]) -> bool {
-    let word = line.split(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default();
+    let mut words = line.split(|byte| !byte.is_ascii_alphabetic());
+    let word = words.next().expect("a split has a first part");
     let words: [&[u8]; 8] =
         [b"BEGIN", b"COMMIT", b"END", b"SELECT", b"UPDATE", b"INSERT", b"DELETE", b"ROLLBACK"];
     words.iter().any(|known| word.eq_ignore_ascii_case(known))
@@ -114,6 +127,7 @@ fn begins_statement(line: &[u8]) -> bool {
 struct Parser<'a> {
     file: &'a str,
     text: &'a [u8],
+    syntax: Syntax,
     names: &'a mut Names,
     commands: Vec<Command>,
     strays: Vec<u32>,
@@ -128,7 +142,7 @@ impl Parser<'_> {
         let mut at = 0;
         loop {
             let scanned = scanner.read(self.text, at);
-            self.sql(at, scanned.next, &scanned.sql, scanned.statements);
+            self.sql(at, scanned.next, &scanned.sql, scanned.statements)?;
             at = scanned.next;
             match scanned.stop {
                 Stop::End => return Ok(()),
@@ -151,7 +165,7 @@ impl Parser<'_> {
                 continue;
             }
             if !line.starts_with(b"--") {
-                self.sql(at, at + end, line, sql::statements(line));
+                self.sql(at, at + end, line, sql::statements(line))?;
             }
             at += end + 1;
         }
@@ -159,19 +173,35 @@ impl Parser<'_> {
     }
 
     /// Add an SQL command unless there is only white space and comments.
-    fn sql(&mut self, start: usize, end: usize, sql: &[u8], statements: u32) {
+    fn sql(
+        &mut self,
+        start: usize,
+        end: usize,
+        sql: &[u8],
+        statements: u32,
+    ) -> Result<(), ParseError> {
         let range = &self.text[start..end];
         let Some(sql) = sql::without_leading_comments(sql) else {
             if !HistoryNote::texts(range).is_empty() {
                 let line = self.line_at(start + range.len() - range.trim_ascii_start().len());
                 self.strays.push(line);
             }
-            return;
+            return Ok(());
         };
+        // Where there is nothing but comments, nothing is behind them.
         let behind = sql::without_leading_comments(range).map_or(0, <[u8]>::len);
         let notes = HistoryNote::texts(&range[..range.len() - behind]);
         let line = self.line_of_sql(start, end);
-        let first = sql.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
+        let uses = match self.syntax {
+            Syntax::Pgbench => Uses::Plain,
+            Syntax::Current | Syntax::NineX => {
+                sql::parameter(sql)
+                    .map_or(Ok(()), |place| Err(self.parameter(sql, line, place)))?;
+                Uses::PlainAndQuoted
+            }
+        };
+        let mut lines = sql.split(|byte| matches!(byte, b'\n' | b'\r'));
+        let first = lines.next().expect("a split has a first part");
         let shown = &first[..first.len().min(MAX_SOURCE)];
         self.commands.push(Command {
             line,
@@ -179,16 +209,35 @@ impl Parser<'_> {
             words: String::new(),
             notes,
             kind: CommandKind::Sql {
-                template: Template::new(sql, statements, self.names),
+                template: Template::new(sql, statements, uses, self.names),
                 capture: None,
             },
         });
+        Ok(())
+    }
+
+    /// Error of a `$n` in SQL that begins on this line: no script has a value for it.
+    fn parameter(&self, sql: &[u8], line: u32, place: Range<usize>) -> ParseError {
+        let before = &sql[..place.start];
+        let newlines = before.iter().filter(|byte| **byte == b'\n').count() as u32;
+        // Without a newline before it, the line is the first.
+        let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let end = sql[begin..].iter().position(|byte| *byte == b'\n');
+        let excerpt = &sql[begin..end.map_or(sql.len(), |length| begin + length)];
+        let what = String::from_utf8_lossy(&sql[place.clone()]);
+        let location = Location { file: self.file, line: line + newlines, command: None };
+        let message = format!("no script has a value for parameter {what}");
+        let characters = String::from_utf8_lossy(&sql[begin..place.end]).chars().count();
+        let caret = Some(characters - 1).filter(|_| excerpt.len() <= MAX_SHOWN);
+        let excerpt = Some(excerpt).filter(|excerpt| excerpt.len() <= MAX_SHOWN);
+        location.error(&message, None, excerpt, caret).with_hint(Some(PARAMETER_HINT.to_owned()))
     }
 
     /// Add the meta-command whose backslash is at `backslash`; returns where the next line begins.
     fn meta(&mut self, backslash: usize) -> Result<usize, ParseError> {
         let line = self.line_at(backslash);
-        let meta_line = MetaLine { file: self.file, text: self.text, backslash, line };
+        let meta_line =
+            MetaLine { file: self.file, text: self.text, backslash, line, syntax: self.syntax };
         let (meta, next) = meta_line.parse(self.names)?;
         match meta {
             None => {}
@@ -222,12 +271,14 @@ impl Parser<'_> {
     /// The line of the first SQL between `start` and `end`.
     fn line_of_sql(&mut self, start: usize, end: usize) -> u32 {
         let range = &self.text[start..end];
+        // Where there is nothing but comments, none of them is skipped.
         let skipped = sql::without_leading_comments(range).map_or(0, |sql| range.len() - sql.len());
         self.line_at(start + skipped)
     }
 
     /// The line of a place that lies behind all that were asked for before.
     fn line_at(&mut self, at: usize) -> u32 {
+        // A place that was passed already is on the line that was counted.
         let passed = self.text.get(self.counted..at).unwrap_or_default();
         self.line += passed.iter().filter(|byte| **byte == b'\n').count() as u32;
         self.counted = self.counted.max(at);
@@ -296,7 +347,7 @@ fn resolve_jumps(file: &str, commands: &mut [Command]) -> Result<(), ParseError>
     match open.last() {
         None => Ok(()),
         Some(_) => {
-            let last = commands.last().map_or(0, |command| command.line);
+            let last = commands.last().expect("an \\if is a command").line;
             Err(wrong(commands.len(), last, "\\if without matching \\endif"))
         }
     }

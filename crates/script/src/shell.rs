@@ -74,7 +74,10 @@ impl ShellCommand {
             }
             text => Word::Text(text.into()),
         });
-        ShellCommand { words: words.collect(), program: program.unwrap_or_default() }
+        ShellCommand {
+            words: words.collect(),
+            program: program.expect("a command has a first word"),
+        }
     }
 
     /// The variables among its words.
@@ -129,7 +132,9 @@ impl ShellCommand {
 
     /// Message of `--debug` about a value that `\setshell` has taken from `output`.
     pub fn debug(&self, output: &[u8]) -> String {
-        let line = output.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = output.split_inclusive(|byte| *byte == b'\n').next();
+        // A program that wrote nothing has no first line.
+        let line = line.unwrap_or_default();
         let second = self.words.get(1).map_or("(null)".into(), Word::written);
         let (program, value) = (&self.program, String::from_utf8_lossy(line));
         format!("{program}: shell parameter name: \"{second}\", value: \"{value}\"")

@@ -6,7 +6,9 @@
 //! comments inside a command are sent (as since version 15). Standard-conforming strings are
 //! assumed, as pgbench assumes them.
 
-use crate::names::{is_name_byte, is_name_start};
+use std::ops::Range;
+
+use crate::names::{is_name_byte, is_name_start, variable_name_length};
 
 /// Reads a script's SQL. What it remembers between commands is what psql's lexer remembers:
 /// unclosed parentheses survive a meta-command.
@@ -97,6 +99,7 @@ impl Scanner {
                     self.word(taken);
                     sql.extend_from_slice(taken);
                 }
+                Piece::QuotedUse => sql.extend_from_slice(taken),
                 Piece::Other => {
                     match byte {
                         b'(' => self.parentheses += 1,
@@ -106,7 +109,7 @@ impl Scanner {
                     sql.extend_from_slice(taken);
                 }
             }
-            if matches!(piece, Piece::Word | Piece::Other | Piece::VariableTest) {
+            if !matches!(piece, Piece::Blank | Piece::Comment) {
                 statements.something();
             }
             next += length;
@@ -154,6 +157,69 @@ pub(crate) fn statements(sql: &[u8]) -> u32 {
     count
 }
 
+/// The place of the semicolon that ends the first statement; else the end of the text.
+pub(crate) fn end_of_first(sql: &[u8]) -> usize {
+    let mut scanner = Scanner::default();
+    let mut at = 0;
+    while at < sql.len() {
+        let scanned = scanner.read(sql, at);
+        at = scanned.next;
+        if scanned.statements > 0 && scanned.stop == Stop::Semicolon {
+            return at - 1;
+        }
+    }
+    sql.len()
+}
+
+/// The place of a `$n` for which nobody has a value: one outside quotes and comments, but in PREPARE or in the
+/// body of a routine, where it is the server's own.
+pub(crate) fn parameter(sql: &[u8]) -> Option<Range<usize>> {
+    let mut words: Vec<&[u8]> = Vec::new();
+    let mut at = 0;
+    while at < sql.len() {
+        let (piece, length) = piece(&sql[at..]);
+        let taken = &sql[at..at + length];
+        match piece {
+            Piece::Word if words.len() < 4 => words.push(taken),
+            Piece::Other if taken == b";" && !is_routine(&words) => words.clear(),
+            Piece::Other
+                if taken[0] == b'$'
+                    && taken.get(1).is_some_and(u8::is_ascii_digit)
+                    && !is_routine(&words)
+                    && !words.first().is_some_and(|word| word.eq_ignore_ascii_case(b"prepare")) =>
+            {
+                return Some(at..at + length);
+            }
+            _ => {}
+        }
+        at += length;
+    }
+    None
+}
+
+/// True if a statement with these words begins CREATE \[OR REPLACE\] {FUNCTION | PROCEDURE}.
+fn is_routine(words: &[&[u8]]) -> bool {
+    let is = |at: usize, word: &str| {
+        words.get(at).is_some_and(|found| found.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    let kind = if is(1, "or") && is(2, "replace") { 3 } else { 1 };
+    is(0, "create") && (is(kind, "function") || is(kind, "procedure"))
+}
+
+/// The places of `:'name'` outside quotes and comments, in order.
+pub(crate) fn quoted_uses(sql: &[u8]) -> Vec<Range<usize>> {
+    let mut places = Vec::new();
+    let mut at = 0;
+    while at < sql.len() {
+        let (piece, length) = piece(&sql[at..]);
+        if piece == Piece::QuotedUse {
+            places.push(at..at + length);
+        }
+        at += length;
+    }
+    places
+}
+
 /// `sql` without the blanks and `--` comments that it begins with; `None` if nothing is left.
 pub(crate) fn without_leading_comments(sql: &[u8]) -> Option<&[u8]> {
     let mut rest = sql;
@@ -198,6 +264,8 @@ enum Piece {
     Word,
     /// `:{?name}`.
     VariableTest,
+    /// `:'name'`.
+    QuotedUse,
     Other,
 }
 
@@ -342,6 +410,12 @@ fn colon(rest: &[u8]) -> (Piece, usize) {
                 (Piece::Other, 1)
             }
         }
+        [_, b'\'', name @ ..] => match variable_name_length(name) {
+            length if length > 0 && name.get(length) == Some(&b'\'') => {
+                (Piece::QuotedUse, length + 3)
+            }
+            _ => (Piece::Other, 1),
+        },
         [_, name @ ..] => (Piece::Other, 1 + until(name, |byte| !is_name_byte(byte))),
         [] => (Piece::Other, 1),
     }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use crate::names::{Names, Slot};
 use crate::number;
+use crate::row_table::RowTable;
+use crate::template::TemplateParameter;
 use crate::value::Value;
 
 /// One variable.
@@ -19,32 +21,43 @@ pub enum Variable {
     /// Text from `-D`, `\gset` or `\aset` other than a plain integer: it is put into SQL as it
     /// came and gets a type only when an expression asks for one.
     Text(Arc<[u8]>),
+    /// A text of the rows that `\setrow` draws from, by the number of their table and of the cell. A NULL
+    /// there is the value [`Value::Null`].
+    Cell(u32, u32),
 }
 
 const _: () = assert!(size_of::<Variable>() <= 24);
-
-impl Variable {
-    /// The value that an expression sees; `None` where the text is neither null, a boolean, an
-    /// integer nor a double. Undefined is `None` too.
-    pub fn value(&self) -> Option<Value> {
-        match self {
-            Variable::Undefined => None,
-            Variable::Value(value) => Some(*value),
-            Variable::Text(text) => typed(text),
-        }
-    }
-}
 
 /// All variables of one session.
 #[derive(Debug, Clone, Default)]
 pub struct Variables {
     slots: Vec<Variable>,
+    tables: Arc<[Arc<RowTable>]>,
 }
 
 impl Variables {
     /// Room for every slot of `names`, all undefined.
     pub fn new(names: &Names) -> Variables {
-        Variables { slots: vec![Variable::Undefined; names.len()] }
+        Variables { slots: vec![Variable::Undefined; names.len()], tables: Arc::default() }
+    }
+
+    /// The same with the tables that each [`crate::RowPicker`] refers to by its number.
+    #[must_use]
+    pub fn with_tables(self, tables: Arc<[Arc<RowTable>]>) -> Variables {
+        Variables { tables, ..self }
+    }
+
+    /// Sets variables to a row of the table with this number: `columns` are those of the variables.
+    pub(crate) fn set_row(&mut self, slots: &[Slot], table: usize, row: usize, columns: &[usize]) {
+        for (slot, column) in slots.iter().zip(columns) {
+            let rows = &self.tables[table];
+            let place = rows.place(row, *column);
+            let variable = match rows.cell_at(place) {
+                Some(_) => Variable::Cell(table as u32, place),
+                None => Variable::Value(Value::Null),
+            };
+            *self.place(*slot) = variable;
+        }
     }
 
     /// The variable in `slot`.
@@ -67,6 +80,58 @@ impl Variables {
         };
     }
 
+    /// The value that an expression sees; `None` where the text is neither null, a boolean, an
+    /// integer nor a double. Undefined is `None` too.
+    pub fn value(&self, slot: Slot) -> Option<Value> {
+        match self.get(slot) {
+            Variable::Undefined => None,
+            Variable::Value(value) => Some(*value),
+            Variable::Text(text) => typed(text),
+            Variable::Cell(table, cell) => typed(self.cell(*table, *cell)),
+        }
+    }
+
+    /// The text of a variable that has no other value.
+    pub(crate) fn text(&self, slot: Slot) -> Option<&[u8]> {
+        match self.get(slot) {
+            Variable::Undefined | Variable::Value(_) => None,
+            Variable::Text(text) => Some(text),
+            Variable::Cell(table, cell) => Some(self.cell(*table, *cell)),
+        }
+    }
+
+    /// True if a parameter of this variable is bound as NULL: it is undefined, or its use is quoted and its
+    /// value null.
+    pub fn is_null(&self, parameter: TemplateParameter) -> bool {
+        match self.get(parameter.slot) {
+            Variable::Undefined => true,
+            Variable::Value(Value::Null) => parameter.is_quoted,
+            _ => false,
+        }
+    }
+
+    /// Append the variable's value as a string constant, or `NULL`. False and nothing appended if the
+    /// variable is undefined.
+    pub fn write_constant(&self, slot: Slot, out: &mut Vec<u8>) -> bool {
+        match self.get(slot) {
+            Variable::Undefined => return false,
+            Variable::Value(Value::Null) => out.extend_from_slice(b"NULL"),
+            Variable::Value(value) => {
+                out.push(b'\'');
+                value.write(out);
+                out.push(b'\'');
+            }
+            Variable::Text(text) => write_constant(text, out),
+            Variable::Cell(table, cell) => write_constant(self.cell(*table, *cell), out),
+        }
+        true
+    }
+
+    fn cell(&self, table: u32, cell: u32) -> &[u8] {
+        let text = self.tables.get(table as usize).and_then(|table| table.cell_at(cell));
+        text.expect("a variable is set to a cell that is there")
+    }
+
     /// Append the variable's text as SQL or as a parameter (a NULL value is the text `NULL`).
     /// False and nothing appended if the variable is undefined.
     pub fn write(&self, slot: Slot, out: &mut Vec<u8>) -> bool {
@@ -74,6 +139,7 @@ impl Variables {
             Variable::Undefined => return false,
             Variable::Value(value) => value.write(out),
             Variable::Text(text) => out.extend_from_slice(text),
+            Variable::Cell(table, cell) => out.extend_from_slice(self.cell(*table, *cell)),
         }
         true
     }
@@ -84,6 +150,25 @@ impl Variables {
         }
         &mut self.slots[slot.index()]
     }
+}
+
+/// A string constant as libpq's `PQescapeLiteral` writes it: with a backslash, an escape string behind a blank,
+/// in case a word stands before it.
+fn write_constant(text: &[u8], out: &mut Vec<u8>) {
+    let has_backslash = text.contains(&b'\\');
+    if has_backslash {
+        out.extend_from_slice(b" E");
+    }
+    out.push(b'\'');
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\'' | b'\\')) {
+        // A quote is doubled, and so is a backslash.
+        out.extend_from_slice(&rest[..=at]);
+        out.push(rest[at]);
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'\'');
 }
 
 /// pgbench's rules for a text that an expression reads: `null`; prefixes of true, yes, false, no;
@@ -142,7 +227,7 @@ mod tests {
         let check = |text: &str, expected: Option<Value>| {
             let mut variables = Variables::default();
             variables.set_text(Slot::SCALE, text);
-            assert_eq!(variables.get(Slot::SCALE).value(), expected, "{text:?}");
+            assert_eq!(variables.value(Slot::SCALE), expected, "{text:?}");
             let mut out = Vec::new();
             assert!(variables.write(Slot::SCALE, &mut out));
             assert_eq!(out, text.as_bytes(), "SQL gets the text as it came");
@@ -184,6 +269,34 @@ mod tests {
         for other in ["-0", "007", "+7", " 7", "7 ", "9223372036854775808", "1.0", "", "-"] {
             check(other, false);
         }
+    }
+
+    #[test]
+    fn a_row_is_read_by_expressions_and_by_sql() {
+        let table = RowTable::from_csv("n,t,z\n007,it's \\,\n-2,x,y\n").unwrap();
+        let mut names = Names::new();
+        let slots = ["n", "t", "z"].map(|name| names.intern(name));
+        let mut variables = Variables::new(&names).with_tables([Arc::new(table)].into());
+        variables.set_row(&slots, 0, 0, &[0, 1, 2]);
+        let written = |write: &dyn Fn(Slot, &mut Vec<u8>) -> bool| {
+            slots.map(|slot| {
+                let mut out = Vec::new();
+                assert!(write(slot, &mut out));
+                String::from_utf8(out).unwrap()
+            })
+        };
+        assert_eq!(written(&|slot, out| variables.write(slot, out)), ["007", "it's \\", "NULL"]);
+        assert_eq!(
+            written(&|slot, out| variables.write_constant(slot, out)),
+            ["'007'", r" E'it''s \\'", "NULL"]
+        );
+        let values = slots.map(|slot| variables.value(slot));
+        assert_eq!(values, [Some(Value::Int(7)), None, Some(Value::Null)]);
+        let is_null = |slot, is_quoted| variables.is_null(TemplateParameter { slot, is_quoted });
+        assert_eq!(slots.map(|slot| is_null(slot, true)), [false, false, true]);
+        assert_eq!(slots.map(|slot| is_null(slot, false)), [false; 3]);
+        variables.set_row(&slots[..1], 0, 1, &[2]);
+        assert_eq!(variables.text(slots[0]), Some(&b"y"[..]));
     }
 
     #[test]

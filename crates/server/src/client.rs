@@ -225,6 +225,18 @@ impl Client {
         Ok(CopyIn { link, kept, sink: Box::pin(sink), error: None })
     }
 
+    /// Runs a COPY to here, and passes its data on piece by piece, without keeping them.
+    pub fn copy_out(&mut self, sql: &str, mut piece: impl FnMut(&[u8])) -> Result<(), Error> {
+        let Client { link, inner, .. } = self;
+        link.run(async {
+            let mut pieces = pin!(inner.copy_out(sql).await?);
+            while let Some(next) = pieces.next().await {
+                piece(&next?);
+            }
+            Ok(())
+        })
+    }
+
     /// The way to cancel what this session does; none where the server gave no key.
     pub fn canceller(&self) -> Option<Canceller> {
         self.canceller.clone()

@@ -444,7 +444,12 @@ impl DialAttempt {
                 Err(error) => return self.broken(route, &error.to_string(), RemainingSteps::End),
             }
         }
-        let judgement = self.current(route).wanted.judge_answer(&value.unwrap_or_default());
+        // A pooler may answer without a row. Nothing shows then that the server is the wanted one.
+        let Some(value) = value else {
+            let why = "the server gave no answer to what target_session_attrs asks";
+            return self.broken(route, why, RemainingSteps::Host);
+        };
+        let judgement = self.current(route).wanted.judge_answer(&value);
         match (judgement, std::mem::replace(&mut self.stage, Stage::Idle)) {
             (Judgement::Accept, Stage::Judging(session)) => DialStep::Done(session),
             (Judgement::Reject(why), _) => self.broken(route, why, RemainingSteps::Host),

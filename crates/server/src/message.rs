@@ -16,6 +16,7 @@ pub fn reason(error: &postgres::Error) -> String {
 pub fn with_detail(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(server) => {
+            // Most messages have no detail.
             let detail = server.detail().map(|detail| format!(" ({detail})")).unwrap_or_default();
             format!("{}{detail}", server.message())
         }

@@ -179,6 +179,7 @@ fn continues_name(c: char) -> bool {
 /// As the server reads it, with the method and the number always said.
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The setting that demands nothing is an empty text.
         let Setting::Sync(StandbyDemand { method, count, names }) = self else { return Ok(()) };
         let method = match method {
             Method::First => "FIRST",

@@ -1,4 +1,4 @@
-//! Whose Unix socket may have a password.
+//! Whose Unix socket may have a password, and which server is the wanted one.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -34,8 +34,12 @@ struct Asking {
 
 impl Asking {
     fn start(place: &str, uid: u32) -> Self {
+        Self::run(ASKING, place, uid)
+    }
+
+    fn run(program: &str, place: &str, uid: u32) -> Self {
         let mut command = Command::new("python3");
-        command.args(["-c", ASKING, place]).stdout(Stdio::piped());
+        command.args(["-c", program, place]).stdout(Stdio::piped());
         if skip::is_root() {
             command.uid(uid).gid(uid);
         }
@@ -110,4 +114,34 @@ fn a_password_goes_to_no_stranger_behind_a_socket_that_anybody_may_make() {
     let mut server = Asking::start(&format!("{private}/.s.PGSQL.1"), nobody);
     let (heard, _) = server.heard(&format!("host={private} port=1 user=u password=s3cret"));
     assert!(heard.contains("s3cret"), "{heard}");
+}
+
+/// A server, or a pooler, that lets everybody in and answers every question with no row.
+const SPEECHLESS: &str = r#"
+import socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+print("listening", flush=True)
+ready = b"Z\0\0\0\x05I"
+while True:
+    client, _ = listener.accept()
+    client.recv(1000)
+    client.sendall(b"R\0\0\0\x08\0\0\0\0" + ready)
+    asked = client.recv(1000)
+    print("heard " + asked.decode().replace("\0", " "), flush=True)
+    client.sendall(b"C\0\0\0\x09SHOW\0" + ready)
+    client.recv(1000)
+    client.close()
+"#;
+
+#[test]
+fn a_server_that_does_not_say_what_it_is_is_not_the_wanted_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = place(directory.path(), 0o1777);
+    let mut server = Asking::run(SPEECHLESS, &format!("{place}/.s.PGSQL.1"), 0);
+    let conninfo = format!("host={place} port=1 user=u target_session_attrs=read-write");
+    let (heard, said) = server.heard(&conninfo);
+    assert!(heard.contains("SHOW transaction_read_only"), "{heard}");
+    assert!(said.contains("gave no answer to what target_session_attrs asks"), "{said}");
 }

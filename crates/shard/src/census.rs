@@ -17,8 +17,8 @@ impl Cluster {
     /// proxy has lost some of its numbers, and this tool takes a greater one: it still holds the lock.
     ///
     /// # Errors
-    /// The proxy's; a node's, unless it does not answer. [`Error::Refused`] for a server that is another
-    /// node of the cluster, and for a batch at a step of another version of the program.
+    /// The proxy's; a node's, unless it does not answer. [`Error::Refused`] for two servers that are the
+    /// same node of the cluster, and for a batch at a step of another version of the program.
     pub(crate) fn census(&mut self) -> Result<ClusterState, Error> {
         let questions = Limits::of_questions().answer;
         let least = self.answer.into_iter().chain(questions).min();
@@ -33,7 +33,7 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::Undecided`], [`Error::OutOfStep`]; a server's.
-    pub(crate) fn check_in_step(&mut self) -> Result<(), Error> {
+    pub fn check_in_step(&mut self) -> Result<(), Error> {
         let census = self.census()?;
         match census.decide() {
             RecoveryDecision::InStep => Ok(()),
@@ -68,7 +68,18 @@ impl Cluster {
             };
             nodes.insert(number, reply);
         }
-        Ok(ClusterState { version, owners, batches, nodes })
+        let state = ClusterState { version, owners, batches, nodes };
+        match state.same_number() {
+            None => Ok(state),
+            Some((number, [one, other])) => Err(Error::Refused {
+                what: format!(
+                    "the servers of node {one} and node {other} both say that they are node {number}"
+                ),
+                hint: "correct the column conninfo of pgrig_shard.node on the proxy; if the proxy was restored \
+                       to a moment before one of them got that number, restore it to a later one"
+                    .into(),
+            }),
+        }
     }
 
     fn ask(&mut self, number: i32, owners: &[(i32, i64)]) -> Result<Reply, Error> {
@@ -82,17 +93,11 @@ impl Cluster {
         let Some(row) = client.query_opt(node, &[&id]).map_err(failed)? else {
             return Ok(Reply::Stranger);
         };
-        let (its_number, version, its_tool): (i32, i64, i64) = (row.get(0), row.get(1), row.get(2));
-        if its_number != number {
-            return Err(Error::Refused {
-                what: format!("the server of node {number} says that it is node {its_number}"),
-                hint: "correct the column conninfo of pgrig_shard.node on the proxy".into(),
-            });
-        }
+        let (says, version, its_tool): (i32, i64, i64) = (row.get(0), row.get(1), row.get(2));
         if tool > 0 {
             self.upgrade_node(number, owners)?;
         }
-        let mut buckets = BTreeMap::new();
+        let (mut buckets, mut targets) = (BTreeMap::new(), BTreeMap::new());
         let client = self.data_node(number)?;
         for row in client.query(STATES, &[]).map_err(failed)? {
             let (bucket, word): (i32, &str) = (row.get(0), row.get(1));
@@ -106,11 +111,13 @@ impl Cluster {
             // Where neither says it, the bucket came before every switch that is known.
             let since = row.get::<_, Option<i64>>(2).or(by_mapping).unwrap_or(0);
             buckets.insert(bucket, (state, since));
+            let target = row.get::<_, Option<i32>>(3).filter(|_| state == BucketState::Gone);
+            targets.extend(target.map(|target| (bucket, target)));
         }
         if tool > 0 && its_tool > tool {
             self.take_number(its_tool)?;
         }
-        Ok(Reply::Member(NodeState { version, buckets }))
+        Ok(Reply::Member(NodeState { says, version, buckets, targets }))
     }
 
     /// Takes the next tool's number: greater than the proxy's and than this one.
@@ -126,8 +133,8 @@ fn batch_state(row: &Row) -> Result<BatchState, Error> {
     let (number, word): (i32, &str) = (row.get(0), row.get(4));
     let step = BatchStep::of(word).ok_or_else(|| Error::Refused {
         what: format!("batch {number} is at the step {word:?}"),
-        hint: "end it by the version of pgrig that has begun it: `pgrig shard confirm` or \
-               `pgrig shard rollback`"
+        hint: "end it by the version of pgrig that has begun it: `pgrig-shard confirm` or \
+               `pgrig-shard rollback`"
             .into(),
     })?;
     let batch = Batch { from: row.get(1), to: row.get(2), buckets: row.get(3) };
@@ -141,4 +148,5 @@ const BATCHES: &str = "
 const THERE: &str = "SELECT to_regclass('pgrig_shard.node') IS NOT NULL";
 
 const STATES: &str = "
-    SELECT bucket, state, (to_jsonb(b) ->> 'version')::bigint FROM pgrig_shard.bucket b";
+    SELECT bucket, state, (to_jsonb(b) ->> 'version')::bigint, (to_jsonb(b) ->> 'target')::int
+    FROM pgrig_shard.bucket b";

@@ -73,7 +73,23 @@ impl Cluster {
     /// itself; [`Error::Undecided`] where servers contradict it and neither is certain to be right;
     /// [`Error::Busy`].
     pub fn open(conninfo: &str) -> Result<Self, Error> {
+        Self::take(conninfo)?.certain()
+    }
+
+    /// Takes the cluster of a proxy, alone, to add this node to it. A node that the proxy has forgotten is taken
+    /// back into its list before it is decided which server is right.
+    ///
+    /// # Errors
+    /// As [`Cluster::open`]; that node's.
+    pub fn open_to_add(conninfo: &str, node: &NodeConfig) -> Result<Self, Error> {
         let mut cluster = Self::take(conninfo)?;
+        cluster.take_back(node)?;
+        cluster.certain()
+    }
+
+    /// The cluster, unless servers contradict each other.
+    fn certain(mut self) -> Result<Self, Error> {
+        let cluster = &mut self;
         let census = cluster.census()?;
         match census.decide() {
             RecoveryDecision::Refuse { buckets } => {
@@ -81,7 +97,7 @@ impl Cluster {
             }
             RecoveryDecision::InStep
             | RecoveryDecision::Wait { .. }
-            | RecoveryDecision::Repair(_) => Ok(cluster),
+            | RecoveryDecision::Repair(_) => Ok(self),
         }
     }
 
@@ -437,7 +453,7 @@ pub(crate) fn lock(proxy: &mut Client) -> Result<(), Error> {
                   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
                   AND (classid::bigint << 32) | objid::bigint = $1 AND objsubid = 1";
     let row = proxy.query_opt(holder, &[&LOCK]).map_err(failed)?;
-    Err(Error::Busy { pid: row.map_or(0, |row| row.get(0)) })
+    Err(Error::Busy { pid: row.and_then(|row| row.get(0)) })
 }
 
 /// Gives the cluster back before the connection is closed, whose end a busy server notices late.
@@ -459,11 +475,11 @@ impl Drop for Cluster {
 }
 
 fn no_cluster(conninfo: &str) -> Error {
-    let resolved = server::resolve_conninfo(conninfo).ok();
-    let place = resolved.as_ref().map(place).unwrap_or_default();
+    let resolved = server::resolve_conninfo(conninfo);
+    let place = resolved.map_or_else(|_| PROXY.to_owned(), |resolved| place(&resolved));
     Error::Refused {
         what: format!("there is no cluster at {place}"),
-        hint: "name the proxy's database; `pgrig shard create` makes a cluster".into(),
+        hint: "name the proxy's database; `pgrig-shard create` makes a cluster".into(),
     }
 }
 

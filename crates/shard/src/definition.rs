@@ -38,6 +38,10 @@ pub(crate) const DEFINITION: &str = "
         JOIN pg_type t ON t.oid = a.atttypid
         LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
         UNION ALL
+        SELECT s.oid, format('parent of %s: %s', i.inhrelid::regclass, i.inhparent::regclass)
+        FROM schema s JOIN pg_class c ON c.relnamespace = s.oid AND c.relkind IN ('r', 'p', 'f')
+        JOIN pg_inherits i ON i.inhrelid = c.oid
+        UNION ALL
         SELECT s.oid, format('constraint %s of %s: %s', n.conname,
                              coalesce(nullif(n.conrelid, 0)::regclass::text, n.contypid::regtype::text),
                              pg_get_constraintdef(n.oid))

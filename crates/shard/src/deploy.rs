@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use server::Client;
 
-use crate::cluster::{self, Cluster, NodeConfig, connect, lock, node_name, on_node, on_proxy};
+use crate::cluster::{
+    self, Cluster, NodeConfig, NodeRow, connect, lock, node_name, on_node, on_proxy,
+};
 use crate::error::Error;
 use crate::fitness::check_server;
 use crate::function::{FUNCTIONS, Function};
 use crate::movable::{Template, data_node_sql, listed, try_template, with_mask};
+use crate::plan::Batch;
 use crate::routines;
 use crate::secret;
 use crate::servers::WantedDefinitions;
@@ -71,7 +74,7 @@ impl Cluster {
         let mut cluster = Self::take(proxy)?;
         for number in cluster.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
             let own = cluster.owned(number);
-            cluster.deploy_node(number, &own)?;
+            cluster.deploy_node(number, cluster.version, &own)?;
         }
         cluster.offer()?;
         Ok(cluster)
@@ -97,24 +100,51 @@ impl Cluster {
         }
         self.check_new(node)?;
         let number = self.free_number();
-        let route = node.route().to_owned();
-        let row = cluster::NodeRow {
-            number,
-            conninfo: node.conninfo.clone(),
-            route: route.clone(),
-            is_leaving: false,
-        };
-        self.nodes.push(row);
+        self.nodes.push(row_of(number, node));
         self.nodes.sort_by_key(|node| node.number);
-        self.deploy_node(number, &[])?;
-        let server = self.define_server(&self.routes())?;
-        let sql = format!(
-            "INSERT INTO pgrig_shard.node (number, conninfo, route) VALUES ({number}, {}, {});\n{server}",
-            literal(&node.conninfo),
-            literal(&route),
-        );
-        self.change_proxy("adding a node", &sql)?;
+        self.deploy_node(number, self.version, &[])?;
+        self.list_node(number, node)?;
         Ok(number)
+    }
+
+    /// Writes a node into the list of the proxy, and makes it a partition.
+    fn list_node(&mut self, number: i32, node: &NodeConfig) -> Result<(), Error> {
+        self.nodes.retain(|known| known.number != number);
+        self.nodes.push(row_of(number, node));
+        self.nodes.sort_by_key(|node| node.number);
+        let server = self.define_server(&self.routes())?;
+        let conninfo = literal(&node.conninfo);
+        let sql = format!(
+            "INSERT INTO pgrig_shard.node (number, conninfo, route) VALUES ({number}, {conninfo}, {});
+             DELETE FROM pgrig_shard.former_node WHERE conninfo = {conninfo};\n{server}",
+            literal(node.route()),
+        );
+        self.change_proxy("adding a node", &sql)
+    }
+
+    /// Takes a server back into the list that says that it is a node of this cluster, has some of its buckets,
+    /// and is not known to the proxy: the proxy was restored to a moment before the node came, or the node to
+    /// one before it left. It keeps its number, and what it has is judged with what the others have.
+    pub(crate) fn take_back(&mut self, node: &NodeConfig) -> Result<(), Error> {
+        if self.nodes.iter().any(|known| known.conninfo == node.conninfo) {
+            return Ok(());
+        }
+        let number = self.free_number();
+        let mut client = connect(&node.conninfo, &node_name(number))?;
+        let failed = |source| on_node(LOOKING_FOR_CLUSTER, number, source);
+        let there = "SELECT to_regclass('pgrig_shard.node') IS NOT NULL";
+        if !client.query_one(there, &[]).map_err(failed)?.get::<_, bool>(0) {
+            return Ok(());
+        }
+        let who = "SELECT number FROM pgrig_shard.node
+                   WHERE cluster = $1 AND EXISTS (SELECT FROM pgrig_shard.bucket)";
+        let row = client.query_opt(who, &[&self.id]).map_err(failed)?;
+        // Another node has its number: `check_is_new` says so.
+        let number = row.map(|row| row.get(0)).filter(|number| self.node(*number).is_err());
+        match number {
+            Some(number) => self.list_node(number, node),
+            None => Ok(()),
+        }
     }
 
     /// Marks a node as one that shall have no buckets.
@@ -168,11 +198,9 @@ impl Cluster {
 
     /// Nodes that are leaving, hold nothing any more, and are no part of a batch.
     pub(crate) fn departing(&mut self) -> Result<Vec<i32>, Error> {
-        let sources = "SELECT source FROM pgrig_shard.batch WHERE done IS NULL";
-        let sources = self.proxy.query(sources, &[]);
-        let sources = sources.map_err(|source| on_proxy("reading what is under way", source))?;
-        let sources: Vec<i32> = sources.iter().map(|row| row.get(0)).collect();
-        let is_empty = |number: i32| !self.owners.contains(&number) && !sources.contains(&number);
+        let batches: Vec<Batch> = self.unfinished()?.into_iter().map(|(_, batch)| batch).collect();
+        let is_part = |number: i32| batches.iter().any(|one| [one.from, one.to].contains(&number));
+        let is_empty = |number: i32| !self.owners.contains(&number) && !is_part(number);
         let departing = self.nodes.iter().filter(|node| node.is_leaving && is_empty(node.number));
         Ok(departing.map(|node| node.number).collect())
     }
@@ -198,9 +226,17 @@ impl Cluster {
 
     /// Takes a node off the list; nothing is done on the node.
     pub(crate) fn strike_off(&mut self, number: i32) -> Result<(), Error> {
-        let delete = format!("DELETE FROM pgrig_shard.node WHERE number = {number}");
+        let delete = format!(
+            "INSERT INTO pgrig_shard.former_node (conninfo, number)
+                 SELECT conninfo, number FROM pgrig_shard.node WHERE number = {number}
+                 ON CONFLICT (conninfo) DO UPDATE
+                     SET number = excluded.number, departed = clock_timestamp();
+             DELETE FROM pgrig_shard.node WHERE number = {number}"
+        );
         self.change_proxy("removing a node", &delete)?;
         self.nodes.retain(|node| node.number != number);
+        // The next node may get the number.
+        self.disconnect_from(number);
         Ok(())
     }
 
@@ -225,9 +261,14 @@ impl Cluster {
         transaction.commit().map_err(failed)
     }
 
-    /// Makes a server a node of this cluster, with these buckets.
-    fn deploy_node(&mut self, number: i32, buckets: &[i32]) -> Result<(), Error> {
-        let (id, version, tool) = (literal(&self.id), self.version, self.tool);
+    /// Makes a server a node of this cluster, with these buckets of a version of the mapping.
+    pub(crate) fn deploy_node(
+        &mut self,
+        number: i32,
+        version: i64,
+        buckets: &[i32],
+    ) -> Result<(), Error> {
+        let (id, tool) = (literal(&self.id), self.tool);
         let base = data_node_sql(self.buckets);
         let node = format!(
             "{base}\nINSERT INTO pgrig_shard.node (cluster, number, version, tool)
@@ -321,12 +362,13 @@ impl Cluster {
 
     /// A server that is in the list under another address must not be taken in twice.
     fn check_is_new(&mut self, client: &mut Client, number: i32) -> Result<(), Error> {
-        let failed = |source| on_node("looking for a cluster", number, source);
+        let failed = |source| on_node(LOOKING_FOR_CLUSTER, number, source);
         let there = "SELECT to_regclass('pgrig_shard.node') IS NOT NULL";
         if !client.query_one(there, &[]).map_err(failed)?.get::<_, bool>(0) {
             return Ok(());
         }
         let who = "SELECT cluster, number FROM pgrig_shard.node";
+        // A node without a row belongs to no cluster yet.
         let Some(row) = client.query_opt(who, &[]).map_err(failed)? else { return Ok(()) };
         let (cluster, its_number): (String, i32) = (row.get(0), row.get(1));
         if cluster != self.id {
@@ -334,12 +376,19 @@ impl Cluster {
         }
         if self.node(its_number).is_ok() {
             return Err(Error::Refused {
-                what: format!("that server is node {its_number} of this cluster already"),
-                hint: "give the address of another one".into(),
+                what: format!("that server says that it is node {its_number} of this cluster already"),
+                hint: "give the address of another one; if it was that node earlier, and has nothing that \
+                       you need: DROP SCHEMA pgrig_shard CASCADE, and its buckets, there"
+                    .into(),
             });
         }
         Ok(())
     }
+}
+
+fn row_of(number: i32, node: &NodeConfig) -> NodeRow {
+    let (conninfo, route) = (node.conninfo.clone(), node.route().to_owned());
+    NodeRow { number, conninfo, route, is_leaving: false }
 }
 
 /// A function of schema public that has the name of one of the cluster's and is not the cluster's:
@@ -356,7 +405,7 @@ pub(crate) fn refuse_taken(taken: Option<String>, server: &str) -> Result<(), Er
         None => Ok(()),
         Some(function) => Err(Error::Refused {
             what: format!("{server} has a function {function} that is not the cluster's"),
-            hint: "rename it, or rename the template's: nothing that pgrig shard has not made is \
+            hint: "rename it, or rename the template's: nothing that pgrig-shard has not made is \
                    replaced"
                 .into(),
         }),
@@ -386,6 +435,7 @@ fn begin(proxy: &mut Client, nodes: &[NodeConfig], template: &Template<'_>) -> R
         literal(template.sql),
         literal(template.key)
     ));
+    sql.push_str(include_str!("sql/former.sql"));
     sql.push_str(include_str!("sql/private.sql"));
     for (number, node) in nodes.iter().enumerate() {
         sql.push_str(&format!(
@@ -426,6 +476,7 @@ fn check_same(
     } else if !known.eq(nodes.iter().map(|node| (node.conninfo.as_str(), node.route()))) {
         "other nodes or routes"
     } else {
+        // Nothing is other than it was.
         return Ok(());
     };
     Err(Error::Refused {
@@ -472,6 +523,8 @@ fn other_cluster(number: i32) -> Error {
 
 /// More would make schemas, and the functions that hold them, too many to be handled.
 const BUCKETS_MAX: i32 = 4096;
+
+const LOOKING_FOR_CLUSTER: &str = "looking for a cluster";
 
 const LOOKING: &str = "looking for functions in the cluster's place";
 

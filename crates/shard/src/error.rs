@@ -45,8 +45,11 @@ pub enum Error {
          there"
     )]
     Certificate { node: i32, version: i64 },
-    #[error("another pgrig shard is at work on this cluster (process {pid} of the proxy's server)")]
-    Busy { pid: i32 },
+    #[error(
+        "another pgrig-shard is at work on this cluster{}",
+        .pid.map_or(String::new(), |pid| format!(" (process {pid} of the proxy's server)"))
+    )]
+    Busy { pid: Option<i32> },
     #[error(
         "copying from node {from} to node {to}: node {to} has failed {failures} times without progress"
     )]
@@ -62,9 +65,10 @@ pub enum Error {
     Fence { from: i32, to: i32, what: String, waited: Duration },
     #[error(
         "moving buckets from node {from} to node {to}: {table} has {source_rows} rows there and \
-         {target_rows} here, or their checksums differ; they stay on node {from}"
+         {} here, or their checksums differ; they stay on node {from}",
+        .target_rows.map_or("is not".to_owned(), |rows| rows.to_string())
     )]
-    Differs { from: i32, to: i32, table: String, source_rows: i64, target_rows: i64 },
+    Differs { from: i32, to: i32, table: String, source_rows: i64, target_rows: Option<i64> },
     #[error("stopped before the move was complete")]
     Stopped,
 }
@@ -82,7 +86,7 @@ impl Error {
                 None => "start that server, or correct its address; then run the same again".into(),
             }),
             Self::Statement { .. } | Self::Stopped => {
-                Some("`pgrig shard rebalance` goes on where this stopped".into())
+                Some("`pgrig-shard rebalance` goes on where this stopped".into())
             }
             Self::Undecided { .. } => Some(
                 "find out which copy of these buckets has the rows that clients need, and say so: see \
@@ -90,31 +94,31 @@ impl Error {
                     .into(),
             ),
             Self::OutOfStep { .. } => {
-                Some("`pgrig shard rebalance` brings them into step; then run the same again".into())
+                Some("`pgrig-shard rebalance` brings them into step; then run the same again".into())
             }
             Self::Certificate { .. } => {
-                Some("`pgrig shard rebalance` looks again at what all servers have".into())
+                Some("`pgrig-shard rebalance` looks again at what all servers have".into())
             }
             Self::Busy { .. } => {
-                Some("wait for it; `pgrig shard status` shows how far it is".into())
+                Some("wait for it; `pgrig-shard status` shows how far it is".into())
             }
             Self::Copy { to, .. } => Some(format!(
-                "see the log of node {to} (is its disk full?), then `pgrig shard rebalance`; `pgrig \
-                 shard abandon` gives the move up"
+                "see the log of node {to} (is its disk full?), then `pgrig-shard rebalance`; `pgrig-shard \
+                 abandon` gives the move up"
             )),
             Self::GivenUp { from, .. } => Some(format!(
-                "raise max_slot_wal_keep_size on node {from}, or move fewer buckets at once \
-                 (--batch); `pgrig shard abandon` gives the move up"
+                "remove the cause; where node {from} gave the slot up, raise max_slot_wal_keep_size there, or move \
+                 fewer buckets at once (--batch); `pgrig-shard abandon` gives the move up"
             )),
             Self::SlotInUse { from, .. } => Some(format!(
                 "end the walsender on node {from}, then run the same again"
             )),
             Self::Fence { .. } => {
-                Some("end what it waits for, then `pgrig shard rebalance`; `pgrig shard abandon` gives the move up".into())
+                Some("end what it waits for, then `pgrig-shard rebalance`; `pgrig-shard abandon` gives the move up".into())
             }
             Self::Differs { to, .. } => Some(format!(
-                "find out who else writes those tables on node {to}, then `pgrig shard abandon` and \
-                 `pgrig shard rebalance`: it copies anew"
+                "find out who else writes those tables on node {to}, then `pgrig-shard abandon` and \
+                 `pgrig-shard rebalance`: it copies anew"
             )),
             Self::Conninfo { .. } => {
                 Some("write it like \"host=db1 port=5432 user=app dbname=shop\"".into())

@@ -25,6 +25,7 @@ mod logical;
 mod movable;
 mod moves;
 pub mod plan;
+mod remnant;
 mod removal;
 mod room;
 mod routines;

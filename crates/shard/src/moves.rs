@@ -214,7 +214,9 @@ impl<'a> Moves<'a> {
             self.complete(number, &batch)?;
         }
         self.tidy()?;
-        self.let_go()
+        self.let_go()?;
+        // A server may have been restored meanwhile.
+        self.patiently(Self::end_stray_replication)
     }
 
     /// Gives up every batch that was begun and that its target does not serve yet: lifts the fence,

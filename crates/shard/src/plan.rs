@@ -31,6 +31,7 @@ pub fn plan(owners: &[i32], nodes: &[i32], batch_max: usize) -> Vec<Batch> {
     let shares = shares(&held, nodes, owners.len());
     let mut surplus = Vec::new();
     for (node, buckets) in &mut held {
+        // A node that is to be emptied has no share.
         let share = shares.get(node).copied().unwrap_or(0);
         let extra = buckets.split_off(share.min(buckets.len()));
         surplus.extend(extra.into_iter().map(|bucket| (*node, bucket)));

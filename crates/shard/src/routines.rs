@@ -131,7 +131,7 @@ fn on_any() -> String {
 fn by_key(function: &Function, key: &str, buckets: &[i32], is_fenced: bool) -> String {
     let Function { declared, result, .. } = function;
     let (name, volatility, strict) = (&function.name, volatility(function), strict(function));
-    let (read_only, begin, end) = fence(function, is_fenced);
+    let (begin, end) = fence(function, is_fenced);
     let is_void = result == "void";
     let leaf = |bucket: i32| {
         let call = call(function, bucket);
@@ -148,7 +148,7 @@ fn by_key(function: &Function, key: &str, buckets: &[i32], is_fenced: bool) -> S
     let nothing = if is_void || function.is_queried() { "" } else { "    RETURN NULL;\n" };
     format!(
         "CREATE OR REPLACE FUNCTION public.{name}({declared}) RETURNS {result}\n\
-         LANGUAGE plpgsql {volatility}{strict}{read_only} AS $pgrig$\n\
+         LANGUAGE plpgsql {volatility}{strict} AS $pgrig$\n\
          DECLARE\n    pgrig_bucket int := pgrig_shard.bucket_of({key});\n\
          BEGIN\n{begin}{search}    PERFORM pgrig_shard.refuse({key});\n{nothing}{end}\
          END\n$pgrig$;\n"
@@ -189,27 +189,32 @@ fn next(function: &Function, bucket: i32) -> String {
 fn on_all(function: &Function, declare: &str, body: &str, is_fenced: bool) -> String {
     let (name, all) = (on_all_name(function), with_version(&function.declared));
     let (result, strict) = (rows_of(function), strict(function));
-    let (read_only, begin, end) = fence(function, is_fenced);
+    let (begin, end) = fence(function, is_fenced);
     format!(
         "CREATE OR REPLACE FUNCTION pgrig_shard.{name}({all}) RETURNS {result}\n\
-         LANGUAGE plpgsql STABLE{strict}{read_only} AS $pgrig$\n{declare}BEGIN\n{begin}{body}{end}\
+         LANGUAGE plpgsql STABLE{strict} AS $pgrig$\n{declare}BEGIN\n{begin}{body}{end}\
          END\n$pgrig$;\n"
     )
 }
 
 /// What keeps a function that is declared to change nothing from doing so while buckets are fenced: its
-/// label is its author's word, and it may call others.
-fn fence(function: &Function, is_fenced: bool) -> (&'static str, &'static str, String) {
+/// label is its author's word, and it may call others. From PostgreSQL 17 on no function can have
+/// transaction_read_only as a setting of its own, so the rest of the transaction is read-only, too; a call of the
+/// proxy is a transaction of its own.
+fn fence(function: &Function, is_fenced: bool) -> (&'static str, String) {
     if !is_fenced {
-        return ("", "", String::new());
+        return ("", String::new());
     }
     let end = format!(
         "    EXCEPTION WHEN read_only_sql_transaction THEN\n        \
          PERFORM pgrig_shard.refuse_write('{}');\n    END;\n",
         function.name
     );
-    (" SET transaction_read_only = on", "    BEGIN\n", end)
+    (READ_ONLY, end)
 }
+
+const READ_ONLY: &str =
+    "    BEGIN\n        PERFORM pg_catalog.set_config('transaction_read_only', 'on', true);\n";
 
 /// Only nodes that believe in the same mapping may answer together.
 fn check_version(version: i64) -> String {
@@ -317,10 +322,7 @@ mod tests {
             assert_eq!(sql.contains("bucket_0002.f(\"key\")"), fenced);
             assert_eq!(sql.contains("f_everywhere"), is_read);
             // The fence holds whatever a function is declared to be.
-            assert_eq!(
-                sql.matches("SET transaction_read_only = on").count(),
-                usize::from(fenced) * 2
-            );
+            assert_eq!(sql.matches(READ_ONLY).count(), usize::from(fenced) * 2);
         };
         check(true, true);
         check(false, false);

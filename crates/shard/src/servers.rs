@@ -150,14 +150,15 @@ fn statement(create: &str, alter: &str, old: Option<&Options>, new: &Options) ->
 }
 
 fn is_partition(name: &str) -> bool {
-    let number = name.strip_prefix('p').unwrap_or_default();
+    let Some(number) = name.strip_prefix('p') else { return false };
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The partitions' connection strings, by partition.
 fn partitions(routes: &BTreeMap<i32, String>) -> Vec<String> {
     let Some(last) = routes.keys().max() else { return Vec::new() };
-    let count = usize::try_from(last + 1).unwrap_or(0).next_power_of_two();
+    let count =
+        usize::try_from(last + 1).expect("the first node has the number 0").next_power_of_two();
     let mut others = routes.values().cycle();
     let slots = (0..).take(count).map(|slot| routes.get(&slot).or_else(|| others.next()));
     slots.flatten().cloned().collect()

@@ -98,10 +98,22 @@ impl BatchStep {
 /// Buckets and version of one node of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct NodeState {
+    /// The number that it gives itself. It differs from that of the list if the node has left and come again since
+    /// the moment to which the proxy was restored.
+    pub(crate) says: i32,
     /// The mapping's version that its buckets were last compared with.
     pub(crate) version: i64,
     /// Each bucket's state, and the switch by which it came, or left.
     pub(crate) buckets: BTreeMap<i32, (BucketState, i64)>,
+    /// The nodes to which buckets have left that are gone.
+    pub(crate) targets: BTreeMap<i32, i32>,
+}
+
+impl NodeState {
+    /// The number that it gives itself, unless it has just been made and has never served.
+    fn claims(&self) -> Option<i32> {
+        (self.version > 0 || !self.buckets.is_empty()).then_some(self.says)
+    }
 }
 
 /// Reply of a server that the proxy has in its list of nodes.
@@ -149,9 +161,14 @@ pub(crate) enum RecoveryDecision {
     },
 }
 
-/// Changes after which proxy and nodes agree, in this order: nodes, proxy, copies.
+/// Changes after which proxy and nodes agree, in this order: strangers, nodes, proxy, copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Repair {
+    /// Servers that the proxy has in its list and that hold nothing of the cluster: they become nodes
+    /// without buckets and without a version before anything else is changed.
+    pub(crate) strangers: Vec<i32>,
+    /// Nodes that get the number of the list, before anything else is changed.
+    pub(crate) renumbered: Vec<i32>,
     /// The version of the mapping that everybody gets.
     pub(crate) version: i64,
     /// Each bucket's node, and the switch by which it came there.
@@ -197,11 +214,15 @@ impl ClusterState {
     /// Decides from the states of all servers what has to be done before the next step.
     pub(crate) fn decide(&self) -> RecoveryDecision {
         let (mut owners, mut undecided, mut unknown) = (Vec::new(), Vec::new(), None);
+        let mut is_returning = false;
         let next = self.newest() + 1;
         for bucket in self.buckets() {
             match self.judge(bucket) {
                 Judgement::Owner(node, since) => owners.push((node, since)),
-                Judgement::Returns(node) => owners.push((node, next)),
+                Judgement::Returns(node) => {
+                    is_returning = true;
+                    owners.push((node, next));
+                }
                 Judgement::Unknown(node) => unknown = Some(node),
                 Judgement::Undecided => undecided.push(bucket),
             }
@@ -212,11 +233,39 @@ impl ClusterState {
         if let Some(node) = unknown {
             return RecoveryDecision::Wait { node };
         }
+        let strangers = self.strangers();
+        if !strangers.is_empty() {
+            let version = self.version;
+            let repair = Repair { strangers, version, owners, ..Repair::default() };
+            return RecoveryDecision::Repair(repair);
+        }
+        let renumbered: Vec<i32> = self.renumbered().map(|(node, _)| node).collect();
+        // A bucket that returns is gone to a node by that node's own number.
+        if !renumbered.is_empty() && !is_returning {
+            let version = self.version;
+            let repair = Repair { renumbered, version, owners, ..Repair::default() };
+            return RecoveryDecision::Repair(repair);
+        }
         // A switch is completed as a step if that is all that is left to do.
         match self.repair(owners.clone(), true) {
             RecoveryDecision::Repair(_) => self.repair(owners, false),
             decision => decision,
         }
+    }
+
+    /// The nodes that give themselves another number than the list does, and that number.
+    pub(crate) fn renumbered(&self) -> impl Iterator<Item = (i32, i32)> {
+        let others = self.members().filter(|(node, state)| state.says != *node);
+        others.map(|(node, state)| (node, state.says))
+    }
+
+    /// A number that two servers give themselves, and the numbers of both in the list.
+    pub(crate) fn same_number(&self) -> Option<(i32, [i32; 2])> {
+        let mut seen = BTreeMap::new();
+        self.members().find_map(|(node, state)| {
+            let other = seen.insert(state.claims()?, node)?;
+            Some((state.says, [other, node]))
+        })
     }
 
     /// The servers' words about buckets, a line for those of which the words are the same.
@@ -276,6 +325,25 @@ impl ClusterState {
             Reply::Member(state) => Some((*number, state)),
             Reply::Stranger | Reply::Silent => None,
         })
+    }
+
+    /// The servers of the list that hold nothing of the cluster.
+    pub(crate) fn strangers(&self) -> Vec<i32> {
+        let strangers = self.nodes.iter().filter(|(_, reply)| **reply == Reply::Stranger);
+        strangers.map(|(node, _)| *node).collect()
+    }
+
+    /// True for the number that a node gives itself.
+    fn is_known(&self, number: i32) -> bool {
+        self.members().any(|(_, state)| state.claims() == Some(number))
+    }
+
+    /// The node to which a bucket has left that is gone from this one, if this one knows it.
+    fn target(&self, node: i32, bucket: i32) -> Option<i32> {
+        match self.nodes.get(&node)? {
+            Reply::Member(state) => state.targets.get(&bucket).copied(),
+            Reply::Stranger | Reply::Silent => None,
+        }
     }
 
     fn mapped(&self, bucket: i32) -> Option<i32> {
@@ -351,8 +419,14 @@ impl ClusterState {
                     one.batch.from == mapped && one.version == Some(left)
                 }
                 Some(one) if one.step == BatchStep::Switched => false,
-                // The proxy has lost the switch. Others are told of it after the target has the bucket.
-                _ => self.members().all(|(node, state)| node == mapped || state.version < left),
+                // The proxy has lost the switch. Others are told of it after the target has the bucket; a
+                // target that the proxy does not know may serve it.
+                _ => {
+                    self.target(mapped, bucket).is_some_and(|target| self.is_known(target))
+                        && self
+                            .members()
+                            .all(|(node, state)| node == mapped || state.version < left)
+                }
             }
     }
 
@@ -461,6 +535,14 @@ impl ClusterState {
         RecoveryDecision::Repair(repair)
     }
 
+    /// A target that the proxy does not know, in words.
+    fn unknown_target(&self, node: i32, bucket: i32) -> String {
+        match self.target(node, bucket).filter(|target| !self.is_known(*target)) {
+            Some(target) => format!(", went to node {target}, which the proxy does not know"),
+            None => String::new(),
+        }
+    }
+
     fn words(&self, bucket: i32) -> String {
         let mapped = index(bucket).and_then(|at| self.owners.get(at));
         let mut words = match mapped {
@@ -478,9 +560,10 @@ impl ClusterState {
                 Reply::Member(state) => match state.buckets.get(&bucket) {
                     Some((has, since)) => write!(
                         words,
-                        "; {} on node {node} since version {since} (version {})",
+                        "; {} on node {node} since version {since} (version {}){}",
                         has.word(),
-                        state.version
+                        state.version,
+                        self.unknown_target(*node, bucket)
                     ),
                     None => write!(words, "; not on node {node} (version {})", state.version),
                 },

@@ -6,7 +6,8 @@ use server::Limits;
 
 use crate::cluster::{Cluster, on_node, on_proxy};
 use crate::error::Error;
-use crate::state::{ClusterState, RecoveryDecision};
+use crate::remnant::{ServerReplication, remnants};
+use crate::state::{BatchStep, ClusterState, RecoveryDecision};
 
 /// A cluster at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,8 +24,25 @@ pub struct Status {
     pub is_busy: bool,
     /// Words of all servers about buckets that are not where the mapping or a step of a move has them.
     pub out_of_step: Vec<String>,
+    /// Subscriptions, slots and publications of this cluster that belong to no move under way, on nodes and on
+    /// servers that have left it. They are not looked for while a tool is at work.
+    pub remnants: Vec<String>,
     /// True if it is not certain which server is right about them.
     pub is_undecided: bool,
+}
+
+impl Status {
+    /// The interrupted batches whose buckets refuse writes, or all calls, until a tool goes on with them.
+    pub fn interrupted_without_service(&self) -> impl Iterator<Item = &BatchStatus> {
+        let refuses = |batch: &&BatchStatus| {
+            !self.is_busy
+                && matches!(
+                    BatchStep::of(&batch.step),
+                    Some(BatchStep::Fencing | BatchStep::Switching)
+                )
+        };
+        self.batches.iter().filter(refuses)
+    }
 }
 
 /// A batch under way.
@@ -89,7 +107,8 @@ impl Status {
             number: row.get(0),
             from: row.get(1),
             to: row.get(2),
-            buckets: usize::try_from(row.get::<_, i32>(3)).unwrap_or(0),
+            buckets: usize::try_from(row.get::<_, i32>(3))
+                .expect("an array has no negative length"),
             step: row.get(4),
         };
         let batches = rows.iter().map(batch).collect();
@@ -118,9 +137,30 @@ impl Status {
         out_of_step.extend(census.lagging().into_iter().map(|(node, its)| {
             format!("node {node} has version {its} of the mapping, the proxy {version}")
         }));
+        out_of_step.extend(census.strangers().into_iter().map(|node| {
+            format!("node {node} is in the list of the proxy, and its server holds nothing of the cluster")
+        }));
+        out_of_step.extend(census.renumbered().map(|(node, says)| {
+            format!("node {node} says that it is node {says}, as it was later than the proxy knows")
+        }));
+        let remnants = match is_busy {
+            true => Vec::new(),
+            false => remnants_of(&mut cluster)?,
+        };
         let is_undecided = matches!(census.decide(), RecoveryDecision::Refuse { .. });
-        Ok(Self { version, buckets, nodes, batches, is_busy, out_of_step, is_undecided })
+        Ok(Self { version, buckets, nodes, batches, is_busy, out_of_step, remnants, is_undecided })
     }
+}
+
+/// The remnants of the servers that answer, in words.
+fn remnants_of(cluster: &mut Cluster) -> Result<Vec<String>, Error> {
+    let batches = cluster.unfinished()?;
+    let numbers: Vec<i32> = cluster.nodes.iter().map(|node| node.number).collect();
+    let mut servers: Vec<ServerReplication> =
+        numbers.iter().filter_map(|number| cluster.replication(*number).ok()).collect();
+    servers.extend(cluster.former_nodes()?.into_iter().map(|(_, replication)| replication));
+    let found = remnants(&servers, &batches, &cluster.prefix());
+    Ok(found.iter().map(ToString::to_string).collect())
 }
 
 fn is_out_of_step(census: &ClusterState) -> bool {
@@ -128,12 +168,9 @@ fn is_out_of_step(census: &ClusterState) -> bool {
 }
 
 /// The server and the database that a connection string names.
-fn place(conninfo: &str) -> String {
+pub(crate) fn place(conninfo: &str) -> String {
     match server::resolve_conninfo(conninfo) {
-        Ok(resolved) => {
-            let database = resolved.setting("database").unwrap_or_default();
-            format!("{}/{database}", resolved.place())
-        }
+        Ok(resolved) => format!("{}/{}", resolved.place(), resolved.dbname),
         // A service file that is not here, for example: the text may contain a password.
         Err(_) => "unknown".to_owned(),
     }

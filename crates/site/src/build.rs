@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use import::Cache;
-use lab::{Installation, NodeConfig, Server, StopMode};
+use import::BaseBackup;
+use lab::{Installation, NodeConfig, Server, StopMode, UpgradeMode};
 use load::{Control, Urgency};
-use spec::{Check, Reset, Study, Topology};
+use spec::{Check, DataFile, Reset, Study, Topology};
 
+use crate::archive::archive;
+use crate::backup;
 use crate::cluster;
 use crate::data::{self, DataError};
 use crate::error::Error;
@@ -19,6 +21,7 @@ use crate::power;
 use crate::site::{DataState, Site};
 use crate::stations::Stations;
 use crate::streaming::{self, STREAMS_WITHIN};
+use crate::upgrade;
 use crate::warm;
 
 /// The place where servers are made, or found.
@@ -29,6 +32,8 @@ pub struct BuildContext<'a> {
     pub hosts: &'a Hosts,
     /// The rig's own program, which becomes their disks where those are not plain.
     pub program: &'a Path,
+    /// The way in which data of another site are upgraded and not copied.
+    pub upgrade: Option<UpgradeMode>,
 }
 
 impl Site {
@@ -56,7 +61,7 @@ impl Site {
             let name = format!("{}-{number}", node.name);
             let mut config = NodeConfig::new(node.settings.clone());
             config.application_name = Some(node.name.clone());
-            let lab = place.labs.of(&node.name)?;
+            let lab = place.labs.of_server(node)?;
             config.remote = place.labs.remote_access(lab);
             // Clients of one on a host come by TCP anyway.
             if node.by_tcp && config.remote.is_none() {
@@ -64,9 +69,10 @@ impl Site {
             }
             config.own_network = has_own_network(&plan.topology, &node.name);
             config.disk = power::disk(node.disk, place.program);
-            config.wal_disk = power::wal_disk(node.disk, place.program);
-            config.is_archived = node.is_archived;
+            config.apart = power::disks_apart(node.disk, place.program);
+            config.archive = archive(&plan.topology, node, number, place.labs, lab)?;
             config.swallow_fsync = node.swallow_fsync;
+            config.has_own_clock = node.has_own_clock;
             config.initdb = node.initdb.iter().map(ToString::to_string).collect();
             let made = lab.node(&name, config)?;
             let conninfo = server::keyword_form(&made.endpoint().to_string())?;
@@ -85,7 +91,7 @@ impl Site {
         let has_data = |other: &&Site| other.plan.has_data_of(&site.plan) && other.is_as_built();
         // The addresses of its nodes are part of a cluster's data.
         let donor = others.iter().filter(|_| !site.is_sharded()).find(has_data);
-        site.fill(study, donor, place.labs.cache(), control, tell)?;
+        site.fill(study, donor, place, control, tell)?;
         if site.plan.data.reset != Reset::Keep {
             let nodes = site.nodes.iter_mut().filter_map(|node| node.server.node());
             let copies = nodes.map(|node| node.snapshot()).collect::<Result<_, _>>();
@@ -104,7 +110,7 @@ impl Site {
         &mut self,
         study: &Study,
         donor: Option<&Site>,
-        cache: Option<&Cache>,
+        place: &BuildContext<'_>,
         control: &Control,
         tell: data::Tell<'_>,
     ) -> Result<(), Error> {
@@ -120,11 +126,20 @@ impl Site {
                 self.back_up(index)?;
                 continue;
             }
+            if self.plan.topology.node(&name).is_some_and(|node| node.subscribes.is_some()) {
+                if let Some(node) = self.nodes[index].server.node() {
+                    node.init()?;
+                }
+                self.copy_schema(&name)?;
+                self.stop_subscriber(&name)?;
+                continue;
+            }
             let is_data_node = name == self.plan.data.node;
             match donor.filter(|_| is_data_node) {
-                Some(donor) => self.copy_data_from(donor, index)?,
+                Some(donor) => self.copy_data_from(donor, index, place.upgrade)?,
                 None => {
                     let named = || format!("{} (node {name})", self.plan.name(study));
+                    let cache = place.labs.cache();
                     let kept = match cache.filter(|_| is_data_node) {
                         Some(cache) => kept::key(&self.plan, study, &self.nodes[index])
                             .map_err(DataError::from)
@@ -139,6 +154,15 @@ impl Site {
                             .map_err(DataError::from)
                             .map_err(Error::data(named()))?
                     {
+                        continue;
+                    }
+                    if let Some(DataFile { path, database, .. }) = &self.plan.data.file
+                        && is_data_node
+                        && BaseBackup::is_one(path)
+                        && let Some(node) = self.nodes[index].server.node()
+                    {
+                        backup::fill(path, database.as_deref(), node, control)
+                            .map_err(|why| Error::data(named())(why))?;
                         continue;
                     }
                     if let Some(node) = self.nodes[index].server.node() {
@@ -184,7 +208,12 @@ impl Site {
     }
 
     /// The data of another site's node of the same name, as they were built.
-    fn copy_data_from(&mut self, donor: &Site, index: usize) -> Result<(), Error> {
+    fn copy_data_from(
+        &mut self,
+        donor: &Site,
+        index: usize,
+        upgrade: Option<UpgradeMode>,
+    ) -> Result<(), Error> {
         let name = self.nodes[index].name.clone();
         let Some(at) = donor.nodes.iter().position(|node| node.name == name) else {
             return Ok(());
@@ -194,9 +223,14 @@ impl Site {
         else {
             return Ok(());
         };
-        match donor.snapshots.get(at) {
-            Some(snapshot) => mine.init_from_snapshot(snapshot)?,
-            None => mine.clone_data(from)?,
+        match (upgrade, donor.snapshots.get(at)) {
+            (Some(mode), _) => {
+                let analyzes = self.plan.data.file.as_ref().is_none_or(|file| file.analyzes);
+                self.upgrade = Some(upgrade::upgrade(mine, from, mode, analyzes)?);
+                return Ok(());
+            }
+            (None, Some(snapshot)) => mine.init_from_snapshot(snapshot)?,
+            (None, None) => mine.clone_data(from)?,
         }
         if donor.plan.topology.standbys(&name).is_empty() {
             return Ok(());

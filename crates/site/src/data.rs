@@ -33,6 +33,10 @@ pub enum DataError {
     Pgbench(pgbench::Complaint),
     #[error(transparent)]
     Import(Box<import::Error>),
+    #[error("{backup} has no database {name}; it has {}", .names.join(", "))]
+    NoDatabase { backup: String, name: String, names: Vec<String> },
+    #[error("{backup} has several databases: {}", .names.join(", "))]
+    ManyDatabases { backup: String, names: Vec<String> },
     #[error(transparent)]
     Cluster(#[from] shard::Error),
     #[error("the database of host {host} is not empty: {there}")]
@@ -57,6 +61,9 @@ impl DataError {
             DataError::Connect { source, .. } => source.hint(),
             DataError::Cluster(error) => error.hint(),
             DataError::Import(error) => error.hint(),
+            DataError::NoDatabase { .. } | DataError::ManyDatabases { .. } => {
+                Some("name the one whose statements are compared: --database NAME".to_owned())
+            }
             DataError::HostNotEmpty { .. } => {
                 Some("give it an empty database: dbname=…".to_owned())
             }

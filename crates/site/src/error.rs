@@ -32,6 +32,14 @@ pub enum Error {
     Cluster(#[from] shard::Error),
     #[error("the proxy is not ours")]
     ProxyNotOurs,
+    #[error("subscribing {subscriber} to {publisher}: {why}")]
+    Subscribing { subscriber: String, publisher: String, why: String },
+    #[error("node {node} has bin = \"{bin}\", and its servers are on a host of the inventory")]
+    BinOnHost { node: String, bin: String },
+    #[error("{0} has no archive: give it archive = true")]
+    NotArchived(String),
+    #[error("a server tells no place in its WAL, but {said}")]
+    NoPlaceInWal { said: String },
     #[error("there is no server {0}")]
     NoServer(String),
     #[error("{node} {why}\n{log}")]
@@ -61,6 +69,9 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Lab(error) => error.hint(),
+            Error::NotArchived(_) => {
+                Some("a server is restored from the archive of its WAL".to_owned())
+            }
             Error::NoSuchNode { known, .. } => Some(format!("there is {}", known.join(", "))),
             Error::NoPlace { nodes } => {
                 let node = nodes.first().map(String::as_str).unwrap_or_default();
@@ -77,12 +88,17 @@ impl Error {
             ),
             Error::Cluster(error) => error.hint(),
             Error::Guard(error) => error.hint(),
+            Error::BinOnHost { .. } => {
+                Some("name the programs of a host in the inventory, or leave bin out".to_owned())
+            }
             Error::GuardEnded { .. }
+            | Error::Subscribing { .. }
             | Error::GuardNotInCharge { .. }
             | Error::ProxyNotOurs
             | Error::Died { .. }
             | Error::NoServer(_)
             | Error::NoPrimary { .. }
+            | Error::NoPlaceInWal { .. }
             | Error::Interrupted { .. } => None,
         }
     }

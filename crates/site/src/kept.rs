@@ -1,6 +1,6 @@
 //! Built data that are kept for another run: what they are made from.
 
-use import::{Key, Source};
+use import::{BaseBackup, Key, Source};
 use lab::Server;
 use spec::{Data, DataFile, Study};
 
@@ -36,7 +36,11 @@ pub(crate) fn key(
     }
     // Everything that a study says of its data, the texts of its scripts included.
     key.add(&format!("{:?}", Data { file: None, ..plan.data.clone() }));
-    if let Some(DataFile { path, seed, analyzes }) = &plan.data.file {
+    if let Some(DataFile { path, seed, analyzes, .. }) = &plan.data.file {
+        // A copy of it would be kept beside it.
+        if BaseBackup::is_one(path) {
+            return Ok(None);
+        }
         key.add(&format!("seed {seed}, analyzed: {analyzes}"));
         let source = Source::look(path)?;
         if source.reads_others()? {

@@ -20,6 +20,9 @@ pub struct Labs {
     place: BTreeMap<String, usize>,
     /// The addresses that may connect to servers on hosts.
     clients: Vec<IpAddr>,
+    /// Labs of this machine for servers whose programs are not those of the run, by the folder that their nodes
+    /// name.
+    by_bin: BTreeMap<PathBuf, Lab>,
     /// True if their connections must be encrypted.
     tls: bool,
     numbers: AtomicU32,
@@ -54,12 +57,18 @@ impl Labs {
         tls: bool,
     ) -> Labs {
         let (numbers, unpacked) = (AtomicU32::new(0), Box::default());
-        Labs { all, place, clients, tls, numbers, unpacked, cache: None, control: Control::new() }
+        let (cache, control, by_bin) = (None, Control::new(), BTreeMap::new());
+        Labs { all, place, clients, by_bin, tls, numbers, unpacked, cache, control }
     }
 
     /// The same, with data of earlier runs. Its lab has the password of those.
     pub fn with_cache(self, cache: Option<Cache>) -> Labs {
         Labs { cache: cache.map(Box::new), ..self }
+    }
+
+    /// The same, with labs for servers whose nodes name the folder of their programs.
+    pub fn with_programs(self, by_bin: BTreeMap<PathBuf, Lab>) -> Labs {
+        Labs { by_bin, ..self }
     }
 
     /// The same; waits for machines end when the user asks for the end.
@@ -89,6 +98,18 @@ impl Labs {
         };
         let lab = at.and_then(|at| self.all.get(at));
         lab.ok_or_else(|| Error::NoPlace { nodes: vec![node.to_owned()] })
+    }
+
+    /// The lab that a server is made in: of the PostgreSQL that its node names, else of the run's.
+    pub(crate) fn of_server(&self, node: &spec::Node) -> Result<&Lab, Error> {
+        let Some(bin) = &node.bin else { return self.of(&node.name) };
+        let (node, shown) = (node.name.clone(), bin.display().to_string());
+        self.by_bin.get(bin).ok_or(Error::BinOnHost { node, bin: shown })
+    }
+
+    /// The labs of servers whose nodes name the folder of their programs, by that folder.
+    pub fn by_programs(&self) -> impl Iterator<Item = (&PathBuf, &Lab)> {
+        self.by_bin.iter()
     }
 
     /// The nodes that are placed in a lab; none where there is only one.
@@ -131,6 +152,6 @@ impl Labs {
 
     /// Writes everything of their file systems to their disks.
     pub fn sync(&self) -> Result<(), Error> {
-        Ok(self.all.iter().try_for_each(Lab::sync)?)
+        Ok(self.all.iter().chain(self.by_bin.values()).try_for_each(Lab::sync)?)
     }
 }

@@ -28,8 +28,11 @@ mod names;
 mod site;
 mod stations;
 mod throttles;
+mod upgrade;
 mod waiting;
 
+mod archive;
+mod backup;
 mod build;
 mod cluster;
 mod crossing;
@@ -37,8 +40,12 @@ mod data;
 pub mod outside;
 mod power;
 mod prepare;
+mod restorable;
+mod restore_points;
 mod streaming;
+mod subscription;
 pub mod warm;
+mod whole;
 mod whom;
 
 pub use build::BuildContext;
@@ -53,11 +60,16 @@ pub use link::SiteLink;
 pub use node::SiteNode;
 pub use plan::{SitePlan, proxy};
 pub use power::{
-    NotStarted, PowerError, Recovered, TakenCut, cut, cut_machine, disk, fail_disk, fail_requests,
-    flush_disks, heal_disk, recover, start_after_cut, wal_disk,
+    NotStarted, PowerError, Recovered, TakenCut, cut, cut_machine, disk, disks_apart, fail_disk,
+    fail_requests, flush_disks, heal_disk, recover, start_after_cut,
 };
 pub use prepare::SiteUse;
+pub use restorable::{
+    ArchiveEnd, ClockLook, Restorable, RestorePoint, Stretch, TakenBackup, WalPlace,
+};
 pub use service::{RunningGuard, Service};
 pub use site::Site;
 pub use stations::{SiteStation, Stations};
+pub use subscription::CatchingUp;
 pub use throttles::Throttles;
+pub use upgrade::SiteUpgrade;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use lab::{Endpoint, Host};
 use spec::VariableValues;
 
+use crate::node::SiteNode;
+
 /// Names and what they stand for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names(BTreeMap<String, String>);
@@ -33,6 +35,17 @@ impl Names {
             names.set(name, "password", password);
         }
         names
+    }
+
+    /// Adds the directories of the archives that servers write to.
+    pub(crate) fn add_archives<'n>(&mut self, nodes: impl Iterator<Item = &'n SiteNode>) {
+        for node in nodes {
+            if let lab::Server::Node(server) = &node.server
+                && let Ok(archive) = server.archive_directory()
+            {
+                self.set(&node.name, "archive", archive.display().to_string());
+            }
+        }
     }
 
     /// The same names, with `{self.WHAT}` for what is a node's, and the node's variables.

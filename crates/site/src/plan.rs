@@ -7,10 +7,12 @@
 //! does the second copy of a study's A/A, and one of two points that are loaded in turn.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use spec::{
-    Buckets, Data, DataFile, Disk, InitdbOption, Link, LinkKind, Node, NodeKind, PgbenchTables,
-    Plproxy, Point, Reset, ScriptText, Settings, Study, SwallowedFlushes, Topology, VariableValues,
+    ArchiveBy, Buckets, Data, DataFile, Disk, InitdbOption, Link, LinkKind, Node, NodeKind,
+    PgbenchTables, Plproxy, Point, Reset, ScriptText, Settings, Study, Subscription,
+    SwallowedFlushes, Topology, VariableValues,
 };
 
 use crate::connections::connections;
@@ -36,11 +38,15 @@ struct Shape<'s> {
     name: &'s str,
     extensions: &'s [String],
     follows: Option<&'s str>,
+    subscribes: Option<&'s Subscription>,
+    bin: Option<&'s Path>,
     proxy: Option<&'s Plproxy>,
     disk: Disk,
     by_tcp: bool,
     initdb: &'s [InitdbOption],
     is_archived: bool,
+    archive_by: ArchiveBy,
+    has_own_clock: bool,
     swallow_fsync: Option<SwallowedFlushes>,
     has_own_network: bool,
 }
@@ -83,7 +89,7 @@ impl SitePlan {
     pub fn has_data_of(&self, other: &SitePlan) -> bool {
         let holder = |plan: &SitePlan| {
             let node = plan.topology.node(&plan.data.node)?;
-            Some((node.extensions.clone(), node.disk, node.initdb.clone()))
+            Some((node.extensions.clone(), node.disk, node.initdb.clone(), node.bin.clone()))
         };
         holder(self) == holder(other) && content(&self.data) == content(&other.data)
     }
@@ -147,6 +153,8 @@ fn key(point: &Point) -> Key<'_> {
         name: &node.name,
         extensions: &node.extensions,
         follows: node.follows(),
+        subscribes: node.subscribes.as_ref(),
+        bin: node.bin.as_deref(),
         proxy: match &node.kind {
             NodeKind::Plproxy(proxy) => Some(proxy),
             _ => None,
@@ -155,6 +163,8 @@ fn key(point: &Point) -> Key<'_> {
         by_tcp: node.by_tcp,
         initdb: &node.initdb,
         is_archived: node.is_archived,
+        archive_by: node.archive_by,
+        has_own_clock: node.has_own_clock,
         swallow_fsync: node.swallow_fsync,
         has_own_network: has_own_network(&point.topology, &node.name),
     });

@@ -1,12 +1,13 @@
 //! Power cuts: disks whose power can be cut, the cut, what it took, and whether the server starts
 //! again.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fault::disk::{DiskConfig, Method, PowerCutReport, Program};
 use lab::Node;
-use spec::{DiskFault, DiskRequest, FailingRequests, FileSystem, ServerFiles};
+use spec::{DataPart, DiskFault, DiskRequest, FailingRequests, FileSystem, ServerFiles};
 
 use crate::site::Site;
 use crate::stations::SiteStation;
@@ -23,8 +24,9 @@ pub enum PowerError {
     NotRunning,
     #[error("its disk fails, and it has not ended within {seconds} s")]
     GoesOn { seconds: u64 },
+    /// The cut was made all the same: its server is down, and may have lost what it had flushed.
     #[error("nothing was unflushed: the cut had nothing to lose")]
-    NothingToLose,
+    NothingToLose(Box<TakenCut>),
 }
 
 fn with_hint(error: &lab::Error) -> String {
@@ -49,6 +51,7 @@ pub fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
             file_system,
             log_bytes,
             wal_bytes: _,
+            tablespaces_bytes: _,
         } => {
             let program = Program { path: program.to_owned(), args: vec!["disk".into()] };
             let method = Method::Block { sector_bytes, is_lying, log_bytes, program };
@@ -57,10 +60,14 @@ pub fn disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
     }
 }
 
-/// The disk of a node's WAL; none where that is with the data.
-pub fn wal_disk(disk: spec::Disk, program: &Path) -> Option<DiskConfig> {
-    let spec::Disk::CutBlock { wal_bytes: Some(size_bytes), .. } = disk else { return None };
-    self::disk(disk, program).map(|config| DiskConfig { size_bytes, ..config })
+/// The disks of parts of a node's data; none for a part that is with the rest.
+pub fn disks_apart(disk: spec::Disk, program: &Path) -> BTreeMap<DataPart, DiskConfig> {
+    let parts = disk.parts().into_iter().filter(|(part, _)| *part != DataPart::Main);
+    let config = self::disk(disk, program);
+    let each = parts.filter_map(|(part, size_bytes)| {
+        config.clone().map(|config| (part, DiskConfig { size_bytes, ..config }))
+    });
+    each.collect()
 }
 
 /// Flushes the disks whose power can be cut: what was prepared for the clients is not what a cut
@@ -128,12 +135,13 @@ pub fn cut(
         return Err(PowerError::NotRunning);
     }
     let cut = node.power_cut(seed, at)?;
-    if cut.unflushed_bytes == 0 {
-        return Err(PowerError::NothingToLose);
-    }
     let in_checkpoint = is_in_checkpoint(&node.log_text());
-    let node = name.to_owned();
-    Ok(TakenCut { node, cut, seed, in_checkpoint, has_panicked: None })
+    let has_lost_nothing = cut.unflushed_bytes == 0;
+    let taken = TakenCut { node: name.to_owned(), cut, seed, in_checkpoint, has_panicked: None };
+    match has_lost_nothing {
+        true => Err(PowerError::NothingToLose(Box::new(taken))),
+        false => Ok(taken),
+    }
 }
 
 /// Has the block disk of a server fail from a request on, waits until the server has ended by itself, and

@@ -36,11 +36,17 @@ impl Site {
         rig: &Path,
     ) -> Result<(), Error> {
         self.fronts.clear();
+        let lacks = match (self.plan.data.reset, self.state) {
+            (Reset::Clone, _) | (Reset::Whole, DataState::AsBuilt) => None,
+            (Reset::Keep, _) => None,
+            (Reset::Whole, DataState::Used) => self.lacks()?,
+        };
         let begins_anew = match self.plan.data.reset {
             Reset::Clone => true,
             Reset::Keep => false,
-            Reset::Whole => !self.stations.are_whole()?,
+            Reset::Whole => lacks.is_some() || self.state == DataState::AsBuilt,
         };
+        self.was_made_anew = lacks;
         let goes_on = self.plan.data.reset == Reset::Whole && !begins_anew;
         if begins_anew || (alone == SiteUse::No && !goes_on) {
             self.stop()?;
@@ -77,7 +83,8 @@ impl Site {
             true => self.stations.wait_until_ready()?,
             false => self.stations.start()?,
         }
-        self.prove_streaming()
+        self.prove_streaming()?;
+        self.replicate()
     }
 
     /// Stops its servers, their data kept, and what stands in front of them, until [`Site::start_again`].

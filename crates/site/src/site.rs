@@ -11,9 +11,11 @@ use crate::link::SiteLink;
 use crate::names::Names;
 use crate::node::SiteNode;
 use crate::plan::SitePlan;
+use crate::restorable::Restorable;
 use crate::service::{Service, routes};
 use crate::stations::{SiteStation, Stations};
 use crate::throttles::Throttles;
+use crate::upgrade::SiteUpgrade;
 
 /// One set of servers with one set of data.
 #[derive(Debug)]
@@ -37,8 +39,14 @@ pub struct Site {
     /// Copies of each node's data as they were built, where trials begin with them.
     pub(crate) snapshots: Vec<Snapshot>,
     pub(crate) state: DataState,
+    /// What its servers can be restored from and to in the trial under way.
+    pub restorable: Restorable,
+    /// What the cluster lacked to be whole before the trial under way, so that it was made anew; none where it went on.
+    pub was_made_anew: Option<String>,
     /// The rows of its cluster as they were built, if it has one.
     pub rows_built: Option<shard::ClusterAudit>,
+    /// The upgrade that made its data, if one did.
+    pub upgrade: Option<SiteUpgrade>,
 }
 
 /// The state of the data since they were built.
@@ -64,7 +72,10 @@ impl Site {
             connections,
             snapshots,
             state,
+            restorable: Restorable::default(),
+            was_made_anew: None,
             rows_built,
+            upgrade: None,
         }
     }
 
@@ -161,7 +172,8 @@ impl Site {
         if let Some(names) = self.stations.names_on(name) {
             return names.fill(text);
         }
-        let servers = Names::of_servers(routes(&self.nodes));
+        let mut servers = Names::of_servers(routes(&self.nodes));
+        servers.add_archives(self.nodes.iter());
         let names = if self.stations.is_empty() { &servers } else { self.stations.names() };
         names.of(name, &VariableValues::new()).fill(text)
     }

@@ -10,12 +10,12 @@ use crate::error::Error;
 use crate::node::SiteNode;
 use crate::site::Site;
 
-/// The indices of servers in an order in which each comes after the one that it follows.
+/// The indices of servers in an order in which each comes after the one whose data it gets.
 pub(crate) fn order(topology: &Topology, nodes: &[SiteNode]) -> Vec<usize> {
     let depth = |name: &str| {
         let mut depth = 0;
         let mut at = topology.node(name);
-        while let Some(next) = at.and_then(|node| topology.node(node.follows()?)) {
+        while let Some(next) = at.and_then(|node| topology.node(node.upstream()?)) {
             depth += 1;
             at = Some(next);
         }
@@ -89,7 +89,7 @@ impl Site {
             let (Some(standby), Some(primary)) = (self.server(index), self.server(upstream)) else {
                 continue;
             };
-            if primary.is_standby() {
+            if primary.is_standby()? {
                 primary.wait_for_standby(standby, None, STREAMS_WITHIN)?;
                 continue;
             }

@@ -42,7 +42,10 @@ impl Site {
         for node in &self.nodes {
             match node.server.value(TIMELINE) {
                 Ok(Some(timeline)) if timeline.is_empty() => {
-                    said.push(format!("{} refuses writes", node.name));
+                    said.push(format!(
+                        "{} refuses writes or subscribes to another server",
+                        node.name
+                    ));
                 }
                 Ok(timeline) => {
                     let timeline = timeline.unwrap_or_default();
@@ -58,7 +61,8 @@ impl Site {
     }
 }
 
-/// The timeline of a server that takes writes, in hexadecimal digits, and nothing of one that refuses them: a
-/// standby, or a server that its manager has made read-only.
-const TIMELINE: &str = "SELECT CASE WHEN current_setting('transaction_read_only')::boolean THEN '' \
+/// The timeline of a server that takes writes, in hexadecimal digits, and nothing of one that is no primary: a
+/// standby, a server that its manager has made read-only, or one that subscribes to another server.
+const TIMELINE: &str = "SELECT CASE WHEN current_setting('transaction_read_only')::boolean \
+                        OR EXISTS (SELECT FROM pg_subscription WHERE subenabled) THEN '' \
                         ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END";

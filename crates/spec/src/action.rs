@@ -27,6 +27,20 @@ pub enum Action {
     },
     /// Runs CHECKPOINT on a server.
     Checkpoint { node: String },
+    /// Takes a base backup of a server, for checks to restore.
+    Backup { node: String },
+    /// Steps the clock that a server sees.
+    StepClock {
+        node: String,
+        /// By how much, in microseconds; less than 0 for back.
+        by_us: i64,
+    },
+    /// Notes a moment that checks restore to: by the server's clock, its WAL, a name and a transaction.
+    RestorePoint { node: String },
+    /// Begins a transaction on a server that keeps its snapshot and does nothing more.
+    HoldSnapshot { node: String },
+    /// Ends such a transaction.
+    ReleaseSnapshot { node: String },
     /// Shuts a node down.
     Stop {
         node: String,
@@ -87,6 +101,8 @@ pub enum Action {
     Throttle { node: String, to: Throttle },
     /// Makes a standby a primary.
     Promote { node: String },
+    /// Makes the subscription of a server; the copy of the rows goes on beside.
+    Subscribe { node: String },
     /// Takes the power from a server's disk and all processes on it.
     PowerCut {
         node: String,
@@ -147,6 +163,11 @@ macro_rules! target {
         match $action {
             Action::Sql { node, .. }
             | Action::Checkpoint { node }
+            | Action::Backup { node }
+            | Action::RestorePoint { node }
+            | Action::StepClock { node, .. }
+            | Action::HoldSnapshot { node }
+            | Action::ReleaseSnapshot { node }
             | Action::Stop { node, .. }
             | Action::Kill { node }
             | Action::KillBackend { node, .. }
@@ -156,6 +177,7 @@ macro_rules! target {
             | Action::Start { node }
             | Action::Rebalance { node, .. }
             | Action::Promote { node }
+            | Action::Subscribe { node }
             | Action::Rejoin { node, .. }
             | Action::Throttle { node, .. }
             | Action::OfProcess { node, .. }
@@ -186,6 +208,11 @@ impl Action {
         match self {
             Action::Sql { .. } => "sql",
             Action::Checkpoint { .. } => "checkpoint",
+            Action::Backup { .. } => "backup",
+            Action::RestorePoint { .. } => "restore_point",
+            Action::StepClock { .. } => "step_clock",
+            Action::HoldSnapshot { .. } => "hold_snapshot",
+            Action::ReleaseSnapshot { .. } => "release_snapshot",
             Action::Stop { .. } => "stop",
             Action::Kill { .. } => "kill",
             Action::KillBackend { .. } => "kill_backend",
@@ -195,6 +222,7 @@ impl Action {
             Action::Start { .. } => "start",
             Action::Rebalance { .. } => "rebalance",
             Action::Promote { .. } => "promote",
+            Action::Subscribe { .. } => "subscribe",
             Action::Rejoin { .. } => "rejoin",
             Action::Throttle { .. } => "throttle",
             Action::PowerCut { .. } => "power_cut",
@@ -230,6 +258,12 @@ impl Action {
         match self {
             Action::Sql { .. }
             | Action::Checkpoint { .. }
+            | Action::Backup { .. }
+            | Action::RestorePoint { .. }
+            | Action::StepClock { .. }
+            | Action::HoldSnapshot { .. }
+            | Action::ReleaseSnapshot { .. }
+            | Action::Subscribe { .. }
             | Action::Unthrottle { .. }
             | Action::Continue { .. }
             | Action::Start { .. }
@@ -259,7 +293,14 @@ impl Action {
 
     /// True if it only talks to a server, as anybody may who can connect.
     pub fn is_sql(&self) -> bool {
-        matches!(self, Action::Sql { .. } | Action::Checkpoint { .. })
+        matches!(
+            self,
+            Action::Sql { .. }
+                | Action::Checkpoint { .. }
+                | Action::RestorePoint { .. }
+                | Action::HoldSnapshot { .. }
+                | Action::ReleaseSnapshot { .. }
+        )
     }
 }
 

@@ -1,5 +1,8 @@
 //! The servers that a variant builds at one point: topology, settings, data, and what it overrides.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
+
 use crate::data::Data;
 use terms::Settings;
 
@@ -62,7 +65,45 @@ impl Built {
             node.settings = settings;
             node.initdb.extend(initdb.iter().cloned());
         }
+        publish(&mut topology, &variant.key_span, problems);
+        spread(&mut topology, &variant.key_span, problems);
         Some(Built { topology, data, override_ })
+    }
+}
+
+/// Gives each publisher the level of WAL from which logical replication reads.
+fn publish(topology: &mut Topology, span: &Range<usize>, problems: &Problems) {
+    let subscribed = topology.nodes.iter().filter_map(|node| node.subscribes.as_ref());
+    let publishers: BTreeSet<String> = subscribed.map(|to| to.to.clone()).collect();
+    for node in topology.nodes.iter_mut().filter(|node| publishers.contains(&node.name)) {
+        match node.settings.value(WAL_LEVEL) {
+            None => node.settings.set(WAL_LEVEL, LOGICAL),
+            Some(LOGICAL) => {}
+            Some(level) => {
+                let message = format!("node {} publishes, but its wal_level is {level}", node.name);
+                problems.hinted(span, message, "write wal_level = \"logical\", or leave it out");
+            }
+        }
+    }
+}
+
+/// Lets each server whose tablespaces are on a disk of their own have them below `pg_tblspc`: recovery takes a directory
+/// there for damage otherwise. A base backup leaves out a `pg_tblspc` that is a link.
+fn spread(topology: &mut Topology, span: &Range<usize>, problems: &Problems) {
+    let followed = topology.nodes.iter().filter_map(|node| node.follows().map(str::to_owned));
+    let followed: BTreeSet<String> = followed.collect();
+    for node in topology.nodes.iter_mut().filter(|node| node.disk.has_tablespaces_apart()) {
+        if node.settings.value(IN_PLACE).is_none() {
+            node.settings.set(IN_PLACE, "on");
+        }
+        if node.is_archived || node.follows().is_some() || followed.contains(&node.name) {
+            let name = &node.name;
+            let message = format!(
+                "the tablespaces of {name} are on a disk of their own, and base backups lack them then"
+            );
+            let hint = "leave out tablespaces, or the archive and the standbys";
+            problems.hinted(span, message, hint);
+        }
     }
 }
 
@@ -96,6 +137,10 @@ fn lay_over_disks(entries: &[KeyValue], topology: Option<&mut Topology>, problem
         }
     }
 }
+
+const IN_PLACE: &str = "allow_in_place_tablespaces";
+const WAL_LEVEL: &str = "wal_level";
+const LOGICAL: &str = "logical";
 
 /// The setting that names the standbys for which commits wait.
 const SYNC_NAMES: &str = "synchronous_standby_names";

@@ -128,6 +128,54 @@ impl Metric {
         sums.iter().any(|sum| sum.name == self.name)
     }
 
+    /// True if a trial whose scenario has phases has a value of it for each of them: what clients count second by
+    /// second, and what is read once a second.
+    pub fn has_phases(&self) -> bool {
+        use self::metrics as m;
+        let of_clients = [
+            &m::TPS,
+            &m::TPS_SECOND_MIN,
+            &m::TPS_SECOND_MAX,
+            &m::TPS_CV,
+            &m::TPS_SLOPE_PCT,
+            &m::TPS_SLOPE_LOW_PCT,
+            &m::TPS_SLOPE_HIGH_PCT,
+            &m::LATENCY_SLOPE_PCT,
+            &m::LATENCY_SLOPE_LOW_PCT,
+            &m::LATENCY_SLOPE_HIGH_PCT,
+            &m::TPS_RECOVERY_S,
+            &m::TPS_RECOVERED,
+            &m::STANDSTILLS,
+            &m::STANDSTILL_S,
+            &m::STANDSTILL_MAX_S,
+            &m::LATENCY_MEAN_MS,
+            &m::LATENCY_STDDEV_MS,
+            &m::LATENCY_P50_MS,
+            &m::LATENCY_P90_MS,
+            &m::LATENCY_P95_MS,
+            &m::LATENCY_P99_MS,
+            &m::LATENCY_P999_MS,
+            &m::BACKLOG_MAX,
+            &m::TRANSACTIONS,
+            &m::FAILED,
+            &m::SKIPPED,
+            &m::LATE,
+            &m::GOODPUT_TPS,
+            &m::GOODPUT_SHARE,
+            &m::GOODPUT_RECOVERY_S,
+            &m::GOODPUT_RECOVERED,
+            &m::MISSED,
+            &m::RETRIES,
+            &m::DEAD_TUPLES_SLOPE,
+            &m::DEAD_TUPLES_SLOPE_LOW,
+            &m::DEAD_TUPLES_SLOPE_HIGH,
+            &m::HOT_SHARE,
+            &m::AUTOVACUUM_RUNS,
+            &m::AUTOVACUUM_S,
+        ];
+        self.kind != Kind::Total || of_clients.iter().any(|metric| metric.name == self.name)
+    }
+
     /// True if it states the fate of acknowledged transactions: then it says nothing if none was
     /// acknowledged.
     pub fn is_about_acknowledged(&self) -> bool {

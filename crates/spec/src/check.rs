@@ -10,6 +10,8 @@ use terms::Settings;
 use crate::fields::{self, Fields};
 use crate::folder::Folder;
 use crate::problem::Problems;
+use crate::restore::Restore;
+use crate::same::{self, SameRows};
 use crate::sql_check::SqlCheck;
 use crate::timeline::sql_text;
 use crate::topology::Topology;
@@ -47,12 +49,9 @@ pub enum Check {
         /// The server; none for the one that the data were built on.
         node: Option<SqlTarget>,
     },
-    /// A base backup, taken before the clients came, and the WAL archive are restored, and what is
-    /// missing then is counted. It comes last.
-    Restore {
-        /// The server; none for the one that the data were built on.
-        node: Option<String>,
-    },
+    /// Base backups and the WAL archive are restored, and what is missing then, or is there too early, is counted. It
+    /// comes last.
+    Restore(Restore),
     /// States that a power cut could have left at any moment of the load are made from the log of a
     /// disk, and each is recovered and looked through.
     Explore(Explore),
@@ -60,6 +59,14 @@ pub enum Check {
     Explain(Explain),
     /// A query of the study's own gives the value that the study expects.
     Sql(SqlCheck),
+    /// Two servers have the same rows: `rows_different` is 0.
+    SameRows(SameRows),
+    /// Two servers have the same owners, grants, replica identities, indexes, constraints and triggers, and no
+    /// sequence of the second is behind: `objects_different` and `sequences_behind` are 0.
+    SameObjects {
+        /// The two servers.
+        nodes: [String; 2],
+    },
 }
 
 /// The object of a check: it runs, and has replayed what it can get, when the check is made.
@@ -74,6 +81,8 @@ pub enum LooksAt<'c> {
     Cluster,
     /// A server; none for the one that the data were built on.
     Server(Option<&'c SqlTarget>),
+    /// Two servers.
+    Two(&'c [String; 2]),
 }
 
 impl Check {
@@ -81,7 +90,7 @@ impl Check {
     pub fn looks_at(&self) -> LooksAt<'_> {
         match self {
             Check::Counts
-            | Check::Restore { .. }
+            | Check::Restore(_)
             | Check::History { .. }
             | Check::Explore(_)
             | Check::AmcheckEverywhere => LooksAt::Nothing,
@@ -90,6 +99,9 @@ impl Check {
             Check::Amcheck { node } | Check::Checksums { node } => LooksAt::Server(node.as_ref()),
             Check::Explain(explain) => LooksAt::Server(explain.node.as_ref()),
             Check::Sql(check) => LooksAt::Server(check.on.as_ref()),
+            Check::SameRows(SameRows { nodes, .. }) | Check::SameObjects { nodes } => {
+                LooksAt::Two(nodes)
+            }
         }
     }
 
@@ -104,13 +116,15 @@ impl Check {
         match self {
             Check::Amcheck { .. } | Check::AmcheckEverywhere => Some("pg_amcheck"),
             Check::Checksums { .. } => Some("pg_checksums"),
-            Check::Restore { .. } => Some("pg_basebackup"),
+            Check::Restore(_) => Some("pg_basebackup"),
             Check::Counts
             | Check::Placement
             | Check::Ledger { .. }
             | Check::History { .. }
             | Check::Explore(_)
             | Check::Explain(_)
+            | Check::SameRows(_)
+            | Check::SameObjects { .. }
             | Check::Sql(_) => None,
         }
     }
@@ -242,23 +256,11 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         word: "restore",
-        form: "\"restore\" or { restore = NODE }",
-        says: "a base backup and the WAL archive are restored and compared with the ledger",
-        plain: Some(Check::Restore { node: None }),
-        // Its backup and archive are those of a server that is known beforehand.
-        parse: Some(|fields, topology, _| {
-            let node = action::server(fields, "restore", topology)?;
-            if node.follows().is_some() {
-                let message = format!(
-                    "{} is a standby, which archives no WAL of its own: nothing could be restored",
-                    node.name
-                );
-                let hint = "restore the server that it follows";
-                fields.problems.hinted(fields.span(), message, hint);
-            }
-            Some(Check::Restore { node: Some(node.name.clone()) })
-        }),
-        is: |check| matches!(check, Check::Restore { .. }),
+        form: "\"restore\" or { restore = NODE } or { restore = NODE, to = [\"time\", \"lsn\", \"name\", \"xid\", \"immediate\", \"latest\"], timeline = \"latest\" }",
+        says: "a base backup and the WAL archive are restored and compared with the ledger; with to, to each restore point of the timeline",
+        plain: Some(Check::Restore(Restore::IN_PLACE)),
+        parse: Some(|fields, topology, _| Restore::parse(fields, topology).map(Check::Restore)),
+        is: |check| matches!(check, Check::Restore(_)),
         figures: &["restore_"],
     },
     Row {
@@ -293,6 +295,26 @@ pub(crate) const ROWS: &[Row] = &[
         }),
         is: |check| matches!(check, Check::Sql(_)),
         figures: &["sql_check_"],
+    },
+    Row {
+        word: "same_rows",
+        form: "{ same_rows = [NODE, NODE], tables = [\"stock\"], extra = NODE }",
+        says: "two servers have the same rows",
+        plain: None,
+        parse: Some(|fields, topology, _| SameRows::parse(fields, topology).map(Check::SameRows)),
+        is: |check| matches!(check, Check::SameRows(_)),
+        figures: &["rows_compared", "rows_compare_s", "rows_different", "rows_extra"],
+    },
+    Row {
+        word: "same_objects",
+        form: "{ same_objects = [NODE, NODE] }",
+        says: "two servers have the same owners, grants, replica identities, indexes, constraints and triggers, and no sequence of the second is behind",
+        plain: None,
+        parse: Some(|fields, topology, _| {
+            Some(Check::SameObjects { nodes: same::two(fields, "same_objects", topology)? })
+        }),
+        is: |check| matches!(check, Check::SameObjects { .. }),
+        figures: &["objects_", "sequences_behind"],
     },
 ];
 

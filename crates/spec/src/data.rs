@@ -67,15 +67,17 @@ pub struct ScriptText {
     pub text: String,
 }
 
-/// A script or a dump outside a study's folder.
+/// A script, a dump or a base backup outside a study's folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataFile {
     /// Its path.
     pub path: PathBuf,
     /// The seed of `random()` in a script, in millionths.
     pub seed: u32,
-    /// True if the planner is given statistics of the rows.
+    /// True if the planner is given statistics of the rows. A base backup keeps those that it has.
     pub analyzes: bool,
+    /// The database of a base backup that has the data; the only one where none is given.
+    pub database: Option<String>,
 }
 
 /// Treatment of the data between trials.
@@ -85,8 +87,8 @@ pub enum Reset {
     Clone,
     /// Trials go on with what the ones before have left.
     Keep,
-    /// Machines go on as long as they are whole: all their programs run, and what they say of
-    /// themselves is true. Else, and where there are none, as [`Reset::Clone`].
+    /// Machines and servers go on as long as they are whole: all their programs run, what they say of themselves is
+    /// true, and each server of the rig's has the role that the topology gives it. Else as [`Reset::Clone`].
     Whole,
 }
 

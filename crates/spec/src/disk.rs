@@ -1,6 +1,6 @@
 //! The disk of a node's data, and the way in which it can lose power.
 
-use terms::FileSystem;
+use terms::{DataPart, FileSystem};
 
 use crate::fields::{Fields, choice};
 use crate::problem::Problems;
@@ -32,6 +32,8 @@ pub enum Disk {
         /// The size of another such disk, in bytes, that has the WAL and loses its power in the same moment;
         /// none where the WAL is with the data.
         wal_bytes: Option<u64>,
+        /// The size of another such disk, in bytes, that has the tablespaces; none where they are with the data.
+        tablespaces_bytes: Option<u64>,
     },
 }
 
@@ -46,9 +48,29 @@ impl Disk {
         matches!(self, Disk::CutBlock { log_bytes: Some(_), .. })
     }
 
-    /// True if its WAL is on another disk.
-    pub fn has_wal_apart(self) -> bool {
-        matches!(self, Disk::CutBlock { wal_bytes: Some(_), .. })
+    /// The disks of a server's data with their sizes in bytes: that of the data directory first, then those of parts
+    /// of it. None for a plain one.
+    pub fn parts(self) -> Vec<(DataPart, u64)> {
+        let (main, wal, tablespaces) = match self {
+            Disk::Plain => (None, None, None),
+            Disk::CutFilesystem { size_bytes } => (Some(size_bytes), None, None),
+            Disk::CutBlock { size_bytes, wal_bytes, tablespaces_bytes, .. } => {
+                (Some(size_bytes), wal_bytes, tablespaces_bytes)
+            }
+        };
+        let each =
+            [(DataPart::Main, main), (DataPart::Wal, wal), (DataPart::Tablespaces, tablespaces)];
+        each.into_iter().filter_map(|(part, bytes)| Some((part, bytes?))).collect()
+    }
+
+    /// True if a part of its data is on another disk.
+    pub fn has_parts_apart(self) -> bool {
+        self.parts().len() > 1
+    }
+
+    /// True if its tablespaces are on another disk.
+    pub fn has_tablespaces_apart(self) -> bool {
+        matches!(self, Disk::CutBlock { tablespaces_bytes: Some(_), .. })
     }
 
     /// `"plain"`, or `{ cut = "block", size = "2GB", sector = 512, lying = false, fs = "xfs" }`.
@@ -70,7 +92,8 @@ impl Disk {
                 lying: fields.boolean("lying").unwrap_or(false),
                 file_system: fields.choice("fs", FILE_SYSTEMS).unwrap_or(FileSystem::Ext4),
                 log_bytes: log(&fields),
-                wal_bytes: size("wal", WAL_MIN, &fields),
+                wal_bytes: size("wal", PART_MIN, &fields),
+                tablespaces_bytes: size("tablespaces", PART_MIN, &fields),
             },
         };
         fields.finish();
@@ -128,16 +151,20 @@ enum Way {
     Block,
 }
 
-const FILE_SYSTEMS: &[(&str, FileSystem)] =
-    &[("ext4", FileSystem::Ext4), ("xfs", FileSystem::Xfs), ("btrfs", FileSystem::Btrfs)];
+const FILE_SYSTEMS: &[(&str, FileSystem)] = &[
+    ("ext4", FileSystem::Ext4),
+    ("ext4-writeback", FileSystem::Ext4Writeback),
+    ("xfs", FileSystem::Xfs),
+    ("btrfs", FileSystem::Btrfs),
+];
 
 const WAYS: &[(&str, Way)] = &[("filesystem", Way::Filesystem), ("block", Way::Block)];
 
 /// A small cluster with its WAL.
 const SIZE_DEFAULT: u64 = 2 << 30;
 const SIZE_MIN: u64 = 256 << 20;
-/// Some segments, and the journal of a file system.
-const WAL_MIN: u64 = 128 << 20;
+/// Some segments of the WAL or some tables, and the journal of a file system.
+const PART_MIN: u64 = 128 << 20;
 /// Bounds of the unit that disks write whole: 512 bytes on old disks, a page of PostgreSQL's.
 const SECTOR_MIN: u32 = 512;
 const SECTOR_MAX: u32 = 8192;

@@ -11,6 +11,8 @@ use crate::fields::{self, Fields};
 use crate::folder::Folder;
 use crate::named::NamedItem;
 use crate::node::{Node, NodeKind};
+use crate::patience;
+use crate::phase::{self, ScenarioPhase};
 use crate::point::{Point, PointName, Requirement, UnfitPolicy};
 use crate::problem::Problems;
 use crate::scenario_workloads;
@@ -218,7 +220,7 @@ fn point(
     let (later, mut now): (Vec<_>, Vec<_>) = table
         .entries
         .into_iter()
-        .partition(|entry| ["before", "timeline"].contains(&entry.key.as_str()));
+        .partition(|entry| ["before", "timeline", "phases"].contains(&entry.key.as_str()));
     now = substitute_table(&Table { entries: now }, &bindings, problems).entries;
     now.extend(substitute_table(&Table { entries: later }, &of_nodes, problems).entries);
     let table = Table { entries: now };
@@ -226,6 +228,11 @@ fn point(
     let workloads = scenario_workloads::workloads(tables, frame.run, variant, &built, &bindings);
     let made = (tables.profile, tables.folder.files.contains_key(Folder::SET));
     let plan = tables.defaults.or(&fields).at(&axes, &fields, &frame.axes, made);
+    let has_rate = workloads.iter().any(|workload| workload.pace.rate().is_some());
+    let phase::PhaseEntries { phases, actions } = phase::phases(&fields, has_rate);
+    phase::check(&table, &axes, problems);
+    let window_ms = phases.last().map_or(plan.window_ms, ScenarioPhase::until_ms);
+    let moments = timeline::StretchMoments { window_ms, of_phases: actions };
     for known in ["says", "run", "over", "variants", "profiles"] {
         fields.entry(known);
     }
@@ -238,25 +245,27 @@ fn point(
         on_loss: fields.choice("on_loss", ON_LOSS).unwrap_or(OnLoss::Abort),
         before: timeline::steps(&fields, &built.topology, &first, tables.folder),
         warmup: plan.warmup,
-        window_ms: plan.window_ms,
+        window_ms,
         drain_ms: fields.duration_ms("drain"),
         timeline: timeline::timeline(
             &fields,
             &built.topology,
             built.data.reset,
-            plan.window_ms,
+            &moments,
             tables.folder,
         ),
         checks: check::checks(&fields, &built.topology, tables.folder),
-        must_be_steady: fields.boolean("steady").unwrap_or(true),
+        must_be_steady: fields.boolean("steady").unwrap_or(phases.is_empty()),
         has_tail: fields.boolean("tail").unwrap_or(false),
         needs: needs(&fields),
         unfit: fields.choice("unfit", UNFIT).unwrap_or(UnfitPolicy::Skip),
         rounds: plan.rounds,
         has_own_servers: false,
+        phases,
         topology: built.topology,
         data: built.data,
     };
+    patience::check_storms(&point.workloads, point.on_loss, point.window_ms, &fields);
     check_ledger(&point, &fields);
     check_history(&point, &fields);
     check_nodes_of_checks(&point, &fields);
@@ -319,7 +328,13 @@ fn check_nodes_of_checks(point: &Point, fields: &Fields<'_>) {
             Check::Checksums { node } => {
                 (node.as_ref().and_then(SqlTarget::name), Node::has_checksums, "checksums")
             }
-            Check::Restore { node } => (node.as_deref(), |node| node.is_archived, "archive"),
+            Check::Restore(restore) => {
+                if let Some((message, hint)) = restore.lacks(point) {
+                    let span = fields.value("checks").map_or(fields.span(), |value| &value.span);
+                    fields.problems.hinted(span, message, hint);
+                }
+                (restore.node.as_deref(), |node| node.is_archived, "archive")
+            }
             _ => continue,
         };
         let name = node.unwrap_or(&point.data.node);

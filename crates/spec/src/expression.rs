@@ -18,6 +18,7 @@ use minijinja::value::{Rest, Value};
 use minijinja::{Environment, Error, ErrorKind};
 
 use crate::catalogue::{Metric, Scope, catalogue, metric};
+use crate::phase::ScenarioPhase;
 use crate::point::PointName;
 use crate::problem::nearest;
 
@@ -35,7 +36,8 @@ pub struct Reference {
     pub metric: &'static Metric,
     /// Index of the point in the study.
     pub point: usize,
-    /// A workload, a node or a statement; empty for the trial as a whole.
+    /// A workload, a node or a statement; empty for the trial as a whole. Of one phase, as
+    /// [`ScenarioPhase::scope`] writes it.
     pub scope: String,
     /// The call as it was written, which is how it is found again.
     call: Call,
@@ -86,6 +88,7 @@ pub(crate) struct Target {
     pub(crate) name: PointName,
     pub(crate) workloads: Vec<String>,
     pub(crate) nodes: Vec<String>,
+    pub(crate) phases: Vec<String>,
 }
 
 impl Expression {
@@ -311,7 +314,8 @@ fn resolve(
         return Err(invalid(format!("\"{path}\" is not of the form 'variant/scenario'")));
     };
     let scope = parts.next().unwrap_or_default();
-    let wanted = axes_of(axes)?;
+    let (of_phase, wanted): (Vec<_>, Vec<_>) =
+        axes_of(axes)?.into_iter().partition(|(axis, _)| *axis == ScenarioPhase::AXIS);
     let there = |t: &&Target| t.name.variant == variant && t.name.scenario == scenario;
     if !targets.iter().any(|target| there(&target)) {
         let names: Vec<String> = targets
@@ -349,7 +353,34 @@ fn resolve(
     }
     check_scope(metric, scope, target)?;
     let call = (metric.name.to_owned(), path.to_owned(), axes.to_owned());
-    Ok(Reference { metric, point, scope: scope.to_owned(), call })
+    let scope = match of_phase.as_slice() {
+        [] => scope.to_owned(),
+        [(_, phase), rest @ ..] => {
+            if !rest.is_empty() {
+                return Err(invalid(format!("one phase at a time: \"{axes}\"")));
+            }
+            check_phase(metric, phase, target)?;
+            ScenarioPhase::scope(scope, phase)
+        }
+    };
+    Ok(Reference { metric, point, scope, call })
+}
+
+fn check_phase(metric: &Metric, phase: &str, target: &Target) -> Result<(), Error> {
+    if target.phases.is_empty() {
+        return Err(invalid(format!("{} has no phases", target.name)));
+    }
+    if !target.phases.iter().any(|name| name == phase) {
+        let names: Vec<&str> = target.phases.iter().map(String::as_str).collect();
+        // Without a name that is near the message has no hint.
+        let hint = nearest(phase, &names).map(|hint| format!("; {hint}")).unwrap_or_default();
+        return Err(invalid(format!("{} has no phase \"{phase}\"{hint}", target.name)));
+    }
+    if !metric.has_phases() {
+        let message = format!("{} is a figure of the whole window: leave out phase", metric.name);
+        return Err(invalid(message));
+    }
+    Ok(())
 }
 
 /// The axes of a point as a claim names them.
@@ -376,6 +407,8 @@ fn has(name: &PointName, axis: &str, value: &str) -> bool {
 fn check_scope(metric: &Metric, scope: &str, target: &Target) -> Result<(), Error> {
     let known = match metric.scope {
         _ if scope.is_empty() => return Ok(()),
+        // A label is what the server calls it, or an SQLSTATE.
+        _ if !metric.label.is_empty() => return Ok(()),
         Scope::Workload => &target.workloads,
         Scope::Node => &target.nodes,
         Scope::Statement => return Ok(()),

@@ -15,8 +15,13 @@ mod study;
 mod check;
 mod claim;
 mod data;
+mod patience;
+mod phase;
+mod phase_table;
 mod point;
 mod profile;
+mod restore;
+mod same;
 mod sql_check;
 mod timeline;
 mod whom;
@@ -49,7 +54,9 @@ mod template;
 
 mod folder;
 mod glossary;
+mod nemesis;
 mod problem;
+mod schedules;
 mod set;
 
 mod expand;
@@ -92,14 +99,22 @@ pub use judgeable::never_judged;
 pub use link::{Link, LinkKind};
 pub use machine::{Machine, ManagedServer, Process, Ready, ReadyWhen, dotted};
 pub use named::NamedItem;
-pub use node::{Guard, Node, NodeKind, Pgbouncer, Plproxy, Quorum, QuorumWay, Role};
+pub use nemesis::{NemesisPlan, NemesisSettings, invariants_of};
+pub use node::{
+    ArchiveBy, Guard, Node, NodeKind, Pgbouncer, Plproxy, Quorum, QuorumWay, Role, Subscription,
+    SubscriptionBegin, SubscriptionOrigin, SubscriptionStreaming,
+};
 pub use pairing::{PairedClaim, Pairing};
 pub use pairs::PairSettings;
+pub use patience::CapacitySearch;
+pub use phase::ScenarioPhase;
 pub use plan::ScheduledTrial;
 pub use point::{Point, PointName, Requirement, UnfitPolicy};
 pub use problem::{PROBLEMS_MAX, Problem, nearest};
 pub use profile::Profile;
 pub use published::Published;
+pub use restore::{Restore, RestoreTarget, RestoreTimeline};
+pub use same::SameRows;
 pub use script::{Protocol, Syntax};
 pub use sql_check::{ExpectedValue, SqlCheck};
 pub use study::Study;
@@ -107,11 +122,11 @@ pub use table::{Column, Figure, Row, Table};
 pub use template::{explore_template, template};
 pub use terms::Settings;
 pub use terms::{
-    Direction, DiskFault, DiskRequest, EndSignal, FailingRequests, FileSystem, OnLoss, Pace,
-    PoolMode, RequestKind, StopMode, SwallowedFlushes, WarmUp,
+    DataPart, Direction, DiskFault, DiskRequest, EndSignal, FailingRequests, FileSystem, GiveUp,
+    OnLoss, Pace, PoolMode, RequestKind, Retry, RetryPause, StopMode, SwallowedFlushes, WarmUp,
 };
 pub use throttle::Throttle;
-pub use timeline::{Step, TimelineEntry};
+pub use timeline::{AwaitedCondition, AwaitedState, Step, TimelineEntry};
 pub use topology::Topology;
 pub use twin::Twin;
 pub use whom::SqlTarget;

@@ -1,5 +1,7 @@
 //! One node of a topology: what it is, whom it follows or serves, how it is set.
 
+use std::path::PathBuf;
+
 use terms::SwallowedFlushes;
 
 use crate::disk::Disk;
@@ -18,11 +20,15 @@ mod machine;
 mod pgbouncer;
 mod plproxy;
 mod postgres;
+mod subscription;
 
 pub use guard::Guard;
 pub use pgbouncer::Pgbouncer;
 pub use plproxy::Plproxy;
 pub use postgres::{Quorum, QuorumWay, Role};
+pub use subscription::{
+    Subscription, SubscriptionBegin, SubscriptionOrigin, SubscriptionStreaming,
+};
 
 /// One node of a topology.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,8 +54,16 @@ pub struct Node {
     pub initdb: Vec<InitdbOption>,
     /// True if its WAL is archived: on the lab's own disk, which no power cut reaches.
     pub is_archived: bool,
+    /// What keeps that archive.
+    pub archive_by: ArchiveBy,
+    /// True if its clock is its own and can be stepped: a fault that a check is to find.
+    pub has_own_clock: bool,
     /// The flushes that do nothing, if some do: a fault that a check is to find.
     pub swallow_fsync: Option<SwallowedFlushes>,
+    /// The publication that it subscribes to, if it gets rows by logical replication.
+    pub subscribes: Option<Subscription>,
+    /// The folder of its PostgreSQL's programs; none for the PostgreSQL of the run.
+    pub bin: Option<PathBuf>,
 }
 
 /// The kinds of node.
@@ -65,6 +79,15 @@ pub enum NodeKind {
     Plproxy(Plproxy),
     /// Programs that the study names.
     Machine(Box<Machine>),
+}
+
+/// What keeps the archive of a server's WAL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ArchiveBy {
+    /// `cp` and pg_basebackup.
+    Copy,
+    /// pgBackRest, from the packages of the distribution.
+    PgBackRest,
 }
 
 /// Names by which a node refers to others.
@@ -116,10 +139,10 @@ impl Node {
     /// Gives it the disk that study.toml describes.
     pub(crate) fn take_disk(&mut self, value: &Value, problems: &Problems) {
         self.disk = Disk::parse(value, problems);
-        let is_more = self.disk.has_log() || self.disk.has_wal_apart();
+        let is_more = self.disk.has_log() || self.disk.has_parts_apart();
         if is_more && self.machine().is_some() {
-            let message = "the disk of a machine keeps no log, and has the WAL with the data";
-            problems.hinted(&value.span, message, "leave out log and wal");
+            let message = "the disk of a machine keeps no log, and has all its data";
+            problems.hinted(&value.span, message, "leave out log, wal and tablespaces");
         }
     }
 
@@ -131,10 +154,17 @@ impl Node {
         }
     }
 
+    /// The server whose data it gets: of a standby the one that it follows, of a subscriber the publisher.
+    pub fn upstream(&self) -> Option<&str> {
+        let publisher = self.subscribes.as_ref().map(|subscription| subscription.to.as_str());
+        self.follows().or(publisher)
+    }
+
     /// The nodes that it connects to by itself.
     pub fn connects_to(&self) -> Vec<&str> {
         match &self.kind {
-            NodeKind::Postgres(Role::Primary { .. }) | NodeKind::Machine(_) => Vec::new(),
+            NodeKind::Postgres(Role::Primary { .. }) => self.upstream().into_iter().collect(),
+            NodeKind::Machine(_) => Vec::new(),
             NodeKind::Postgres(Role::Standby { of, .. }) => vec![of],
             NodeKind::Pgbouncer(pooler) => vec![&pooler.to],
             NodeKind::Guard(guard) => vec![&guard.to],
@@ -148,7 +178,11 @@ impl Node {
     /// The names by which it refers to others, to be replaced, with their fields.
     pub(crate) fn references(&mut self) -> Vec<(&'static str, References<'_>)> {
         match &mut self.kind {
-            NodeKind::Postgres(Role::Primary { .. }) | NodeKind::Machine(_) => Vec::new(),
+            NodeKind::Postgres(Role::Primary { .. }) => {
+                let to = self.subscribes.as_mut().map(|subscription| &mut subscription.to);
+                to.map(|to| ("subscribes", References::One(to))).into_iter().collect()
+            }
+            NodeKind::Machine(_) => Vec::new(),
             NodeKind::Postgres(Role::Standby { of, .. }) => vec![("of", References::One(of))],
             NodeKind::Pgbouncer(pooler) => vec![("to", References::One(&mut pooler.to))],
             NodeKind::Guard(guard) => vec![("to", References::One(&mut guard.to))],
@@ -194,7 +228,11 @@ impl Node {
             by_tcp: false,
             initdb: Vec::new(),
             is_archived: false,
+            archive_by: ArchiveBy::Copy,
+            has_own_clock: false,
             swallow_fsync: None,
+            subscribes: None,
+            bin: None,
         }
     }
 
@@ -230,7 +268,15 @@ impl Node {
                 node.initdb.push(InitdbOption::checksums());
             }
             node.is_archived = fields.boolean("archive").unwrap_or(false);
+            node.archive_by = fields.choice("archive_by", ARCHIVE_BY).unwrap_or(ArchiveBy::Copy);
+            node.has_own_clock = fields.boolean("own_clock").unwrap_or(false);
             node.swallow_fsync = fields.choice("swallow_fsync", SWALLOWED);
+            node.bin = fields.text("bin").map(PathBuf::from);
+        }
+        if matches!(kind, Some(NodeKind::Postgres(_)) | None)
+            && let Some(value) = fields.value("subscribes")
+        {
+            node.subscribes = Subscription::parse(value, problems);
         }
         if node.may_have_disk()
             && let Some(value) = fields.value("disk")
@@ -244,7 +290,12 @@ impl Node {
             problems.add(&entry.key_span, message);
         }
         if let Some(of) = node.follows() {
-            for (key, what) in [("extensions", "extensions"), ("initdb", "options of initdb")] {
+            for (key, what) in [
+                ("extensions", "extensions"),
+                ("initdb", "options of initdb"),
+                ("bin", "programs"),
+                ("subscribes", "subscriptions"),
+            ] {
                 if let Some(entry) = fields.entry(key) {
                     let message = format!("standby \"{name}\" has the {what} of {of}");
                     problems.hinted(&entry.key_span, message, format!("name them at {of}"));
@@ -304,6 +355,9 @@ const BARE_KINDS: &[(&str, ())] = &[("postgres", ())];
 
 /// More servers than one machine has use for.
 const COUNT_MAX: u32 = 256;
+
+const ARCHIVE_BY: &[(&str, ArchiveBy)] =
+    &[("copy", ArchiveBy::Copy), ("pgbackrest", ArchiveBy::PgBackRest)];
 
 const SWALLOWED: &[(&str, SwallowedFlushes)] = &[
     ("pg_control", SwallowedFlushes::Control),

@@ -110,13 +110,23 @@ impl Point {
     /// The reason why its clients cannot take turns with another point's, as a predicate; none if
     /// they can.
     pub fn unfit_for_pairs(&self) -> Option<&'static str> {
+        let has_patience = |workload: &Workload| {
+            workload.deadline_ms.is_some()
+                || workload.retry.is_some()
+                || workload.capacity.is_some()
+                || !workload.storms_ms.is_empty()
+        };
         match &self.workloads[..] {
+            some if some.iter().any(has_patience) => {
+                Some("has a deadline, retries, a capacity or storms")
+            }
             [workload] if workload.pace != Pace::Closed && workload.latency_limit_ms.is_some() => {
                 Some("has a rate and a latency limit")
             }
             [workload] if workload.ledger.is_some() => Some("keeps a ledger"),
             [workload] if workload.keeps_history => Some("keeps a history"),
             [_] if !self.timeline.is_empty() => Some("has a timeline"),
+            _ if !self.phases.is_empty() => Some("has phases"),
             [_] => None,
             several => {
                 let is_plain = |workload: &Workload| {

@@ -41,9 +41,15 @@ impl Study {
             let order = self.one_after_another(order);
             for point in order.into_iter().filter(|point| round <= self.points[*point].rounds) {
                 let timeline = self.points[point].timeline.iter();
+                let mut before = 0;
                 let at_ms = timeline.map(|timed| {
+                    // One that waits for a state is behind the one that is written before it.
+                    if timed.when.is_some() {
+                        return before;
+                    }
                     let width = timed.latest_ms - timed.earliest_ms + 1;
-                    timed.earliest_ms + random.below(width as usize) as u64
+                    before = timed.earliest_ms + random.below(width as usize) as u64;
+                    before
                 });
                 let at_ms = at_ms.collect();
                 let number = trials.len() + 1;

@@ -10,6 +10,7 @@ use crate::check::Check;
 use crate::data::Data;
 use crate::link::LinkKind;
 use crate::node::Node;
+use crate::phase::ScenarioPhase;
 use crate::timeline::{Step, TimelineEntry};
 use crate::topology::Topology;
 use crate::workload::Workload;
@@ -43,6 +44,8 @@ pub struct Point {
     /// The milliseconds after the window in which transactions in progress may end; then they are cancelled.
     /// None for the usual time.
     pub drain_ms: Option<u64>,
+    /// Parts of the window, one after another, as long as it together; none for a window that is one.
+    pub phases: Vec<ScenarioPhase>,
     /// Actions inside the window.
     pub timeline: Vec<TimelineEntry>,
     /// Checks after it.
@@ -164,6 +167,12 @@ impl Point {
             WarmUp::Auto { max_ms, .. } => max_ms,
         };
         warmup_ms + self.window_ms
+    }
+
+    /// The most time that the searches of its workloads' capacities load its servers, in milliseconds.
+    pub fn capacity_ms(&self) -> u64 {
+        let searches = self.workloads.iter().filter_map(|workload| workload.capacity);
+        searches.map(|search| search.length_ms()).sum()
     }
 }
 

@@ -130,7 +130,7 @@ fn add(
 }
 
 /// A value whose parts all stand at this place.
-fn placed(value: &Value, span: &std::ops::Range<usize>) -> Value {
+pub(crate) fn placed(value: &Value, span: &std::ops::Range<usize>) -> Value {
     let is = match &value.is {
         Is::List(list) => Is::List(list.iter().map(|item| placed(item, span)).collect()),
         Is::Table(table) => {

@@ -11,11 +11,14 @@ use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::headline;
 use crate::named::NamedItem;
+use crate::nemesis::NemesisSettings;
 use crate::pairing;
+use crate::phase_table;
 use crate::point::{Point, PointName};
 use crate::problem::{Problem, Problems};
 use crate::profile::Profile;
 use crate::published::{self, Published};
+use crate::schedules;
 use crate::set;
 use crate::table::Table;
 use crate::tables::Tables;
@@ -61,6 +64,8 @@ pub struct Study {
     pub tables: Vec<Table>,
     /// Published figures.
     pub published: Vec<Published>,
+    /// What it says of the search for a schedule of faults that breaks a promise.
+    pub nemesis: NemesisSettings,
 }
 
 impl Study {
@@ -94,6 +99,10 @@ impl Study {
         let unset = set::apply(&mut table, folder);
         if !unset.is_empty() {
             return Err(unset);
+        }
+        let unlike = schedules::apply(&mut table, folder);
+        if !unlike.is_empty() {
+            return Err(unlike);
         }
         let table = value::choose_profile(&table, profile, &problems);
         if !problems.is_empty() {
@@ -193,6 +202,9 @@ fn read(
         table.rows.retain(|row| !row.is_of_each || twin.is_none_or(|it| row.points != [it.point]));
         for row in table.rows.iter_mut().filter(|row| row.is_of_each) {
             row.says = row_of_point(&points[row.points[0]].name, &scenarios, &variants);
+            if !row.phase.is_empty() {
+                row.says = format!("{}, phase {}", row.says, row.phase);
+            }
         }
     }
     let names = |named: &'_ [NamedItem]| named.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
@@ -200,6 +212,11 @@ fn read(
     let variant_names: Vec<&str> = variant_names.iter().map(String::as_str).collect();
     let scenario_names: Vec<&str> = scenario_names.iter().map(String::as_str).collect();
     let seed = fields.integer("seed", 0..=i64::MAX);
+    let nemesis = fields.value("nemesis");
+    // Faults are those of a topology, which is not known while the points are wrong.
+    let nemesis = nemesis.filter(|_| problems.is_empty());
+    let nemesis =
+        nemesis.and_then(|value| NemesisSettings::parse(value, &points, folder, problems));
     Study {
         name: folder.name.clone(),
         question: fields.text("question").unwrap_or_default().to_owned(),
@@ -220,6 +237,8 @@ fn read(
         published: published::parse(folder, &variant_names, &scenario_names, published_problems),
         variants,
         scenarios,
+        // A study that says nothing has the shipped default.
+        nemesis: nemesis.unwrap_or_default(),
     }
 }
 
@@ -270,7 +289,7 @@ pub(crate) fn claims(
             false => left_out += 1,
         }
     }
-    let mut tables = Vec::new();
+    let mut tables: Vec<Table> = phase_table::of(points, &targets).into_iter().collect();
     for one in fields.list("tables") {
         let own = problems_of_one();
         let problems = if is_set { &own } else { fields.problems };
@@ -299,5 +318,6 @@ fn target(point: &Point) -> Target {
         name: point.name.clone(),
         workloads: point.workloads.iter().map(|workload| workload.name.clone()).collect(),
         nodes: nodes.chain(links).cloned().collect(),
+        phases: point.phases.iter().map(|phase| phase.name.clone()).collect(),
     }
 }

@@ -87,6 +87,8 @@ pub struct Row {
     pub fact: String,
     /// True if the table made it, of one point: it is shown where that point was run.
     pub is_of_each: bool,
+    /// The phase that it speaks of; empty for the whole window.
+    pub phase: String,
 }
 
 impl Table {
@@ -216,7 +218,7 @@ fn row(
     }
     let fact = fields.text("fact").unwrap_or_default().to_owned();
     fields.finish();
-    Some(Row { says, points, values, fact, is_of_each: false })
+    Some(Row { says, points, values, fact, is_of_each: false, phase: String::new() })
 }
 
 /// A row for each point that fits the table's pattern. What it says is the point's name until the words of
@@ -228,6 +230,7 @@ fn each(table: &Fields<'_>, targets: &[Target]) -> Vec<Row> {
         values: BTreeMap::new(),
         fact: String::new(),
         is_of_each: true,
+        phase: String::new(),
     };
     points("each", table, targets).into_iter().map(row).collect()
 }

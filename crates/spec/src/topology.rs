@@ -46,11 +46,20 @@ impl Topology {
 
     /// The node that is meant where none is named: the first one that takes writes.
     pub fn first(&self) -> Option<&Node> {
-        let is_primary =
-            |node: &&Node| matches!(node.kind, NodeKind::Postgres(Role::Primary { .. }));
+        // A subscriber has what another server publishes.
+        let is_primary = |node: &&Node| {
+            matches!(node.kind, NodeKind::Postgres(Role::Primary { .. }))
+                && node.subscribes.is_none()
+        };
         let primary = self.nodes.iter().find(is_primary);
         // Which of the machines takes writes is for their manager to say.
         primary.or_else(|| self.nodes.iter().find(|node| node.has_server()))
+    }
+
+    /// The servers that subscribe to a node, in the order of the file.
+    pub fn subscribers(&self, of: &str) -> Vec<&Node> {
+        let subscribes = |node: &&Node| node.subscribes.as_ref().is_some_and(|to| to.to == of);
+        self.nodes.iter().filter(subscribes).collect()
     }
 
     /// The standbys of a node, in the order of the file.
@@ -260,13 +269,18 @@ impl Topology {
             }
             (_, Some(meant), None) => {
                 let known = ["address", "port", "user", "database", "password", "name"];
-                meant.is_postgres() && known.contains(&what)
+                let is_archive = what == "archive" && meant.is_archived;
+                meant.is_postgres() && (known.contains(&what) || is_archive)
             }
         }
     }
 
     fn check_references(&self, node: &Node, places: &Places<'_>, problems: &Problems) {
-        let key = if node.follows().is_some() { "of" } else { "to" };
+        let key = match (node.follows(), &node.subscribes) {
+            (Some(_), _) => "of",
+            (None, Some(_)) => "subscribes",
+            (None, None) => "to",
+        };
         let place = places.of_field(&node.group, key);
         if let NodeKind::Plproxy(proxy) = &node.kind {
             self.check_proxy(node, proxy, places, problems);
@@ -280,10 +294,14 @@ impl Topology {
             if matches!(node.kind, NodeKind::Guard(_)) && other.follows().is_some() {
                 problems.add(place, format!("a guard watches a primary; {name} is a standby"));
             }
+            if node.subscribes.is_some() && other.follows().is_some() {
+                let message = format!("{} subscribes to standby {name}", node.name);
+                problems.hinted(place, message, "subscribe to the server that the standby follows");
+            }
         }
         let mut seen = vec![node.name.as_str()];
         let mut at = node;
-        while let Some(next) = at.follows().and_then(|name| self.node(name)) {
+        while let Some(next) = at.upstream().and_then(|name| self.node(name)) {
             if seen.contains(&next.name.as_str()) {
                 problems.add(place, format!("{} follows itself", node.name));
                 return;
@@ -378,4 +396,4 @@ impl<'t> Places<'t> {
 /// The names that texts of nodes may use.
 const NAMES: &str = "there is {NODE.address}, {NODE.directory}, {NODE.disk}, {NODE.name}, {NODE.port.NAME}, {self.…}, \
                      {servers.password}, {packages.directory} and {postgres.bin}; of a server of pgrig's \
-                     {NODE.address}, {NODE.port}, {NODE.user}, {NODE.database} and {NODE.password}";
+                     {NODE.address}, {NODE.port}, {NODE.user}, {NODE.database}, {NODE.password} and {NODE.archive}";

@@ -20,6 +20,15 @@ impl Point {
             node.initdb.extend(initdb.iter().cloned());
         }
     }
+
+    /// Gives every PostgreSQL server these settings and options of initdb where it has none of its own.
+    pub fn give_base(&mut self, settings: &Settings, initdb: &[InitdbOption]) {
+        for node in self.topology.nodes.iter_mut().filter(|node| node.is_postgres()) {
+            let own = std::mem::replace(&mut node.settings, settings.clone());
+            node.settings.extend(own);
+            node.initdb.splice(..0, initdb.iter().cloned());
+        }
+    }
 }
 
 impl Study {

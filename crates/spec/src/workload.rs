@@ -1,13 +1,14 @@
 //! Workloads of clients: their scripts, their number, their protocol, their pace, and their node.
 
-use script::{Protocol, Syntax};
-use terms::Pace;
+use script::{CommandKind, Names, Protocol, RowSource, Syntax};
+use terms::{Pace, Retry};
 
 use crate::data::{ScriptText, script_file};
 use terms::Settings;
 
 use crate::fields::{Fields, VariableValues};
 use crate::folder::Folder;
+use crate::patience::{self, CapacitySearch};
 use crate::problem::Problems;
 use crate::value::{Is, Table, Value};
 
@@ -26,6 +27,16 @@ pub struct Workload {
     pub protocol: Protocol,
     /// Time at which a transaction starts.
     pub pace: Pace,
+    /// The rate of its pace is a multiple of its capacity, until that has been searched.
+    pub is_rate_of_capacity: bool,
+    /// The search of its capacity.
+    pub capacity: Option<CapacitySearch>,
+    /// Time since it was due within which a transaction must have ended to be good.
+    pub deadline_ms: Option<u64>,
+    /// Retries by the clients' own rule, in place of `tries_max`; of one without a pause, only when it is given up.
+    pub retry: Option<Retry>,
+    /// Moments, in milliseconds since the window opened, at which all its clients drop their connections and connect anew.
+    pub storms_ms: Vec<u64>,
     /// The node that it goes to; of several, the first in this order that takes writes.
     pub to: Vec<String>,
     /// Settings of its sessions.
@@ -66,6 +77,8 @@ pub struct Script {
     pub weight: u32,
     /// Form of pgbench's language in which it is written.
     pub syntax: Syntax,
+    /// The files of the study's folder from which it draws rows.
+    pub rows: Vec<(RowSource, ScriptText)>,
 }
 
 /// Source of a script's text.
@@ -142,7 +155,7 @@ impl Script {
 
 impl Workload {
     /// The fields of a workload that an axis or a `run` entry may set by their name.
-    pub(crate) const FIELDS: [&str; 15] = [
+    pub(crate) const FIELDS: [&str; 20] = [
         "says",
         "script",
         "builtin",
@@ -156,6 +169,11 @@ impl Workload {
         "max_tries",
         "expect_failures",
         "latency_limit",
+        "capacity",
+        "deadline",
+        "retry",
+        "give_up",
+        "storms",
         "ledger",
         "history",
     ];
@@ -169,13 +187,19 @@ impl Workload {
         problems: &Problems,
     ) -> Workload {
         let fields = Fields::new("a workload", table, span.clone(), problems);
+        let (pace, is_rate_of_capacity) = pace(&fields);
         let workload = Workload {
             name: name.to_owned(),
             says: fields.text("says").unwrap_or_default().to_owned(),
             scripts: scripts(&fields, folder),
             clients: fields.integer("clients", 1..=CLIENTS_MAX).unwrap_or(1),
             protocol: fields.choice("protocol", PROTOCOLS).unwrap_or(Protocol::Prepared),
-            pace: pace(&fields),
+            pace,
+            is_rate_of_capacity,
+            capacity: fields.value("capacity").and_then(|it| patience::capacity(it, problems)),
+            deadline_ms: fields.duration_ms("deadline"),
+            retry: patience::retry(&fields),
+            storms_ms: patience::storms(&fields),
             to: to(&fields, first_node),
             session: fields.settings("session"),
             variables: fields.variables("variables"),
@@ -185,6 +209,7 @@ impl Workload {
             ledger: fields.value("ledger").and_then(|value| ledger(value, problems)),
             keeps_history: fields.boolean("history").unwrap_or(false),
         };
+        patience::check(&workload, &fields);
         fields.finish();
         workload
     }
@@ -218,10 +243,18 @@ fn ledger(value: &Value, problems: &Problems) -> Option<Ledger> {
     Some(ledger)
 }
 
-fn pace(fields: &Fields<'_>) -> Pace {
-    let rate = fields.positive("rate");
+/// The pace; and whether its rate is a multiple of the capacity, as `rate = "1x"` says.
+fn pace(fields: &Fields<'_>) -> (Pace, bool) {
+    let text = fields
+        .value("rate")
+        .filter(|value| matches!(&value.is, Is::Text(text) if text.trim().ends_with('x')));
+    let hint = "write transactions a second, or rate = \"0.5x\", a multiple of the capacity";
+    let rate = match text {
+        Some(value) => patience::multiple(value, hint, fields.problems),
+        None => fields.positive("rate"),
+    };
     let pacing = fields.entry("pacing");
-    match (rate, pacing) {
+    let pace = match (rate, pacing) {
         (None, None) => Pace::Closed,
         (None, Some(entry)) => {
             let hint = "add rate = transactions a second";
@@ -233,7 +266,8 @@ fn pace(fields: &Fields<'_>) -> Pace {
             Some(Pacing::Constant) => Pace::Constant(rate),
             Some(Pacing::Poisson) | None => Pace::Poisson(rate),
         },
-    }
+    };
+    (pace, text.is_some())
 }
 
 /// `script = "a.sql"`, `script = ["a.sql", { file = "b.sql", weight = 3 }]`, `builtin = "…"`.
@@ -269,20 +303,72 @@ fn script(value: &Value, named: Named, folder: &Folder, problems: &Problems) -> 
         }
     };
     if let Is::Text(_) = value.is {
-        return Some(Script { source: source(value)?, weight: 1, syntax: Syntax::Current });
+        let (source, syntax) = (source(value)?, Syntax::Current);
+        let rows = rows(value, &source, syntax, folder, problems);
+        return Some(Script { source, weight: 1, syntax, rows });
     }
     let fields = Fields::of("a script", value, problems)?;
     let named = match named {
         Named::File => fields.required("file"),
         Named::Builtin => fields.required("name"),
     };
-    let script = Script {
-        weight: fields.integer("weight", 0..=i32::MAX as u32).unwrap_or(1),
-        syntax: fields.choice("syntax", SYNTAXES).unwrap_or(Syntax::Current),
-        source: source(named?)?,
-    };
+    let weight = fields.integer("weight", 0..=i32::MAX as u32).unwrap_or(1);
+    let syntax = fields.choice("syntax", SYNTAXES).unwrap_or(Syntax::Current);
+    let named = named?;
+    let source = source(named)?;
+    let rows = rows(named, &source, syntax, folder, problems);
     fields.finish();
-    Some(script)
+    Some(Script { source, weight, syntax, rows })
+}
+
+/// The files from which a script draws rows. One that cannot be parsed is told of when a run is prepared.
+fn rows(
+    value: &Value,
+    source: &ScriptSource,
+    syntax: Syntax,
+    folder: &Folder,
+    problems: &Problems,
+) -> Vec<(RowSource, ScriptText)> {
+    let ScriptSource::File(file) = source else { return Vec::new() };
+    let parsed = script::Script::parse(&file.name, &file.text, syntax, &mut Names::new());
+    let mut rows: Vec<(RowSource, ScriptText)> = Vec::new();
+    for command in parsed.iter().flat_map(|script| &script.commands) {
+        let CommandKind::SetRow(row) = &command.kind else { continue };
+        if rows.iter().any(|(known, _)| *known == row.source) {
+            continue;
+        }
+        let name = normal(&row.source.path);
+        match folder.files.get(&name) {
+            Some(text) => {
+                rows.push((row.source.clone(), ScriptText { name, text: text.clone() }));
+            }
+            None => {
+                let text = format!(
+                    "{}:{}: \\setrow draws from \"{name}\", which is no file of this folder",
+                    file.name, command.line
+                );
+                let hint = "a file of rows lies in the study's folder, is text in UTF-8, and has \
+                            16 MiB at most";
+                problems.hinted(&value.span, text, hint);
+            }
+        }
+    }
+    rows
+}
+
+/// A path without its `.` and, where a folder stands before it, its `..`.
+fn normal(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match (part, parts.last()) {
+            (".", _) => {}
+            ("..", Some(before)) if *before != ".." && !before.is_empty() => {
+                parts.pop();
+            }
+            _ => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 /// Distribution of the gaps of an open loop.

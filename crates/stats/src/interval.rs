@@ -41,6 +41,8 @@ pub enum Method {
     Welch,
     /// A confidence sequence: valid at any number of observations, however it was chosen.
     ConfidenceSequence,
+    /// An interval at one of a few moments that were planned beforehand: group-sequential, by O'Brien and Fleming.
+    PlannedLooks,
     /// The whole range that was seen, when there are too few rounds for anything else.
     Range,
 }
@@ -121,6 +123,7 @@ impl Method {
             Method::SignedRank => "Hodges–Lehmann, Wilcoxon signed rank",
             Method::Welch => "Welch t",
             Method::ConfidenceSequence => "confidence sequence",
+            Method::PlannedLooks => "planned looks",
             Method::Range => "range of the rounds",
         }
     }

@@ -7,7 +7,7 @@
 //! Reading order: what one trial yields ([`Latency`], [`Moments`], [`hdr_log`], [`steady`]); what
 //! several rounds say ([`sample`], [`Interval`], [`centre`] and [`ratio`], which choose among the
 //! modules that make one; [`serial`] asks whether the rounds may be taken for independent); what
-//! that proves ([`Expectation`], [`equivalence`], [`holm()`], [`resolution`], [`failure_rate`], [`failed_share`]). [`Threshold`]
+//! that proves ([`Expectation`], [`equivalence`], [`holm()`], [`discoveries`], [`resolution`], [`failure_rate`], [`failed_share`], [`rarity`]). [`Threshold`]
 //! says which load to try next, [`isotonic()`] how latency rises with load, [`is_rate_missed`] if clients kept
 //! up with one.
 
@@ -28,6 +28,8 @@ mod interval;
 
 pub mod censored;
 pub mod centre;
+mod planned;
+pub mod rarity;
 pub mod ratio;
 pub mod sequence;
 pub mod serial;
@@ -36,6 +38,7 @@ pub mod signed_rank;
 pub mod student;
 
 mod prng;
+mod slope;
 
 mod isotonic;
 mod rate;
@@ -47,12 +50,15 @@ pub mod equivalence;
 pub mod failed_share;
 pub mod failure_rate;
 pub mod resolution;
+pub mod scalability;
 
+mod evalues;
 mod holm;
 
 mod counters;
 mod hdr_payload;
 
+pub use evalues::discoveries;
 pub use expectation::{Doubt, Expectation, Verdict};
 pub use hdr_payload::DecodeError;
 pub use holm::{FAMILY_ERROR, holm};
@@ -62,6 +68,7 @@ pub use latency::Latency;
 pub use moments::Moments;
 pub use prng::{Prng, mix};
 pub use rate::is_rate_missed;
+pub use slope::TimeSlope;
 pub use steady::{
     DetectableFall, IntervalSummary, Quantity, Shift, SteadyState, Unsteady, detectable,
     steady_state,

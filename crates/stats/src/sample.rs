@@ -20,6 +20,25 @@ pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
     (mean > 0.0).then(|| stddev / mean)
 }
 
+/// A value is unlike the others if it is this many standard deviations away from their median, as the median of all
+/// deviations tells them, and this far away at least, as a logarithm.
+const UNLIKE: f64 = 6.0;
+const UNLIKE_LN: f64 = 0.1;
+
+/// The standard deviation of a normal distribution, in median deviations (Hampel, "The influence curve and its role in
+/// robust estimation", 1974).
+const OF_MEDIAN_DEVIATION: f64 = 1.4826;
+
+/// The logarithms that are unlike the others: the index of each, and its distance from the median. None where a value is
+/// NaN.
+pub fn unlike(logarithms: &[f64]) -> Vec<(usize, f64)> {
+    let Some(middle) = median(logarithms) else { return Vec::new() };
+    let apart: Vec<f64> = logarithms.iter().map(|one| (one - middle).abs()).collect();
+    let Some(usual) = median(&apart) else { return Vec::new() };
+    let least = (UNLIKE * usual * OF_MEDIAN_DEVIATION).max(UNLIKE_LN);
+    apart.into_iter().enumerate().filter(|(_, apart)| *apart > least).collect()
+}
+
 /// The middle value; of an even number, the mean of the two in the middle. `None` when empty or
 /// when a value is NaN.
 pub fn median(values: &[f64]) -> Option<f64> {

@@ -5,10 +5,16 @@
 //! it less often. A confidence sequence covers the truth at every moment at once, so any rule may
 //! decide when to stop.
 //!
-//! The observations are to be independent: what a comparison sees between two restarts of its
-//! servers, and not the blocks or octets within, which share one instance of each server.
+//! The observations are what a comparison sees between two restarts of its servers, and not the blocks or octets
+//! within, which share one instance of each server. Where neighbours resemble each other, the standard error is larger by
+//! what [`crate::serial::dependence`] estimates.
+//!
+//! A measurement whose length is fixed beforehand may have [`LookSchedule::Planned`] instead: an interval at a few moments that
+//! are fixed as well, which is a third narrower in the end.
 
 use crate::interval::{Interval, Method, NoInterval};
+use crate::planned;
+use crate::serial;
 
 /// Observations before the first interval: at an error of 2.5 % there is none for fewer.
 pub const OBSERVATIONS_MIN: usize = 5;
@@ -22,6 +28,21 @@ const MIXTURE: f64 = 0.5;
 /// Half of the widest interval around 1 that says something, as a logarithm: of one that is wider, the bounds are a
 /// hundred times apart.
 const HALF_MAX: f64 = std::f64::consts::LN_10;
+
+/// The moments at which an interval is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LookSchedule {
+    /// At any moment, as often as one likes.
+    #[default]
+    Any,
+    /// At this one of so many that were planned beforehand at equal distances, from 1.
+    Planned {
+        /// Its number.
+        number: u32,
+        /// How many were planned.
+        of: u32,
+    },
+}
 
 /// One term of a [`product of totals`](totals): what is summed up, and whether it is above or below
 /// the fraction line.
@@ -61,18 +82,25 @@ pub enum Place {
 /// infinite value, a total of zero, a confidence that is not within 0..1, or an interval around 1 that says nothing:
 /// its bounds are more than a hundred times apart.
 pub fn totals(terms: &[Term<'_>], confidence: f64) -> Result<Interval, NoInterval> {
-    let error = crate::interval::check(&[], confidence)?;
-    let Quotient { logarithm, error_of_mean, n } = Quotient::of(terms)?;
-    let half = error_of_mean * t_bound(n, error);
-    if !half.is_finite() {
-        return Err(NoInterval::TooFew { n, needed: needed(error) });
-    }
-    if half > HALF_MAX && logarithm.abs() <= half {
-        return Err(NoInterval::SaysNothing);
-    }
-    let method = Method::ConfidenceSequence;
-    let (low, high) = (logarithm - half, logarithm + half);
-    Ok(Interval { point: logarithm, low, high, confidence, n, method }.map(f64::exp))
+    totals_at(LookSchedule::Any, terms, confidence)
+}
+
+/// The same, valid at these looks.
+pub fn totals_at(
+    looks: LookSchedule,
+    terms: &[Term<'_>],
+    confidence: f64,
+) -> Result<Interval, NoInterval> {
+    Quotient::of(terms)?.interval(confidence, looks)
+}
+
+/// The geometric mean of the quotients of pairs, `(Πabove / Πbelow)^(1/n)`, with an interval as that of [`totals`]. What
+/// both values of a pair have in common cancels out, and one that is extreme weighs no more than another.
+///
+/// # Errors
+/// As [`totals`]; and where a value is 0.
+pub fn mean_ratio(above: &[f64], below: &[f64], confidence: f64) -> Result<Interval, NoInterval> {
+    Quotient::of_pairs(above, below)?.interval(confidence, LookSchedule::Any)
 }
 
 /// The logarithm of a quotient of totals, with its standard error.
@@ -83,13 +111,52 @@ struct Quotient {
 }
 
 impl Quotient {
+    fn interval(&self, confidence: f64, looks: LookSchedule) -> Result<Interval, NoInterval> {
+        let error = crate::interval::check(&[], confidence)?;
+        let Quotient { logarithm, error_of_mean, n } = *self;
+        let half = error_of_mean
+            * match looks {
+                LookSchedule::Any => t_bound(n, error),
+                LookSchedule::Planned { number, of } => planned::t_bound(n, error, number, of),
+            };
+        if !half.is_finite() {
+            return Err(NoInterval::TooFew { n, needed: needed(error) });
+        }
+        if half > HALF_MAX && logarithm.abs() <= half {
+            return Err(NoInterval::SaysNothing);
+        }
+        let method = match looks {
+            LookSchedule::Any => Method::ConfidenceSequence,
+            LookSchedule::Planned { .. } => Method::PlannedLooks,
+        };
+        let (low, high) = (logarithm - half, logarithm + half);
+        Ok(Interval { point: logarithm, low, high, confidence, n, method }.map(f64::exp))
+    }
+
+    fn of_pairs(above: &[f64], below: &[f64]) -> Result<Quotient, NoInterval> {
+        let n = above.len();
+        if n < OBSERVATIONS_MIN {
+            return Err(NoInterval::TooFew { n, needed: OBSERVATIONS_MIN });
+        }
+        let logs = crate::ratio::log_ratios(above, below)?;
+        let logarithm = logs.iter().sum::<f64>() / n as f64;
+        let squares: f64 = logs.iter().map(|log| (log - logarithm).powi(2)).sum();
+        let error_of_mean = (squares / ((n - 1) * n) as f64).sqrt();
+        Ok(Quotient { logarithm, error_of_mean, n })
+    }
+
     fn of(terms: &[Term<'_>]) -> Result<Quotient, NoInterval> {
+        let (logarithm, pulls) = Quotient::pulls(terms)?;
+        Ok(Quotient { logarithm, error_of_mean: error_of_mean(&pulls), n: pulls.len() })
+    }
+
+    /// The logarithm, and by how much each observation pulls it.
+    fn pulls(terms: &[Term<'_>]) -> Result<(f64, Vec<f64>), NoInterval> {
         let n = terms.first().map_or(0, |term| term.values.len());
         if n < OBSERVATIONS_MIN {
             return Err(NoInterval::TooFew { n, needed: OBSERVATIONS_MIN });
         }
         let mut logarithm = 0.0;
-        // By how much each observation pulls the logarithm of the quotient.
         let mut pulls = vec![0.0; n];
         for term in terms {
             if term.values.len() != n {
@@ -111,20 +178,45 @@ impl Quotient {
                 *pull += sign * (value / mean - 1.0);
             }
         }
-        let squares: f64 = pulls.iter().map(|pull| pull * pull).sum();
-        let error_of_mean = (squares / ((n - 1) * n) as f64).sqrt();
-        Ok(Quotient { logarithm, error_of_mean, n })
+        Ok((logarithm, pulls))
     }
+}
+
+/// The standard error of the mean of deviations from it, in their order of time.
+fn error_of_mean(deviations: &[f64]) -> f64 {
+    let n = deviations.len();
+    let squares: f64 = deviations.iter().map(|one| one * one).sum();
+    (squares / ((n - 1) * n) as f64).sqrt() * serial::widening(serial::dependence(deviations))
 }
 
 /// The quotient of two totals, `Σabove / Σbelow`.
 pub fn ratio(above: &[f64], below: &[f64], confidence: f64) -> Result<Interval, NoInterval> {
-    totals(&of_two(above, below), confidence)
+    ratio_at(LookSchedule::Any, above, below, confidence)
+}
+
+/// The same, valid at these looks.
+pub fn ratio_at(
+    looks: LookSchedule,
+    above: &[f64],
+    below: &[f64],
+    confidence: f64,
+) -> Result<Interval, NoInterval> {
+    totals_at(looks, &of_two(above, below), confidence)
 }
 
 /// The smallest error (1 − confidence) at which the interval of [`ratio`] leaves out `bound`: an
 /// anytime-valid p-value for "the quotient is `bound`". 1 where no interval does.
 pub fn ratio_p(above: &[f64], below: &[f64], bound: f64) -> Result<f64, NoInterval> {
+    ratio_p_at(LookSchedule::Any, above, below, bound)
+}
+
+/// The same for the interval of [`ratio_at`].
+pub fn ratio_p_at(
+    looks: LookSchedule,
+    above: &[f64],
+    below: &[f64],
+    bound: f64,
+) -> Result<f64, NoInterval> {
     let Quotient { logarithm, error_of_mean, n } = Quotient::of(&of_two(above, below))?;
     let distance = if bound > 0.0 { (logarithm - bound.ln()).abs() } else { f64::INFINITY };
     let t_squared = match (distance, error_of_mean) {
@@ -132,7 +224,55 @@ pub fn ratio_p(above: &[f64], below: &[f64], bound: f64) -> Result<f64, NoInterv
         (_, 0.0) => f64::INFINITY,
         (distance, error) => (distance / error).powi(2),
     };
-    Ok((1.0 / likelihood_ratio(n, t_squared)).min(1.0))
+    Ok(match looks {
+        LookSchedule::Any => (1.0 / likelihood_ratio(n, t_squared)).min(1.0),
+        LookSchedule::Planned { number, of } => planned::p_value(n, t_squared.sqrt(), number, of),
+    })
+}
+
+/// The probability that an interval over n observations leaves out a value that their mean is `effect` away from, in
+/// standard deviations of one observation: at the last of so many planned looks, or of any.
+#[must_use]
+pub fn power(n: usize, effect: f64, error: f64, planned: Option<u32>) -> f64 {
+    let t = match planned {
+        Some(of) => planned::t_bound(n, error, of, of),
+        None => t_bound(n, error),
+    };
+    if !t.is_finite() {
+        return 0.0;
+    }
+    // The noncentral t, by its normal approximation (Johnson and Kotz, "Continuous univariate distributions", 1970).
+    let freedom = n as f64 - 1.0;
+    let shift = effect.abs() * (n as f64).sqrt();
+    let z = (t * (1.0 - 1.0 / (4.0 * freedom)) - shift) / (1.0 + t * t / (2.0 * freedom)).sqrt();
+    planned::tail(z)
+}
+
+/// The correlation of neighbours in the observations of a quotient: see [`serial::dependence`].
+///
+/// # Errors
+/// As [`ratio`].
+pub fn neighbours(
+    above: &[f64],
+    below: &[f64],
+) -> Result<serial::NeighbourCorrelation, NoInterval> {
+    let logs = Quotient::pulls(&of_two(above, below))?;
+    Ok(serial::NeighbourCorrelation::of(&logs.1))
+}
+
+/// The evidence that the quotient of [`mean_ratio`] is above `bound`: an e-value of "it is `bound` or less", which may be looked
+/// at any time. Where that is true, it is 20 or more in at most one of 20 comparisons.
+///
+/// # Errors
+/// As [`mean_ratio`].
+pub fn evidence_above(above: &[f64], below: &[f64], bound: f64) -> Result<f64, NoInterval> {
+    let Quotient { logarithm, error_of_mean, n } = Quotient::of_pairs(above, below)?;
+    let distance = logarithm - bound.ln();
+    // A quotient below the bound says nothing for one above it.
+    Ok(match distance > 0.0 {
+        true => likelihood_ratio(n, (distance / error_of_mean).powi(2)),
+        false => 0.0,
+    })
 }
 
 fn of_two<'v>(above: &'v [f64], below: &'v [f64]) -> [Term<'v>; 2] {

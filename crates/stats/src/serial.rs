@@ -55,8 +55,43 @@ pub fn drift(values: &[f64], are_independent: bool) -> Option<Drift> {
         (true, true) => corrected.clamp(0.0, DEPENDENCE_MAX),
         (true, false) => corrected.clamp(DEPENDENCE_ASSUMED, DEPENDENCE_MAX),
     };
-    let widening = ((1.0 + dependence) / (1.0 - dependence)).sqrt();
-    Some(Drift { autocorrelation, is_seen, widening })
+    Some(Drift { autocorrelation, is_seen, widening: widening(dependence) })
+}
+
+/// The effect of first-order dependence on the error of a mean, √((1+ρ)/(1−ρ)).
+pub(crate) fn widening(dependence: f64) -> f64 {
+    ((1.0 + dependence) / (1.0 - dependence)).sqrt()
+}
+
+/// The first-order dependence that observations in the order of time are taken to have, whether it is significant or
+/// not: their lag-1 autocorrelation without its expectation of −1/n, and not below 0. 0 where there is none.
+pub(crate) fn dependence(values: &[f64]) -> f64 {
+    let n = values.len().max(1) as f64;
+    autocorrelation(values).map_or(0.0, |seen| (seen + 1.0 / n).clamp(0.0, DEPENDENCE_MAX))
+}
+
+/// How much neighbours among observations resemble each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NeighbourCorrelation {
+    /// Their correlation: first-order, and not below 0.
+    pub correlation: f64,
+    /// True if independent observations have one as large in 1 of 100 cases at most. A wider interval does not make
+    /// up for a dependence that is as clear as that.
+    pub are_alike: bool,
+}
+
+/// Of a normal distribution, 1 in 100 lies above so many standard deviations.
+const ONE_IN_A_HUNDRED: f64 = 2.326;
+
+impl NeighbourCorrelation {
+    /// Those of observations in the order of time. Of independent ones the correlation is normal, with a standard
+    /// deviation of 1/√n (Anderson, "Distribution of the serial correlation coefficient", 1942).
+    #[must_use]
+    pub fn of(values: &[f64]) -> NeighbourCorrelation {
+        let correlation = dependence(values);
+        let are_alike = correlation * (values.len() as f64).sqrt() > ONE_IN_A_HUNDRED;
+        NeighbourCorrelation { correlation, are_alike }
+    }
 }
 
 /// The strongest dependence that is allowed for; it makes an interval 4.4 times as wide.

@@ -80,6 +80,12 @@ fn p_of(deviation: f64, spread: f64, freedom: f64) -> f64 {
     t.map_or(1.0, |t| 2.0 * t.cdf(-(deviation / spread).abs()))
 }
 
+/// The share of a t distribution with these degrees of freedom that lies below a value.
+pub(crate) fn t_below(value: f64, freedom: f64) -> f64 {
+    let t = StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are positive");
+    t.cdf(value)
+}
+
 /// The quantile `p` of Student's t with `freedom` degrees of freedom.
 pub(crate) fn t_quantile(p: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::NAN, |t| t.inverse_cdf(p))

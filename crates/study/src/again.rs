@@ -1,6 +1,7 @@
 //! One state of an exploration that a record keeps, once more.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use check::{RecoveredState, TrialFacts};
 use lab::{Lab, LabConfig};
@@ -36,7 +37,8 @@ pub fn look_again(request: &StateRequest, control: &Control) -> Result<Recovered
     let installation = lab::find::find(request.pg_bin.as_deref())?;
     let labs = Labs::here(Lab::open(LabConfig::new(installation))?);
     let hosts = Hosts::new();
-    let place = BuildContext { labs: &labs, hosts: &hosts, program: &request.program };
+    let place =
+        BuildContext { labs: &labs, hosts: &hosts, program: &request.program, upgrade: None };
     let (topology, data) = (point.topology.clone(), point.data.clone());
     let plan = SitePlan { topology, data, points: vec![request.point] };
     let mut site = Site::build(&place, plan, &request.study, &[], control, &mut |_| {})?;
@@ -44,6 +46,8 @@ pub fn look_again(request: &StateRequest, control: &Control) -> Result<Recovered
     let ledger = request.kept.path();
     let before = TrialFacts {
         point,
+        // No moment of the trial is on this run's clock.
+        origin: Instant::now(),
         control,
         ledger: &ledger,
         exposed: &[],

@@ -1,6 +1,7 @@
 //! Errors of a study's run.
 
 mod choice;
+mod search;
 mod sides;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use crate::fit::preflight::Preflight;
 use crate::full_disk::is_disk_full;
 
 pub use choice::ChoiceError;
+pub use search::SearchError;
 pub use sides::SidesError;
 
 /// The reason why a study could not be run. A single trial that breaks is no error of the run: it is
@@ -68,9 +70,11 @@ pub enum Error {
     #[error(transparent)]
     Choice(#[from] ChoiceError),
     #[error(transparent)]
+    Search(#[from] SearchError),
+    #[error(transparent)]
     Sides(#[from] SidesError),
     #[error(transparent)]
-    Compare(compare::Error),
+    Compare(measure::PairError),
     #[error(transparent)]
     Import(Box<import::Error>),
     #[error("interrupted while {doing}")]
@@ -116,6 +120,7 @@ impl Error {
             | Error::Interrupted { .. } => None,
             Error::Lab(error) => error.hint(),
             Error::Choice(error) => Some(error.hint()),
+            Error::Search(error) => Some(error.hint()),
             Error::Sides(error) => error.hint(),
             Error::Compare(error) => error.hint(),
             Error::Hosts(findings) => {
@@ -143,18 +148,19 @@ impl Error {
             )),
             Error::Record(error) => error.hint(),
             Error::Stopped { directory, .. } => Some(format!(
-                "trials that were over are kept; make room and go on with: pgrig run --resume {}",
+                "trials that were over are kept; make room and go on with: pgrig run --resume {}, and the options \
+                 that say where its servers are, if any were given (--hosts, --target, --node, --pg-bin)",
                 directory.display()
             )),
         }
     }
 }
 
-impl From<compare::Error> for Error {
-    fn from(error: compare::Error) -> Error {
+impl From<measure::PairError> for Error {
+    fn from(error: measure::PairError) -> Error {
         match error {
-            compare::Error::Lab(error) => Error::Lab(error),
-            compare::Error::Interrupted { doing } => Error::Interrupted { doing },
+            measure::PairError::Lab(error) => Error::Lab(error),
+            measure::PairError::Interrupted { doing } => Error::Interrupted { doing },
             error => Error::Compare(error),
         }
     }

@@ -59,6 +59,13 @@ pub(crate) fn built(lab: &Lab) -> Vec<Fact> {
     facts
 }
 
+/// A PostgreSQL that nodes of the study name, beside that of the run.
+pub(crate) fn programs(lab: &Lab) -> Vec<Fact> {
+    let installation = lab.installation();
+    let name = format!("version in {}", installation.bin().display());
+    vec![fact("PostgreSQL", &name, installation.version().to_string())]
+}
+
 /// The facts among these that say which servers are measured: versions, and the place of a target.
 pub(crate) fn of_servers(facts: &[Fact]) -> Vec<String> {
     let is_of = |one: &&Fact| {

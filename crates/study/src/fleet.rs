@@ -24,6 +24,8 @@ pub(crate) struct StudyHosts {
     place: BTreeMap<String, usize>,
     on_loss: OnHostLoss,
     links: Vec<Link>,
+    /// The watches of the disks of hosts with servers, by the position of the host.
+    disks: BTreeMap<usize, u32>,
 }
 
 /// A link to a host with servers that is asked all the time, apart from the launchers.
@@ -85,9 +87,11 @@ impl StudyHosts {
         let generators = generators.iter().filter_map(position).collect();
         let place =
             placed.iter().filter_map(|(node, at)| Some((node.clone(), position(at)?))).collect();
-        let mut fleet =
-            StudyHosts { hosts, generators, place, on_loss: asked.on_loss, links: Vec::new() };
+        let on_loss = asked.on_loss;
+        let (links, disks) = (Vec::new(), BTreeMap::new());
+        let mut fleet = StudyHosts { hosts, generators, place, on_loss, links, disks };
         fleet.watch_links()?;
+        fleet.watch_disks()?;
         Ok(fleet)
     }
 
@@ -97,7 +101,8 @@ impl StudyHosts {
         for to in with_servers {
             let host = &self.hosts[to];
             let name = &host.entry().name;
-            let address = host.entry().address.as_deref().unwrap_or_default();
+            let address = host.entry().address.as_deref();
+            let address = address.expect("every host has an address, as was checked");
             let failed = |host: &str, why: String| {
                 let trouble =
                     LauncherTrouble::Unreachable { address: format!("{name} at {address}"), why };
@@ -105,7 +110,8 @@ impl StudyHosts {
             };
             let port = host.answer_echo(address).map_err(|why| failed(name, why))?;
             let at = host::joined(address, port);
-            self.links.push(Link { to, from: LinkEnd::Here(LinkWatch::start(at.clone())) });
+            let here = LinkWatch::start(&at).map_err(|why| failed("this machine", why))?;
+            self.links.push(Link { to, from: LinkEnd::Here(here) });
             for from in self.generators.iter().copied().filter(|from| *from != to) {
                 let asking = &self.hosts[from];
                 let watch = asking.watch(&at).map_err(|why| failed(&asking.entry().name, why))?;
@@ -115,18 +121,46 @@ impl StudyHosts {
         Ok(())
     }
 
+    /// Has each host with servers look at the disk of its labs, from now on.
+    fn watch_disks(&mut self) -> Result<(), Error> {
+        let with_servers: BTreeSet<usize> = self.place.values().copied().collect();
+        for at in with_servers {
+            let host = &self.hosts[at];
+            let watch = host.watch_disk().map_err(|why| {
+                let trouble = LauncherTrouble::NoDisk { why };
+                Error::Hosts(host::group(vec![(host.entry().name.clone(), Vec::new(), trouble)]))
+            })?;
+            self.disks.insert(at, watch);
+        }
+        Ok(())
+    }
+
+    /// The longest time between two moments of this machine's monotonic clock for which the disk of a host's labs was
+    /// full, and a second more, in nanoseconds; none of a host without servers.
+    pub(crate) fn longest_full_disk_ns(&self, host: &Host, from: u64, to: u64) -> Option<u64> {
+        let at = self.hosts.iter().position(|one| std::ptr::eq(one, host))?;
+        Some(host.longest_gap_ns(*self.disks.get(&at)?, from, to))
+    }
+
     /// The longest time between two moments of this machine's monotonic clock for which nothing came back on a
     /// link of a host, in nanoseconds: of one that generates load, on its links to servers; of one with servers,
-    /// on that from this machine. None where it has no link.
-    pub(crate) fn longest_link_gap_ns(&self, host: &Host, from: u64, to: u64) -> Option<u64> {
+    /// on that from this machine. With it the host at the other end, if that is none of the rig's. None where it has no
+    /// link.
+    pub(crate) fn longest_link_gap(
+        &self,
+        host: &Host,
+        from: u64,
+        to: u64,
+    ) -> Option<(u64, Option<String>)> {
         let at = self.hosts.iter().position(|one| std::ptr::eq(one, host))?;
         let gaps = self.links.iter().filter_map(|link| match &link.from {
-            LinkEnd::Here(watch) => (link.to == at).then(|| watch.longest_gap_ns(from, to)),
-            LinkEnd::Host(asking, watch) => {
-                (*asking == at).then(|| host.longest_link_gap_ns(*watch, from, to))
-            }
+            LinkEnd::Here(watch) => (link.to == at).then(|| (watch.longest_gap_ns(from, to), None)),
+            LinkEnd::Host(asking, watch) => (*asking == at).then(|| {
+                let other = self.hosts[link.to].entry().name.clone();
+                (host.longest_gap_ns(*watch, from, to), Some(other))
+            }),
         });
-        gaps.max()
+        gaps.max_by_key(|(ns, _)| *ns)
     }
 
     /// Opens a lab on each host that has servers.
@@ -203,8 +237,8 @@ impl StudyHosts {
         (!doubtful.is_empty()).then(|| {
             format!(
                 "the clocks of these hosts are not known well enough to tell which transaction of one host came \
-                 before one of another: {}; claims about that order, as strict serializability and the age of \
-                 reads, will be cannot tell",
+                 before one of another: {}; that histories are strictly serializable will be cannot tell, and \
+                 the ages of reads are lower bounds",
                 doubtful.join(", ")
             )
         })

@@ -22,6 +22,7 @@ mod again;
 mod fit;
 mod pairs;
 mod run;
+mod script_rows;
 mod trial;
 
 mod clock;
@@ -33,7 +34,7 @@ mod platform;
 mod request;
 
 pub use again::{StateRequest, look_again};
-pub use error::{ChoiceError, Error, ListingError, SidesError};
+pub use error::{ChoiceError, Error, ListingError, SearchError, SidesError};
 pub use facts::machine as machine_facts;
 pub use fit::commands::commands;
 pub use fit::estimate::Estimate;
@@ -43,13 +44,15 @@ pub use fit::mistakes::mistakes;
 pub use fit::need::ResourceNeed;
 pub use fit::preflight::{PointPair, Preflight};
 pub use pairs::options::Options;
+pub use pairs::production::ProductionOptions;
 pub use pairs::side::{Data, SideOptions};
 pub use pairs::versus::{
-    Choice, ComparisonLoad, ComparisonRequest, ComparisonResult, Variants, versus,
+    Choice, ComparisonLoad, ComparisonRequest, ComparisonResult, Variants, versus, versus_loads,
 };
 pub use platform::has_on_hosts;
 pub use request::{OnHosts, RecordPlace, Request, Servers};
 pub use run::dry_run::dry_run;
 pub use run::event::Event;
+pub use run::search::{SearchEvent, SearchRequest, SearchResult, search, search_plan};
 pub use run::{RunResult, run};
 pub use trial::stage::LoadStage;

@@ -3,7 +3,9 @@
 
 mod both;
 mod initdb;
+mod kept_scripts;
 pub(crate) mod options;
+pub(crate) mod production;
 mod settings;
 pub(crate) mod side;
 pub(crate) mod standing;
@@ -13,8 +15,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use compare::{CONFIDENCE, Contest, CrashWatch, Event, PairMeasurement, RatioClaim, StoppingRule};
 use load::{Control, Urgency};
+use measure::{PairEvent, PairJudge, PairMeasurement, PairPlan, RatioClaim, StoppingRule};
 use record::comparison::{Floor, Metric, Shown, Stop};
 use record::{Ending, Fault, Interruption, Moment, Paired, SkipKind};
 use site::{Labs, Site, SiteUse};
@@ -54,18 +56,19 @@ impl From<String> for Failure {
 
 /// An error that ends clients or servers under load is the server's fault; one that every server would
 /// raise is not.
-impl From<compare::Error> for Failure {
-    fn from(error: compare::Error) -> Failure {
-        use compare::Error;
+impl From<measure::PairError> for Failure {
+    fn from(error: measure::PairError) -> Failure {
+        use measure::PairError;
         let told = match &error {
-            Error::Ended { source } => source,
+            PairError::Ended { source } => source,
             error => error,
         };
         let fault = match told {
-            Error::Died { .. } | Error::Server { .. } | Error::Renewal { .. } | Error::Lab(_) => {
-                Fault::Server
-            }
-            Error::Failing { .. } | Error::Load { .. } => Fault::Unknown,
+            PairError::Died { .. }
+            | PairError::Server { .. }
+            | PairError::Renewal { .. }
+            | PairError::Lab(_) => Fault::Server,
+            PairError::Failing { .. } | PairError::Load { .. } => Fault::Unknown,
             _ => Fault::Rig,
         };
         Failure { fault, why: error.to_string() }
@@ -88,7 +91,7 @@ impl PairsOrder<'_> {
     pub(crate) fn measure(
         &self,
         sites: [&mut Site; 2],
-        observe: &mut dyn FnMut(Event<'_>),
+        observe: &mut dyn FnMut(PairEvent<'_>),
     ) -> Paired {
         let mut paired = self.blank();
         let [below, above] = sites;
@@ -116,12 +119,11 @@ impl PairsOrder<'_> {
         &self,
         mut sites: [&mut Site; 2],
         paired: &mut Paired,
-        observe: &mut dyn FnMut(Event<'_>),
+        observe: &mut dyn FnMut(PairEvent<'_>),
     ) -> Result<(), Failure> {
         let points = self.points();
-        let began = Instant::now();
         let limits = [0, 1].map(|side| watchdog::standing_limit(points[side], sites[side]));
-        watchdog::patiently(limits.iter().sum(), "the preparation", Failure::from, || {
+        measure::patiently(limits.iter().sum(), "the preparation", Failure::from, || {
             for (site, point) in sites.iter_mut().zip(points) {
                 let place = ready::ServiceContext { labs: self.labs, program: self.program };
                 ready::servers(point, site, SiteUse::No, &place, self.control)?;
@@ -131,7 +133,6 @@ impl PairsOrder<'_> {
             Ok::<_, Failure>(())
         })?;
         let pairs = self.pairing.pairs;
-        let rate = points[0].workloads.iter().find_map(|workload| workload.pace.rate());
         let workloads = [0, 1].map(|index| {
             let conninfos = sites[index].conninfos();
             load_plan::workloads(points[index], &conninfos, None)
@@ -142,41 +143,38 @@ impl PairsOrder<'_> {
             StandingSide { name: &names[0], site: a, point: points[0] },
             StandingSide { name: &names[1], site: b, point: points[1] },
         ]);
-        let mut contest = Contest {
-            arena: &mut stand,
+        let plan = PairPlan {
+            time_shares: BTreeMap::new(),
             workloads,
-            floor: Floor::default(),
             lanes: load_plan::lanes(points[0]),
             seed: self.seed(),
+            floor: Floor::default(),
             rule: StoppingRule {
-                deciding: Metric::deciding(rate).to_vec(),
+                deciding: Vec::new(),
                 precision: pairs.precision,
                 threshold: pairs.threshold.unwrap_or(pairs.precision),
                 by_threshold: false,
                 until: None,
                 claims: self.claims(),
+                is_planned: false,
+                horizon_s: None,
             },
-            // Verdicts are corrected for several claims when they are made.
-            deciding: CONFIDENCE,
+            judge: PairJudge::Study,
+            block_ms: pairs.block_ms,
+            segment: None,
             has_profile: false,
             tail: [false; 2],
             max_time: Duration::from_millis(pairs.max_ms),
-            control: self.control,
         };
-        let watched = CrashWatch::begin(contest.arena.sides());
-        let shape = contest.find_shape(pairs.block_ms)?;
-        paired.shown = contest.begun(shape);
-        let PairMeasurement { shown, series, crashes, lost, .. } =
-            contest.measure(&watched, shape, began, observe)?;
+        let measured = measure::measure_pair(&mut stand, plan, self.control, &mut |event| {
+            if let PairEvent::Planned { begun, .. } = &event {
+                paired.shown = (*begun).clone();
+            }
+            observe(event);
+        })?;
+        let PairMeasurement { shown, series, crashes, lost, .. } = measured;
         let stop = shown.stop;
         (paired.shown, paired.series) = (shown, series);
-        if let Some(given) = pairs.block_ms.filter(|given| *given != shape.length_ms) {
-            let length_ms = shape.length_ms;
-            let doubt = format!(
-                "transactions are too long for blocks of {given} ms: they are {length_ms} ms"
-            );
-            paired.shown.doubts.insert(0, doubt);
-        }
         let of_server = |why: String| Failure { fault: Fault::Server, why };
         if !crashes.is_empty() {
             return Err(of_server(crashes.join("; ")));
@@ -184,7 +182,7 @@ impl PairsOrder<'_> {
         let nothing_is_down = |_: &str| false;
         for StandingSide { site, point, .. } in &stand.sides {
             let limit = watchdog::standing_limit(point, site);
-            watchdog::patiently(limit, "asking the servers after the load", of_server, || {
+            measure::patiently(limit, "asking the servers after the load", of_server, || {
                 let alive = site.check_alive(&nothing_is_down);
                 let answers = alive.and_then(|()| site.check_answers(&nothing_is_down));
                 answers.map_err(|error| of_server(error.to_string()))

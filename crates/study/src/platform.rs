@@ -1,6 +1,7 @@
 //! The platform of a study: a lab of the rig's, or a server of the user's.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use import::Cache;
 use lab::guest::{OwnSchema, StudyRights};
@@ -16,9 +17,27 @@ use crate::fit::has::MachineResources;
 use crate::fleet::StudyHosts;
 use crate::request::{OnHosts, Request, Servers};
 
+/// The PostgreSQL of a run, and others that nodes of the study name.
+#[derive(Clone)]
+pub(crate) struct FoundPrograms {
+    of_run: Installation,
+    /// By the folder that nodes name.
+    by_bin: BTreeMap<PathBuf, Installation>,
+}
+
+impl FoundPrograms {
+    fn of(installation: Installation, study: &Study) -> Result<FoundPrograms, Error> {
+        let nodes = study.points.iter().flat_map(|point| &point.topology.nodes);
+        let named: BTreeSet<&PathBuf> = nodes.filter_map(|node| node.bin.as_ref()).collect();
+        let found = named.into_iter().map(|bin| Ok((bin.clone(), lab::find::find(Some(bin))?)));
+        let by_bin = found.collect::<Result<_, lab::Error>>()?;
+        Ok(FoundPrograms { of_run: installation, by_bin })
+    }
+}
+
 /// The platform that was found for a study.
 pub(crate) enum FoundPlatform {
-    Installation(Installation, Hosts, Option<Cache>),
+    Installation(FoundPrograms, Hosts, Option<Cache>),
     OnHosts(StudyHosts, Labs),
     Target(Box<Target>, StudyRights),
 }
@@ -29,7 +48,8 @@ impl FoundPlatform {
             Servers::Built { pg_bin, hosts, cache } => {
                 let installation = lab::find::find(pg_bin.as_deref())?;
                 let hosts = site::open_hosts(hosts, &request.study, control)?;
-                FoundPlatform::Installation(installation, hosts, cache.clone())
+                let programs = FoundPrograms::of(installation, &request.study)?;
+                FoundPlatform::Installation(programs, hosts, cache.clone())
             }
             Servers::OnHosts(asked) => {
                 let fleet = StudyHosts::reach(asked, &request.study, control)?;
@@ -44,8 +64,8 @@ impl FoundPlatform {
 
     pub(crate) fn has(&self, labs: &Path) -> Result<MachineResources, Error> {
         Ok(match self {
-            FoundPlatform::Installation(installation, hosts, _) => {
-                MachineResources::here(installation.clone(), labs)?.with_hosts(hosts)?
+            FoundPlatform::Installation(programs, hosts, _) => {
+                MachineResources::here(programs.of_run.clone(), labs)?.with_hosts(hosts)?
             }
             FoundPlatform::OnHosts(_, built) => MachineResources::on_hosts(built, labs)?,
             FoundPlatform::Target(target, _) => MachineResources::outside(target, labs)?,
@@ -81,16 +101,21 @@ pub(crate) enum Platform {
 }
 
 /// The lab of this machine; with kept data it has their password.
-fn open(
-    installation: Installation,
-    cache: Option<Cache>,
-    control: &Control,
-) -> Result<Labs, Error> {
-    let mut config = LabConfig::new(installation);
-    if let Some(cache) = &cache {
-        config.password = Some(cache.password()?);
-    }
-    Ok(Labs::here(Lab::open(config)?).with_cache(cache).heeding(control))
+fn open(programs: FoundPrograms, cache: Option<Cache>, control: &Control) -> Result<Labs, Error> {
+    // Servers of one topology know each other by one password.
+    let password = match &cache {
+        Some(cache) => cache.password()?,
+        None => lab::shared_password()?,
+    };
+    let open = |installation: Installation| {
+        let password = Some(password.clone());
+        Lab::open(LabConfig { password, ..LabConfig::new(installation) })
+    };
+    let by_bin =
+        programs.by_bin.into_iter().map(|(bin, installation)| Ok((bin, open(installation)?)));
+    let by_bin = by_bin.collect::<Result<_, lab::Error>>()?;
+    let labs = Labs::here(open(programs.of_run)?).with_programs(by_bin);
+    Ok(labs.with_cache(cache).heeding(control))
 }
 
 impl Platform {
@@ -100,8 +125,8 @@ impl Platform {
         control: &Control,
     ) -> Result<Platform, Error> {
         Ok(match found {
-            FoundPlatform::Installation(installation, hosts, cache) => {
-                let labs = open(installation, cache, control)?;
+            FoundPlatform::Installation(programs, hosts, cache) => {
+                let labs = open(programs, cache, control)?;
                 Platform::Labs { labs, targets: hosts, fleet: None }
             }
             FoundPlatform::OnHosts(fleet, labs) => {
@@ -133,8 +158,16 @@ impl Platform {
     /// Opens the lab of this machine anew if its init has ended; whether it had.
     pub(crate) fn reopen(&mut self, control: &Control) -> Result<bool, Error> {
         let Platform::Labs { labs, fleet: None, .. } = self else { return Ok(false) };
-        let Some(dead) = labs.iter().find(|lab| !lab.is_alive()) else { return Ok(false) };
-        *labs = open(dead.installation().clone(), labs.cache().cloned(), control)?;
+        let others = || labs.by_programs().map(|(_, lab)| lab);
+        if labs.iter().chain(others()).all(Lab::is_alive) {
+            return Ok(false);
+        }
+        let Some(of_run) = labs.iter().next().map(|lab| lab.installation().clone()) else {
+            return Ok(false);
+        };
+        let by_bin = labs.by_programs();
+        let by_bin = by_bin.map(|(bin, lab)| (bin.clone(), lab.installation().clone())).collect();
+        *labs = open(FoundPrograms { of_run, by_bin }, labs.cache().cloned(), control)?;
         Ok(true)
     }
 
@@ -166,7 +199,10 @@ impl Platform {
     pub(crate) fn facts(&self) -> Vec<Fact> {
         match self {
             Platform::Labs { fleet: Some(fleet), labs, .. } => facts::on_hosts(fleet, labs),
-            Platform::Labs { labs, .. } => labs.iter().flat_map(facts::built).collect(),
+            Platform::Labs { labs, .. } => {
+                let others = labs.by_programs().flat_map(|(_, lab)| facts::programs(lab));
+                labs.iter().flat_map(facts::built).chain(others).collect()
+            }
             Platform::Target { target, .. } => facts::outside(target),
         }
     }

@@ -7,6 +7,7 @@ pub(crate) mod event;
 mod mending;
 pub(crate) mod opening;
 mod pairing;
+pub(crate) mod search;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -285,7 +286,7 @@ impl Run<'_> {
             let site = match platform {
                 Platform::Labs { labs, targets: hosts, .. } => {
                     let program = &self.request.generator;
-                    let place = site::BuildContext { labs, hosts, program };
+                    let place = site::BuildContext { labs, hosts, program, upgrade: None };
                     Site::build(&place, plan, study, sites, control, &mut tell)?
                 }
                 Platform::Target { target, .. } => {
@@ -385,14 +386,21 @@ impl Run<'_> {
             let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
             observe(Event::Load { stage, left_s });
         };
-        match trial::run(&order, &mut self.sites[index], &mut show) {
-            TrialEnd::Finished(finished) => Ok(*finished),
+        let ended = trial::run(&order, &mut self.sites[index], &mut show);
+        let made_anew = self.sites[index].was_made_anew.take();
+        let noted = |mut finished: Box<record::Finished>| {
+            finished.trial.made_anew = made_anew;
+            finished
+        };
+        match ended {
+            TrialEnd::Finished(finished) => Ok(*noted(finished)),
             TrialEnd::Stopped { finished, why } => {
-                self.add(&finished)?;
+                self.add(&noted(finished))?;
                 let directory = self.writer.directory().to_owned();
                 Err(Error::Statement { trial: point_name(request, planned), why, directory })
             }
             TrialEnd::Interrupted(finished) => {
+                let finished = noted(finished);
                 self.add(&finished)?;
                 observe(Event::TrialEnded { trial: &finished.trial, of });
                 self.keep(finished.trial);

@@ -2,13 +2,14 @@
 
 pub(crate) mod act;
 pub(crate) mod aftermath;
+mod awaiting;
 pub(crate) mod blame;
 pub(crate) mod broke;
-pub(crate) mod crashes;
-pub(crate) mod death;
+mod capacity;
 pub(crate) mod ending;
 pub(crate) mod exposure;
 pub(crate) mod figures;
+pub(crate) mod held;
 pub(crate) mod host_use;
 pub(crate) mod lateness;
 pub(crate) mod leaks;
@@ -24,9 +25,6 @@ pub(crate) mod roles;
 pub(crate) mod samplers;
 pub(crate) mod schedule;
 pub(crate) mod stage;
-pub(crate) mod steadiness;
-pub(crate) mod tail;
-pub(crate) mod watch;
 pub(crate) mod watchdog;
 pub(crate) mod watchers;
 
@@ -34,7 +32,8 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use load::{End, LoadError, Outcome, Plan, Urgency};
+use load::{End, Event, Fleet, LoadError, Urgency};
+use measure::{LoadMeasurement, LoadObserver, PreparedLoad, UnaskedCrashes};
 use record::{Ending, Fault, Finished, Interruption, Moment};
 use site::Site;
 use spec::{ScheduledTrial, metrics};
@@ -42,7 +41,7 @@ use spec::{ScheduledTrial, metrics};
 use crate::clock;
 use crate::fleet::StudyHosts;
 use crate::trial::broke::TrialFailure;
-use crate::trial::crashes::Crashes;
+use crate::trial::capacity::SizedPoint;
 use crate::trial::leaks::Leaks;
 use crate::trial::meter::WindowReadings;
 use crate::trial::order::TrialOrder;
@@ -50,10 +49,9 @@ use crate::trial::progress::LoadProgress;
 use crate::trial::ready::PreparedPoint;
 use crate::trial::result::{TrialEvidence, blank, fill, log_tails, needs_its_ledger};
 use crate::trial::roles::Roles;
-use crate::trial::samplers::Samplers;
+use crate::trial::samplers::{SampledPlace, Samplers};
 use crate::trial::schedule::WindowAgenda;
 use crate::trial::stage::LoadStage;
-use crate::trial::watch::LoadWatch;
 use crate::trial::watchers::ServerWatchers;
 
 /// The result of a trial.
@@ -74,7 +72,7 @@ struct Seen {
     /// Its load was begun.
     has_begun: bool,
     /// Crashes that nothing explains, once its servers were asked.
-    crashes: Option<Crashes>,
+    crashes: Option<UnaskedCrashes>,
     /// Of one that was interrupted: somebody has looked, and nothing was wrong.
     is_sound: bool,
 }
@@ -91,7 +89,7 @@ pub(crate) fn run(
     if order.control.urgency() != Urgency::None && !matches!(result, Err(TrialFailure::Record(_))) {
         result = Err(TrialFailure::Interrupted);
     }
-    let crashed = seen.crashes.as_ref().and_then(Crashes::why);
+    let crashed = seen.crashes.as_ref().and_then(UnaskedCrashes::why);
     let crash = |why: Option<String>| {
         // What clients and the rig heard of it follows from the crash.
         let text = crashed.clone().into_iter().chain(why).collect::<Vec<_>>().join("; ");
@@ -174,7 +172,7 @@ fn patiently<T>(
     part: &str,
     work: impl FnOnce() -> Result<T, TrialFailure>,
 ) -> Result<T, TrialFailure> {
-    watchdog::patiently(limit, part, TrialFailure::unknown, work)
+    measure::patiently(limit, part, TrialFailure::unknown, work)
 }
 
 fn attempt(
@@ -186,22 +184,23 @@ fn attempt(
 ) -> Result<TrialEvidence, TrialFailure> {
     let point = order.point;
     let (load_limit, other_limit) = (watchdog::load_limit(point), watchdog::other_limit(point));
-    let (PreparedPoint { warmed, crossings }, values) =
+    let (PreparedPoint { warmed, crossings }, values, sized) =
         patiently(other_limit, "the preparation", || prepare(order, site))?;
+    let order = &TrialOrder { point: &sized.point, ..*order };
+    let point = order.point;
     order.begins(&blank.trial).map_err(TrialFailure::Record)?;
     seen.has_begun = true;
-    let (loaded, metered, readings, sampled, watched) = patiently(load_limit, "the load", || {
+    let (loaded, metered, readings, watched) = patiently(load_limit, "the load", || {
         let samplers = Samplers::start(point, site, order.fleet, order.origin)
             .map_err(|error| TrialFailure::by(&error))?;
         let watchers = ServerWatchers::start(site, &point.timeline, order.origin);
         let (loaded, metered) = load(order, site, &samplers, watchers.roles(), observe);
         // They are stopped whatever became of the load: they hold connections.
-        let (readings, sampled) = samplers.stop(order.fleet);
-        Ok((loaded, metered, readings, sampled, watchers.stop()))
+        Ok((loaded, metered, samplers.stop(order.fleet), watchers.stop()))
     })?;
     let nodes = point.topology.nodes.iter().filter(|node| node.is_postgres());
     let nodes = nodes.map(|node| node.name.as_str());
-    seen.crashes = Some(Crashes::of(nodes, &metered, &readings));
+    seen.crashes = Some(UnaskedCrashes::of(nodes, &metered.ends, &readings));
     if order.control.urgency() == Urgency::Clean {
         let has_run = matches!(loaded, Ok(_) | Err(TrialFailure::Interrupted));
         seen.is_sound = has_run && aftermath::is_sound(order, site, &metered);
@@ -209,31 +208,32 @@ fn attempt(
     order.go_on()?;
     let is_down = |node: &str| metered.is_down(node);
     site.check_alive(&is_down).map_err(TrialFailure::server)?;
-    let (outcome, messages) = loaded?;
+    let measured = loaded?;
+    let outcome = &measured.outcome;
     let leaks = patiently(other_limit, "looking at the pooler's backends", || {
-        Ok(Leaks::look(point, site, &outcome))
+        Ok(Leaks::look(point, site, outcome))
     })?;
     let found = patiently(other_limit, "the checks", || {
         site.check_answers(&is_down)
             .map_err(|error| TrialFailure::server(format_args!("after the load: {error}")))?;
-        aftermath::check(order, site, &outcome, &metered, &readings, &values)
+        aftermath::check(order, site, outcome, &metered, &readings, &values)
     });
     let mut found = found.map_err(|broke| after_action(broke, &metered))?;
+    found.figures.extend(sized.figures.iter().cloned());
     if let Some(window) = outcome.window {
         found.add(watched.outcome(window, metered.first_action()));
     }
-    let data_host = site.data_node().host().map(str::to_owned);
+    let data = site.data_node();
     Ok(TrialEvidence {
-        outcome,
+        measured,
         readings,
-        sampled,
         metered,
         warmed,
         crossings,
-        messages,
         found,
         leaks,
-        data_host,
+        data_node: data.name.clone(),
+        data_host: data.host().map(str::to_owned),
     })
 }
 
@@ -252,7 +252,7 @@ fn after_action(broke: TrialFailure, metered: &WindowReadings) -> TrialFailure {
 fn prepare(
     order: &TrialOrder<'_>,
     site: &mut Site,
-) -> Result<(PreparedPoint, check::QueryValues), TrialFailure> {
+) -> Result<(PreparedPoint, check::QueryValues, SizedPoint), TrialFailure> {
     let point = order.point;
     let place = ready::ServiceContext { labs: order.labs, program: order.generator };
     let ready = ready::servers(point, site, order.alone, &place, order.control);
@@ -265,15 +265,15 @@ fn prepare(
     order.go_on()?;
     ready::fronts(point, site, &place).map_err(TrialFailure::unknown)?;
     order.go_on()?;
+    let sized = SizedPoint::of(order, site)?;
+    order.go_on()?;
     check::back_up(point, site).map_err(|error| TrialFailure::by(&error))?;
     order.go_on()?;
     let values = check::values(point, site).map_err(|error| TrialFailure::by(&error))?;
     order.go_on()?;
     site::flush_disks(site).map_err(|error| TrialFailure::by(&error))?;
-    Ok((ready, values))
+    Ok((ready, values, sized))
 }
-
-type LoadResult = Result<(Outcome, Vec<String>), TrialFailure>;
 
 /// The load on this thread, the meter on another one.
 fn load(
@@ -282,7 +282,7 @@ fn load(
     samplers: &Samplers,
     roles: &Roles,
     observe: &mut dyn FnMut(LoadStage),
-) -> (LoadResult, WindowReadings) {
+) -> (Result<LoadMeasurement, TrialFailure>, WindowReadings) {
     let point = order.point;
     let throttles = match site.limit_io(point) {
         Ok(throttles) => throttles,
@@ -303,55 +303,50 @@ fn load(
         samplers,
         roles,
     };
+    let place = SampledPlace::of(site, point, &conninfos);
+    let sampled = place.iter().map(|place| place.server(point)).collect();
+    let load = PreparedLoad::new(&plan, order.origin, sampled);
     let (opens, is_open) = channel::<Moment>();
     let site = &mut *site;
-    let mut watch = LoadWatch::new(LoadProgress::of(point));
-    let (outcome, metered) = thread::scope(|scope| {
+    let (measured, metered) = thread::scope(|scope| {
         let meter = scope.spawn(move || schedule::follow(agenda, site, &is_open));
-        let outcome = {
-            let mut hear = |event: load::Event<'_>| {
-                match event {
-                    load::Event::Connecting { done, of } => {
-                        observe(LoadStage::Connecting { done, of });
-                    }
-                    load::Event::Generators(pids) => {
-                        for (index, pid) in pids.iter().enumerate() {
-                            samplers.watch_generator(index + 1, *pid);
-                        }
-                    }
-                    _ => {}
+        let mut tell_meter = |event: &Event<'_>| match event {
+            Event::WindowOpens { at } => {
+                // The meter only goes away first if its thread has panicked.
+                let _ = opens.send(*at);
+            }
+            Event::Generators(pids) => {
+                for (index, pid) in pids.iter().enumerate() {
+                    samplers.watch_generator(index + 1, *pid);
                 }
-                let (stage, opening) = watch.hear(event);
-                if let Some(open) = opening {
-                    // The meter only goes away first if its thread has panicked.
-                    let _ = opens.send(open);
-                }
-                if let Some(stage) = stage {
-                    observe(stage);
-                }
-            };
-            run_plan(&plan, point.generators, order, &mut hear)
+            }
+            _ => {}
         };
+        let mut progress = LoadProgress::of(point, observe);
+        let observers: &mut [&mut dyn LoadObserver] = &mut [&mut tell_meter, &mut progress];
+        let hosts = order.fleet.map(StudyHosts::generators);
+        let fleet = match (&hosts, order.fleet) {
+            (Some(hosts), Some(fleet)) => Fleet::Hosts { hosts, on_loss: fleet.on_loss() },
+            _ => Fleet::here(point.generators, order.generator),
+        };
+        let measured = load.run(fleet, order.control, observers);
         // Whatever an action is still at need not be slow any more.
         throttles.lift_all();
         drop(opens);
-        (outcome, meter.join().unwrap_or_else(|_| WindowReadings::of_panic()))
+        (measured, meter.join().unwrap_or_else(|_| WindowReadings::of_panic()))
     });
-    let messages = watch.messages;
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(LoadError::Interrupted { .. }) => return (Err(TrialFailure::Interrupted), metered),
+    let result = match measured {
+        Ok(measured) => match (measured.outcome.end, &measured.messages.failed) {
+            (End::ExitedOnAbort(_), Some(why)) => Err(match blame::of_load(&measured.outcome) {
+                Fault::Study => TrialFailure::Statement(why.clone()),
+                fault => TrialFailure::somehow(fault, why),
+            }),
+            _ => Ok(measured),
+        },
+        Err(LoadError::Interrupted { .. }) => Err(TrialFailure::Interrupted),
         Err(error) => {
-            let broke = TrialFailure::somehow(blame::of_load_error(&error), load_failure(&error));
-            return (Err(broke), metered);
+            Err(TrialFailure::somehow(blame::of_load_error(&error), load_failure(&error)))
         }
-    };
-    let result = match (outcome.end, watch.failed) {
-        (End::ExitedOnAbort(_), Some(why)) => Err(match blame::of_load(&outcome) {
-            Fault::Study => TrialFailure::Statement(why),
-            fault => TrialFailure::somehow(fault, why),
-        }),
-        _ => Ok((outcome, messages)),
     };
     (result, metered)
 }
@@ -361,21 +356,7 @@ fn ledger_seed(planned: &ScheduledTrial) -> u64 {
     planned.seed.wrapping_add(planned.number as u64)
 }
 
-fn run_plan(
-    plan: &Plan,
-    generators: u32,
-    order: &TrialOrder<'_>,
-    observe: &mut dyn FnMut(load::Event<'_>),
-) -> Result<Outcome, LoadError> {
-    let hosts = order.fleet.map(|fleet| fleet.generators());
-    let fleet = match (&hosts, order.fleet) {
-        (Some(hosts), Some(fleet)) => load::Fleet::Hosts { hosts, on_loss: fleet.on_loss() },
-        _ => load::Fleet::here(generators, order.generator),
-    };
-    load::drive(plan, fleet, order.control, order.origin, observe)
-}
-
-fn load_failure(error: &LoadError) -> String {
+pub(crate) fn load_failure(error: &LoadError) -> String {
     let count = match error {
         LoadError::Connect { connected, clients, .. } => {
             format!(" ({connected} of {clients} clients were connected)")

@@ -92,6 +92,7 @@ impl<'a> SettledSamples<'a> {
             match &mut load {
                 Some(after) => {
                     let (_, state) = after.step_back(now);
+                    // Between readings that are too far apart, no delay of the load is claimed.
                     load_delay[index] = state.map_or(0.0, |state| state.waits);
                 }
                 None => load = Some(now),

@@ -302,6 +302,7 @@ impl Activity {
 
 impl Entry {
     fn new(backend: i32, event: u16, spent: Option<ProcessTimes>) -> Entry {
+        // Without the kernel's account, both stay 0, and the state is not told from their course.
         let us = |of: fn(ProcessTimes) -> u64| spent.map_or(0, |spent| (of(spent) / 1_000) as u32);
         let (cpu_us, run_delay_us) = (us(|spent| spent.cpu_ns), us(|spent| spent.run_delay_ns));
         Entry { backend, event, has_account: spent.is_some(), cpu_us, run_delay_us }

@@ -218,6 +218,7 @@ impl<'a> Sums<'a> {
     /// takes from a running process is in neither of the kernel's accounts: all that is known of it is its
     /// share of the machine's time.
     fn add_without_event(&mut self, look: &ActivityLook, seen: &SettledBackend<'_>, weight: f64) {
+        // Without the kernel's account, a backend that waits for nothing counts as at work.
         let OffCpu { run_delay, blocked } = seen.off_cpu.unwrap_or_default();
         let (run_delay, blocked) = (f64::from(run_delay), f64::from(blocked));
         let stolen = (f64::from(look.steal) / 255.0).min(1.0 - run_delay);

@@ -16,6 +16,7 @@ pub(crate) fn weights(activity: &Activity) -> Vec<f64> {
         _ => 0.0,
     };
     let weight = |index: usize| {
+        // Nothing comes before the first look.
         let before = index.checked_sub(1).map_or(0.0, |before| gap(before, index));
         (before + gap(index, index + 1)).max(1e-9)
     };

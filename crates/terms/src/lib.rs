@@ -10,6 +10,7 @@ mod figure;
 pub mod foreign;
 mod load;
 mod number;
+mod retry;
 mod server;
 mod settings;
 mod visible;
@@ -17,8 +18,9 @@ mod visible;
 pub use figure::{figure, figure_with_interval, percent};
 pub use load::{OnLoss, Pace, WarmUp};
 pub use number::{counted, duration, grouped, scaled, size};
+pub use retry::{GiveUp, Retry, RetryPause};
 pub use server::{
-    Direction, DiskFault, DiskRequest, EndSignal, FailingRequests, FileSystem, PoolMode,
+    DataPart, Direction, DiskFault, DiskRequest, EndSignal, FailingRequests, FileSystem, PoolMode,
     RequestKind, StopMode, SwallowedFlushes,
 };
 pub use settings::Settings;

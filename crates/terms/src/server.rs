@@ -110,12 +110,53 @@ pub enum SwallowedFlushes {
     All,
 }
 
-/// A kind of file system.
+/// A part of a server's data that can be on a disk of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DataPart {
+    /// The data directory, without the parts that are elsewhere.
+    Main,
+    /// Its WAL.
+    Wal,
+    /// Its tablespaces, which are made with an empty location: directories below `pg_tblspc`.
+    Tablespaces,
+}
+
+impl DataPart {
+    /// A word for it, as in the names of files.
+    pub fn name(self) -> &'static str {
+        match self {
+            DataPart::Main => "data",
+            DataPart::Wal => "wal",
+            DataPart::Tablespaces => "tablespaces",
+        }
+    }
+
+    /// Its directory in the data directory; of the data directory itself, the one on its disk.
+    pub fn directory(self) -> &'static str {
+        match self {
+            DataPart::Main => "data",
+            DataPart::Wal => "pg_wal",
+            DataPart::Tablespaces => "pg_tblspc",
+        }
+    }
+}
+
+impl fmt::Display for DataPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A kind of file system, and how it is mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileSystem {
     /// The one that PostgreSQL runs on nearly everywhere.
     Ext4,
+    /// ext4 that writes a file's data when it likes to, and not before a change of its name or its size is durable:
+    /// `data=writeback,noauto_da_alloc`.
+    Ext4Writeback,
     /// That of Red Hat's distributions.
     Xfs,
     /// It writes nothing in place.
@@ -126,10 +167,23 @@ impl FileSystem {
     /// Its name for mount(8), and behind `mkfs.`.
     pub fn name(self) -> &'static str {
         match self {
-            FileSystem::Ext4 => "ext4",
+            FileSystem::Ext4 | FileSystem::Ext4Writeback => "ext4",
             FileSystem::Xfs => "xfs",
             FileSystem::Btrfs => "btrfs",
         }
+    }
+
+    /// Its name for a reader: two that differ in how they are mounted have two names.
+    pub fn words(self) -> &'static str {
+        match self {
+            FileSystem::Ext4Writeback => "ext4-writeback",
+            other => other.name(),
+        }
+    }
+
+    /// True if it is ext4, however it is mounted.
+    pub fn is_ext4(self) -> bool {
+        matches!(self, FileSystem::Ext4 | FileSystem::Ext4Writeback)
     }
 }
 

@@ -1,6 +1,9 @@
 //! A record of `pgrig compare`: its answer, and what decides besides the claims of its study.
 
-use record::comparison::{Figure, Metric, Ratio, Verdict as Seen};
+use record::comparison::{
+    Figure, Metric, ProductionForecast, Ratio, ServerDifference, StatementComparison,
+    StatementVerdict, Verdict as Seen, WorkComparison,
+};
 use record::{Comparison, Conditions, Doubt, FailedMore, Header, Paired, Trial};
 use spec::{ClaimKind, Rank, Study};
 use stats::sequence::OBSERVATIONS_MIN;
@@ -31,12 +34,28 @@ pub fn judge_record(
             judgement.answer =
                 format!("More transactions fail on B: {words}. {}", judgement.answer);
         }
+        if let Some(first) = paired.shown.work.differences.first() {
+            judgement.answer = format!(
+                "B does something else than A: {first}. No speed of the whole is compared."
+            );
+        }
+        if let Some(words) = ground_words(&paired.shown.ground) {
+            judgement.answer = match paired.shown.work.differences.is_empty() {
+                true => words,
+                false => format!("{} {words}", judgement.answer),
+            };
+        }
+        judgement.answer.push_str(&statements_words(&paired.shown.statements));
+        if let Some(forecast) = &paired.shown.production {
+            judgement.answer = with_forecast(&judgement.answer, forecast);
+        }
         let (claimed, others): (Vec<Metric>, Vec<Metric>) =
             comparison.decides.iter().partition(|metric| metric.catalogued().is_some());
         for (claim, metric) in judgement.claims.iter_mut().zip(claimed.iter().copied()) {
             if let ClaimMeasurement::Pairs { interval, .. } = &claim.measured
                 && claim.verdict != Verdict::CannotTell
                 && let Some(why) = below_floor(comparison, paired, metric, interval.point)
+                    .or_else(|| not_excluded(comparison, paired, metric, (interval, claim.verdict)))
             {
                 (claim.verdict, claim.alone) = (Verdict::CannotTell, Verdict::CannotTell);
                 claim.why = why;
@@ -52,10 +71,33 @@ pub fn judge_record(
         let others = others.into_iter().map(|metric| by_figure(comparison, paired, metric));
         judgement.claims.extend(others);
         judgement.claims.push(of_failures(conditions));
+        judgement.claims.push(of_work(&paired.shown.work));
+        judgement.claims.extend(paired.shown.statements.iter().map(of_statement));
     } else {
         leave_to_larger_profiles(study, &mut judgement.claims);
     }
     judgement
+}
+
+/// The answer where the sides differ in what no option names; none where they do not.
+fn ground_words(ground: &[ServerDifference]) -> Option<String> {
+    let first = ground.first()?;
+    let mut names: Vec<&str> = ground.iter().map(|one| one.name.as_str()).collect();
+    names.dedup();
+    let more = match ground.len() {
+        1 => String::new(),
+        all => format!(", and {} more", terms::counted(all as u64 - 1, "difference")),
+    };
+    let them = if ground.len() == 1 { "it" } else { "them" };
+    let level = ground.iter().find_map(|one| one.level.as_ref());
+    let level =
+        level.map_or(String::new(), |level| format!("make both sides alike ({level}), or "));
+    Some(format!(
+        "Cannot tell what B is like: {}{more}, and no option names {them}. Next: {level}say that it is meant: \
+         --differs {}.",
+        first.words(),
+        names.join(",")
+    ))
 }
 
 /// The reason why nothing is said of a quotient near 1: identical servers may differ by as much here, and by
@@ -73,6 +115,35 @@ fn below_floor(
             floor * 100.0
         )
     })
+}
+
+/// The reason why nothing is said of throughput although its interval is clear: what was not seen may change it, or
+/// something that was seen.
+fn not_excluded(
+    comparison: &Comparison,
+    paired: &Paired,
+    metric: Metric,
+    (interval, verdict): (&Interval, Verdict),
+) -> Option<String> {
+    if metric != Metric::Throughput {
+        return None;
+    }
+    let shown = &paired.shown;
+    let Interval { point: value, low, high, confidence, n, .. } = *interval;
+    let ratio = Ratio { value, low, high, confidence, n, method: String::new() };
+    // Rare events are not known where transactions are too long for them: no loss by them is
+    // claimed.
+    let loss = shown.rare.map_or(0.0, |rare| rare.loss_max(1));
+    let is_within_all = low * (1.0 - loss) >= 1.0 / (1.0 + comparison.threshold);
+    let seen = match verdict {
+        Verdict::CannotTell => Seen::CannotTell,
+        Verdict::DoesNotHold => Seen::Worse,
+        // However rare what was not seen is, B is not worse.
+        Verdict::Holds if low > 1.0 || is_within_all => Seen::Better,
+        Verdict::Holds => Seen::Equal,
+    };
+    let (threshold, horizon_s) = (comparison.threshold, comparison.horizon_s);
+    shown.reservation(seen, &ratio, threshold, horizon_s).map(|one| one.words())
 }
 
 /// The verdict on a figure that no claim can speak of, by its own interval.
@@ -127,6 +198,118 @@ fn of_failures(conditions: &Conditions) -> ClaimVerdict {
     invariant(says, verdict, conditions.failures_words())
 }
 
+/// A side that does something else with the same statements has no speed to compare. What could not be compared
+/// fails no gate.
+fn of_work(work: &WorkComparison) -> ClaimVerdict {
+    let says = "B does the same as A with the same statements".to_owned();
+    let unjudged = work.not_judged.join("; ");
+    match (work.differences.is_empty(), work.is_compared()) {
+        (false, _) => invariant(says, Verdict::DoesNotHold, work.differences.join("; ")),
+        (true, true) => {
+            let why =
+                if unjudged.is_empty() { work.words() } else { work.words() + "; " + &unjudged };
+            invariant(says, Verdict::Holds, why)
+        }
+        (true, false) => {
+            let why = if unjudged.is_empty() { work.words() } else { unjudged };
+            ClaimVerdict { kind: ClaimKind::Finding, ..invariant(says, Verdict::CannotTell, why) }
+        }
+    }
+}
+
+/// No statement of a mixed load may be slower or do something else, however fast the mix is. What cannot be told fails
+/// no gate.
+fn of_statement(statement: &StatementComparison) -> ClaimVerdict {
+    let says = format!("{} does the same on B and takes no longer", statement.script);
+    let times = || match (&statement.alone.mean, &statement.alone.median) {
+        (Some(mean), Some(median)) => {
+            format!("B ÷ A, by itself: mean {}, median {}", mean.words(), median.words())
+        }
+        _ => "it ran in too few restarts on both sides".to_owned(),
+    };
+    let mut why = statement.why.clone().unwrap_or_else(times);
+    if let Some(reason) = &statement.reason {
+        why = format!("{why}; {}", reason.words());
+    }
+    match statement.verdict {
+        StatementVerdict::CannotTell => {
+            ClaimVerdict { kind: ClaimKind::Finding, ..invariant(says, Verdict::CannotTell, why) }
+        }
+        verdict if verdict.is_worse() => invariant(says, Verdict::DoesNotHold, why),
+        _ => invariant(says, Verdict::Holds, why),
+    }
+}
+
+/// What is said of the statements of a mixed load, with the first ones by name: a sentence behind the answer.
+fn statements_words(statements: &[StatementComparison]) -> String {
+    if statements.is_empty() {
+        return String::new();
+    }
+    let part = |verdict: StatementVerdict, is: &str, are: &str| {
+        let all: Vec<_> = statements.iter().filter(|one| one.verdict == verdict).collect();
+        let named = all.iter().take(NAMED_MAX).map(|one| {
+            let ratio =
+                one.alone.mean.as_ref().filter(|_| {
+                    matches!(verdict, StatementVerdict::Slower | StatementVerdict::Faster)
+                });
+            let times = ratio.map_or(String::new(), |ratio| format!(" {:.2}×", ratio.value));
+            format!("{}{times}", one.script)
+        });
+        let mut named: Vec<String> = named.collect();
+        if all.len() > NAMED_MAX {
+            named.push("…".to_owned());
+        }
+        let is_named = !matches!(verdict, StatementVerdict::Equal | StatementVerdict::CannotTell);
+        let named = match is_named {
+            true => format!(" ({})", named.join(", ")),
+            false => String::new(),
+        };
+        (!all.is_empty())
+            .then(|| format!("{} {}{named}", all.len(), if all.len() == 1 { is } else { are }))
+    };
+    let parts = [
+        part(StatementVerdict::DifferentResults, "does something else", "do something else"),
+        part(StatementVerdict::Fails, "fails on B", "fail on B"),
+        part(StatementVerdict::DoesNotEnd, "does not end on B", "do not end on B"),
+        part(StatementVerdict::Slower, "is slower", "are slower"),
+        part(StatementVerdict::Faster, "is faster", "are faster"),
+        part(StatementVerdict::Equal, "is equal", "are equal"),
+        part(StatementVerdict::CannotTell, "cannot be told", "cannot be told"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let scripts = terms::counted(statements.len() as u64, "script");
+    let decided = statements.iter().filter(|one| one.verdict != StatementVerdict::CannotTell);
+    let share: f64 = decided.map(|one| one.time).sum();
+    // Nothing ran together where all scripts but one fail.
+    let share = match statements.iter().any(|one| one.time > 0.0) {
+        true => format!(" {:.0} % of A's time is decided.", share * 100.0),
+        false => String::new(),
+    };
+    format!(" Of {scripts}, each by itself: {}.{share}", parts.join(", "))
+}
+
+/// An answer with what B would need for production's statements.
+fn with_forecast(answer: &str, forecast: &ProductionForecast) -> String {
+    let [covered, measured] = [forecast.covered, forecast.measured].map(terms::percent);
+    if forecast.covered < ProductionForecast::COVERED_MIN {
+        return format!(
+            "The scripts cover {covered} of production's time: this is no answer for the whole. {answer}"
+        );
+    }
+    match &forecast.time {
+        Some(time) => format!(
+            "{answer} The scripts cover {covered} of production's time; for {measured} of it B needs {} of the time of A.",
+            time.words()
+        ),
+        None => format!(
+            "{answer} The scripts cover {covered} of production's time; too few restarts say what B needs for it."
+        ),
+    }
+}
+
+/// Statements that an answer names.
+const NAMED_MAX: usize = 3;
+
 fn invariant(says: String, verdict: Verdict, why: String) -> ClaimVerdict {
     ClaimVerdict {
         says,
@@ -179,13 +362,15 @@ fn answer(comparison: &Comparison, paired: &Paired) -> String {
     let percent = comparison.threshold * 100.0;
     let [a, b] = comparison.names();
     let rate = comparison.rate.map(|rate| format!(" at {rate} transactions a second"));
+    // Without a rate, the sentence does not speak of one.
     let rate = rate.unwrap_or_default();
     let first = match figure.verdict {
         Seen::Better => format!("{b} is faster than {a}{rate}: {seen}."),
         Seen::Worse => format!("{b} is slower than {a}{rate}: {seen}."),
         Seen::Equal => format!("{b} is as fast as {a}{rate} within {percent} %: {seen}."),
         Seen::CannotTell => {
-            match figure.refusal(&shown.conditions, comparison.threshold).map(Doubt::words) {
+            let doubt = figure.refusal(&shown.conditions, comparison.threshold).map(Doubt::words);
+            match doubt.or_else(|| reserved(comparison, paired, figure)) {
                 Some(doubt) => {
                     format!(
                         "Cannot tell whether {b} is faster or slower than {a}{rate}, for {doubt}: {seen}."
@@ -204,6 +389,19 @@ fn answer(comparison: &Comparison, paired: &Paired) -> String {
         }
     };
     first + &further_words(comparison, paired)
+}
+
+/// The reservation that keeps throughput from being judged, which its interval alone would.
+fn reserved(comparison: &Comparison, paired: &Paired, figure: &Figure) -> Option<String> {
+    let ratio = figure.b_over_a.as_ref().filter(|_| figure.metric == Metric::Throughput)?;
+    let seen = match () {
+        () if ratio.is_within(comparison.threshold) => Seen::Equal,
+        () if ratio.low > 1.0 => Seen::Better,
+        () if ratio.high < 1.0 => Seen::Worse,
+        () => return None,
+    };
+    let (threshold, horizon_s) = (comparison.threshold, comparison.horizon_s);
+    paired.shown.reservation(seen, ratio, threshold, horizon_s).map(|one| one.words())
 }
 
 /// The sentences about the further figures that decide.

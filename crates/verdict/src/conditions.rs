@@ -131,6 +131,7 @@ fn of_workload(workload: &Workload, add: &mut impl FnMut(String, String)) {
     let name = &workload.name;
     add(format!("protocol of {name}"), format!("{:?}", workload.protocol).to_lowercase());
     let pace = workload.pace.rate().zip(workload.pace.arrivals());
-    let pace = pace.map_or("closed loop".to_owned(), |(rate, how)| format!("{rate}/s, {how}"));
+    let unit = if workload.is_rate_of_capacity { " × capacity" } else { "/s" };
+    let pace = pace.map_or("closed loop".to_owned(), |(rate, how)| format!("{rate}{unit}, {how}"));
     add(format!("pace of {name}"), pace);
 }

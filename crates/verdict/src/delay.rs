@@ -80,6 +80,7 @@ fn point_of(study: &Study, trial: &Trial) -> Option<usize> {
 }
 
 fn wait(trial: &Trial) -> f64 {
+    // Where the kernel does not keep the wait, none can be taken out; the report says so (`trust`).
     trial.generator.run_delay_share.unwrap_or(0.0)
 }
 

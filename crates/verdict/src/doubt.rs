@@ -78,7 +78,8 @@ const CAUSES_BUT_DELAY: [Cause; 7] = [
 ];
 
 /// Causes of doubt about a rate that is compared with a bound.
-const CAUSES_OF_RATES: [Cause; 4] = [Cause::Busy, Cause::Starved, Cause::Steal, Cause::CpuShare];
+const CAUSES_OF_RATES: [Cause; 5] =
+    [Cause::Busy, Cause::Starved, Cause::Stalled, Cause::Steal, Cause::CpuShare];
 
 impl Cause {
     /// Amount of it in a trial, in percent, if that is too much.
@@ -98,8 +99,8 @@ impl Cause {
                 (load.wanted_share_max? * 100.0, Generator::BUSY_SHARE_MAX * 100.0)
             }
             Cause::Stalled => {
-                let (_, gap_ns) = trial.longest_host_gap()?;
-                (gap_ns as f64 / 1e7 / trial.window?.seconds(), STALLED_PCT_MAX)
+                let (_, gap) = trial.longest_host_gap()?;
+                (gap.ns as f64 / 1e7 / trial.window?.seconds(), STALLED_PCT_MAX)
             }
             Cause::Steal => (figure(&metrics::CPU_STEAL_PCT, "")?, STEAL_PCT_MAX),
             Cause::CpuShare => {

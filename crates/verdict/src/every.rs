@@ -211,7 +211,7 @@ impl TrialQuestion<'_> {
         for metric in metrics {
             match figure_of(trial, metric, self.of) {
                 Some(figure) => figures.push(figure),
-                None => return AttemptAnswer::Nothing(format!("has no {}", metric.name)),
+                None => return AttemptAnswer::Nothing(missing(trial, metric)),
             }
         }
         let all = || metrics.iter().zip(&figures);
@@ -219,14 +219,21 @@ impl TrialQuestion<'_> {
             && let Some((metric, _)) =
                 all().find(|(metric, figure)| metric.needs_every_client() && !figure.is_at_least)
         {
-            let clients = host.load.map_or(0, |load| load.clients);
+            let clients = host.load.expect("lost_clients finds hosts with a load").clients;
             let (host, name) = (&host.name, metric.name);
             return AttemptAnswer::Nothing(format!(
                 "lost host {host} with {clients} of its clients: {name} is that of the others"
             ));
         }
         let Some(is_true) = truth(self.condition, &figures) else {
-            return AttemptAnswer::Nothing(format!("leaves it open: {}", self.figures(&figures)));
+            let why = match all().any(|(metric, figure)| is_unjudged_for_a_host(metric, figure)) {
+                true => format!(
+                    "has a part of its history that was not judged, as {}",
+                    clients_doubt(trial)
+                ),
+                false => format!("leaves it open: {}", self.figures(&figures)),
+            };
+            return AttemptAnswer::Nothing(why);
         };
         if let Some(why) = self.owed_to_a_host(trial, &figures, is_true) {
             return AttemptAnswer::Nothing(why);
@@ -248,6 +255,7 @@ impl TrialQuestion<'_> {
     /// The reason why nothing could have been lost in a trial: no row was promised, no transaction was
     /// under way when the fault came, or there was no load in much of the window.
     fn nothing_to_lose(&self, trial: &Trial) -> Option<String> {
+        // A trial without a ledger has no such figure; it is refused below for what it lacks.
         let unjudged = value_of(trial, &metrics::LEDGER_UNJUDGED, "").unwrap_or(0.0);
         if unjudged > 0.0 {
             let whose = if unjudged == 1.0 { "1 client" } else { &format!("{unjudged} clients") };
@@ -270,25 +278,25 @@ impl TrialQuestion<'_> {
         })
     }
 
-    /// The reason why times that were measured show nothing: a host stood still, or was cut off from a server, for
-    /// so long that without it the condition would have the other answer.
+    /// The reason why times that were measured show nothing: a host stood still, was cut off from a server or had a
+    /// full disk, for so long that without it the condition would have the other answer.
     fn owed_to_a_host(&self, trial: &Trial, figures: &[Figure], is_true: bool) -> Option<String> {
-        let (host, gap_ns) = trial.longest_host_gap()?;
+        let (host, gap) = trial.longest_host_gap()?;
         let metrics = self.condition.metrics();
         let without = metrics.iter().zip(figures).map(|(metric, figure)| {
             let gap = match metric.unit {
                 _ if !metric.is_time_that_clients_wait() => 0.0,
-                "ms" => gap_ns as f64 / 1e6,
-                _ => gap_ns as f64 / 1e9,
+                "ms" => gap.ns as f64 / 1e6,
+                _ => gap.ns as f64 / 1e9,
             };
             Figure { value: (figure.value - gap).max(0.0), ..*figure }
         });
         let without: Vec<Figure> = without.collect();
         (truth(self.condition, &without) != Some(is_true)).then(|| {
-            let (name, seconds) = (&host.name, gap_ns as f64 / 1e9);
+            let (name, seconds) = (&host.name, gap.ns as f64 / 1e9);
             format!(
-                "leaves it open: host {name} stood still or was cut off for {seconds:.1} s, and {} may be due \
-                 to that",
+                "leaves it open: host {name} {} for {seconds:.1} s, and {} may be due to that",
+                host.gap_words(gap.kind),
                 self.figures(figures)
             )
         })
@@ -305,9 +313,38 @@ impl TrialQuestion<'_> {
     }
 }
 
+/// True if a part of a history is not judged for the sake of a host of clients: its clock, or its loss.
+fn is_unjudged_for_a_host(metric: &Metric, figure: &Figure) -> bool {
+    figure.is_at_least && metric.name == metrics::HISTORY_UNJUDGED.name
+}
+
+/// The reason why a trial has no figure of a metric, as far as its hosts tell.
+fn missing(trial: &Trial, metric: &Metric) -> String {
+    let is_history = metric.name == metrics::HISTORY_FORBIDDEN.name;
+    match trial.unclocked_host().filter(|_| is_history) {
+        Some((host, bound_ns)) => format!(
+            "has no {}: the clock of host {} is known to ± {:.1} ms only",
+            metric.name,
+            host.name,
+            bound_ns as f64 / 1e6
+        ),
+        None => format!("has no {}", metric.name),
+    }
+}
+
+/// What became of the hosts of clients, where a history is not judged as a whole for their sake.
+fn clients_doubt(trial: &Trial) -> String {
+    match trial.lost_clients() {
+        Some(host) => format!("host {} with clients is lost", host.name),
+        None => "the clocks of the clients are apart".to_owned(),
+    }
+}
+
 /// The reason why a trial that came to its end shows nothing: clients gave up although nothing that they
 /// were connected to was ended, or a server crashed.
 pub(crate) fn marred(study: &Study, trial: &Trial) -> Option<String> {
+    // A trial in which nothing looked for crashes has no such figure: claims about crashes have no
+    // value there.
     let crashes = value_of(trial, &metrics::UNASKED_CRASHES, "").unwrap_or(0.0);
     if crashes > 0.0 {
         return Some("had a server that crashed unasked".to_owned());

@@ -38,6 +38,8 @@ pub struct ExploredStates {
     pub of_ways: BTreeMap<String, u64>,
     /// Tables that the loads wrote and that nothing follows; none where that is not known.
     pub unfollowed: Option<BTreeSet<String>>,
+    /// True if some states were compared with nothing that was acknowledged.
+    pub is_uncompared: bool,
 }
 
 /// All explorations of trials that have ended, in the order of variants and scenarios.
@@ -56,15 +58,19 @@ pub fn explored(trials: &[Trial]) -> Vec<ExploredStates> {
             (None, failed) if is_first => failed.map(|failed| failed as u64),
             (before, failed) => {
                 let is_known = before.is_some() && failed.is_some();
+                // An unknown part counts nothing: the sum is then shown only as "at least", or as
+                // unknown.
                 let failed = before.unwrap_or(0) + failed.unwrap_or(0.0) as u64;
                 // Once something has failed, that stands.
                 (is_known || failed > 0).then_some(failed)
             }
         };
+        // These figures are left out only where no state failed, so that all of them are 0.
         let count = |metric| value(metric).unwrap_or(0.0) as u64;
         sum.not_started += count(&metrics::EXPLORE_NOT_STARTED);
         sum.lost += count(&metrics::EXPLORE_LOST);
         sum.damaged += count(&metrics::EXPLORE_CORRUPT);
+        sum.is_uncompared |= count(&metrics::EXPLORE_UNCOMPARED) > 0;
         let met = [
             (&metrics::EXPLORE_WRITES, &metrics::EXPLORE_WRITES_MET),
             (&metrics::EXPLORE_INTERVALS, &metrics::EXPLORE_INTERVALS_MET),
@@ -74,6 +80,7 @@ pub fn explored(trials: &[Trial]) -> Vec<ExploredStates> {
             sum.0 += count(all);
             sum.1 += count(met);
         }
+        // Without a number of possible states, the largest of the others stands.
         let possible = value(&metrics::EXPLORE_POSSIBLE).unwrap_or(0.0);
         sum.possible_log10 = sum.possible_log10.max(possible);
         for (counts, metric) in [
@@ -120,6 +127,9 @@ impl ExploredStates {
         };
         let mut sentences = vec![format!("explored {variant}/{scenario}: {found}")];
         sentences.push(match &self.unfollowed {
+            _ if self.is_uncompared => "acknowledged: not compared; an asynchronous standby may lack what was \
+                                        acknowledged, and the rows of a cluster are on several servers"
+                .to_owned(),
             None => "acknowledged: what the ledger's tables have; which other tables the load wrote is not \
                      known"
                 .to_owned(),

@@ -62,7 +62,13 @@ fn value_where_all_is_well(metric: &Metric, value: f64) -> f64 {
     }
 }
 
-/// True if a figure counts something wrong that the same check found.
+/// True if a figure counts something wrong that the same check found. `corrupt` sums up what two checks found.
 fn is_count_of(one: &Metric, metric: &Metric) -> bool {
-    one.source == metric.source && one.better == MetricDirection::Lower && one.unit.is_empty()
+    let sums_up = one.name == metrics::CORRUPT.name
+        && [&metrics::AMCHECK_CORRUPTIONS, &metrics::CHECKSUM_FAILURES]
+            .iter()
+            .any(|part| part.name == metric.name);
+    (one.source == metric.source || sums_up)
+        && one.better == MetricDirection::Lower
+        && one.unit.is_empty()
 }

@@ -78,6 +78,7 @@ impl Harm {
             HarmKind::Lost => format!("{kind}: {all} acknowledged {commits}, {place}"),
             HarmKind::Split => {
                 let long = worst_ms.map(|ms| format!(", for {} s there", figure(ms / 1e3)));
+                // Only a rig that measured the time can say how long it lasted.
                 let long = long.unwrap_or_default();
                 format!(
                     "{kind}: two servers acknowledged at once, {all} {commits} by the earlier primary, \

@@ -132,7 +132,7 @@ fn by_point(
 /// hundredth of the median.
 fn raise_standstills(rounds: &mut BTreeMap<usize, f64>) {
     let values: Vec<f64> = rounds.values().copied().collect();
-    let least = stats::sample::median(&values).unwrap_or(0.0) * STANDSTILL;
+    let least = stats::sample::median(&values).expect("a point has a round") * STANDSTILL;
     rounds.values_mut().for_each(|value| *value = value.max(least));
 }
 

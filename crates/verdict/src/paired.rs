@@ -4,7 +4,7 @@
 //! ([`stats::sequence`]), which stays valid although measuring stopped when it was narrow enough.
 //! It is computed again from the record's series, so that the verdict rests on what was observed.
 
-use record::comparison::{Metric, Stop};
+use record::comparison::{Metric, Ratio, Stop, Verdict as Seen};
 use record::{Doubt, Ending, Paired, Series, Sort};
 use spec::{Expression, Study};
 use stats::{Expectation, Interval, sequence};
@@ -13,6 +13,9 @@ use crate::claim_verdict::{ClaimFinding, ClaimMeasurement, Verdict};
 
 /// The confidence of every interval but those of a comparison.
 pub(crate) const CONFIDENCE: f64 = 0.95;
+
+/// A change within segments that is larger than this share matters.
+const THRESHOLD: f64 = 0.03;
 
 /// The reason why a quotient was not measured in pairs although its study asks for them: this machine has no
 /// room for the servers of both points. None where pairs were tried, or are not there yet.
@@ -61,10 +64,14 @@ pub(crate) fn judge(
     if paired.ending != Ending::Done {
         return nothing(paired.ending.why().to_owned());
     }
+    if paired.shown.conditions.is_other_work {
+        return nothing(Doubt::OtherWork.words());
+    }
     let part = study.points[above.point].part(&above.scope).map(|_| above.scope.as_str());
     let series = Metric::of(above.metric).and_then(|metric| paired.series_of(metric, part));
     let Some((series, interval)) = series.and_then(|series| {
-        let interval = sequence::ratio(&series.above, &series.below, confidence).ok()?;
+        let shown = &paired.shown;
+        let interval = series.ratio(shown.looked_at(), shown.rare.as_ref(), confidence).ok()?;
         Some((series, interval))
     }) else {
         let segments = match paired.shown.instances.segments {
@@ -85,7 +92,7 @@ pub(crate) fn judge(
     let interval = wider(interval, lasting);
     let verdict = verdict_of(expect, &interval);
     let p =
-        expect.p_value(interval.point, |bound, _| p_value(series, interval.point, bound, lasting));
+        expect.p_value(interval.point, |bound, _| p_value(paired, series, interval.point, bound));
     let mut found = ClaimFinding {
         why: match verdict {
             Verdict::CannotTell => "the interval reaches over the bound".to_owned(),
@@ -121,13 +128,14 @@ fn wider(ratio: Interval, lasting: f64) -> Interval {
 }
 
 /// The p-value of a bound by intervals that are [`wider`].
-fn p_value(series: &Series, point: f64, bound: f64, lasting: f64) -> f64 {
+fn p_value(paired: &Paired, series: &Series, point: f64, bound: f64) -> f64 {
+    let lasting = paired.shown.instances.lasting(series.metric);
     let distance = (point / bound).ln().abs();
     if distance <= lasting {
         return 1.0;
     }
     let bound = point * (distance * distance - lasting * lasting).sqrt().exp();
-    sequence::ratio_p(&series.above, &series.below, bound).unwrap_or(1.0)
+    series.p_value(paired.shown.looked_at(), paired.shown.rare.as_ref(), bound)
 }
 
 /// A quotient that was measured in pairs, and its verdict.
@@ -153,12 +161,27 @@ impl JudgedPair<'_> {
             doubt => doubt.refuses(sort, is_pulled(self.expect, self.verdict, &self.interval)),
         };
         let mut doubts: Vec<String> = doubts.filter(refuses).map(Doubt::words).collect();
+        doubts.extend(self.reservation());
         doubts.extend(match self.paired.shown.stop {
             Stop::Died => Some("a client of a side failed".to_owned()),
             Stop::Interrupted => Some("it was interrupted".to_owned()),
             _ => None,
         });
         doubts
+    }
+
+    /// What speaks against a difference of throughput.
+    fn reservation(&self) -> Option<String> {
+        let Interval { point: value, low, high, confidence, n, .. } = self.interval;
+        let seen = match () {
+            () if self.metric != Metric::Throughput => return None,
+            () if low > 1.0 => Seen::Better,
+            () if high < 1.0 => Seen::Worse,
+            () => return None,
+        };
+        let ratio = Ratio { value, low, high, confidence, n, method: String::new() };
+        let reservation = self.paired.shown.reservation(seen, &ratio, THRESHOLD, None)?;
+        Some(reservation.words())
     }
 
     /// True if the verdict is another one without the generator's wait for a CPU, which was this share of

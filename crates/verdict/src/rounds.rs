@@ -50,6 +50,7 @@ impl Rounds {
         }
         // A point with more rounds than another is alone in the last of them by plan.
         let planned = references.iter().map(|one| study.points[one.point].rounds as usize);
+        // Without a reference there is no round, and none is incomplete.
         let alone = planned.clone().min().unwrap_or(0)..planned.max().unwrap_or(0);
         let mut incomplete = 0;
         let mut rows = Vec::new();

@@ -50,17 +50,23 @@ pub const UNSEEN: &[ProofLimit] = &[
          it. On a disk with FUA they would not be.",
     ),
     limit(
+        "flushes that the WAL makes up for",
+        "A page that is written again after each checkpoint has begun and before it ends is restored from the WAL, \
+         so that a missing flush of its file costs nothing in this load.",
+    ),
+    limit(
         "the order of another disk",
         "The log has the requests of this machine's kernel at this disk's speed.",
     ),
     limit(
         "rename without fsync on ext4",
         "ext4's data=ordered and auto_da_alloc write the data of a file that replaces another one, or that was cut \
-         to nothing, before the change of its name is durable. XFS does not (fs = \"xfs\").",
+         to nothing, before the change of its name is durable. XFS does not (fs = \"xfs\"), nor does ext4 without the \
+         two (fs = \"ext4-writeback\").",
     ),
     limit(
-        "tablespaces on other disks",
-        "All tablespaces are on the disk of the data. There are two disks at most.",
+        "more disks",
+        "There is at most one disk each for the data, the WAL and all tablespaces.",
     ),
     limit(
         "free space maps",

@@ -75,6 +75,7 @@ pub(crate) fn judge(
     }
     survive(study, expression, expect, plan, trials, &mut found);
     stand_still(study, expression, trials, &mut found);
+    may_be_few(expect, expression, &mut found);
     without_delay(study, expression, expect, trials, &mut found);
     found
 }
@@ -88,6 +89,7 @@ fn without_delay(
     trials: &[Trial],
     found: &mut ClaimFinding,
 ) {
+    // Only a value has an interval that the delay can move.
     let ClaimMeasurement::Value { interval, .. } = &found.measured else { return };
     if found.verdict == Verdict::CannotTell || !delay::is_computed(expression) {
         return;
@@ -159,6 +161,7 @@ fn stand_still(study: &Study, expression: &Expression, trials: &[Trial], found: 
             continue;
         }
         let values: Vec<f64> = rounds.rows.iter().map(|row| row[index]).collect();
+        // Without a median, no round can be below half of it.
         let median = sample::median(&values).unwrap_or(0.0);
         let still: Vec<&f64> = values.iter().filter(|one| **one < STANDSTILL * median).collect();
         if let Some(least) = still.iter().copied().min_by(|one, other| one.total_cmp(other)) {
@@ -174,6 +177,35 @@ fn stand_still(study: &Study, expression: &Expression, trials: &[Trial], found: 
             );
             found.doubt(vec![why]);
         }
+    }
+}
+
+/// Refuses that a quotient holds where a few rounds are unlike the others, and it would not with as many of them as these
+/// rounds leave open: an interval that is not moved by them does not see what they cost.
+fn may_be_few(expect: Expectation, expression: &Expression, found: &mut ClaimFinding) {
+    // Only a value has an interval that a few rounds can move.
+    let ClaimMeasurement::Value { interval, per_round } = &found.measured else { return };
+    if expression.ratio().is_none() || found.verdict != Verdict::Holds {
+        return;
+    }
+    let is_inside = |value: f64| lies(expect, &Interval::exact(value, 1)) == Verdict::Holds;
+    let logs: Vec<f64> = per_round.iter().map(|one| one.ln()).collect();
+    let unlike = sample::unlike(&logs).into_iter().map(|(round, _)| per_round[round]);
+    let mut unlike: Vec<f64> = unlike.filter(|value| !is_inside(*value)).collect();
+    unlike.sort_by(f64::total_cmp);
+    // Without a round that is unlike the others, none can decide.
+    let Some(worst) = unlike.first().copied() else { return };
+    let (few, all) = (unlike.len() as u64, per_round.len() as u64);
+    let share = stats::failure_rate::rate_upper_bound(few, all, CONFIDENCE).unwrap_or(1.0);
+    let mean = (1.0 - share) * interval.point + share * worst;
+    if !is_inside(mean) {
+        let why = format!(
+            "{few} of {all} rounds had {}, which up to {} of all rounds may have: the mean of all may be {}",
+            figure(worst),
+            terms::percent(share),
+            figure(mean)
+        );
+        found.doubt(vec![why]);
     }
 }
 

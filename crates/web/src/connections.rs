@@ -29,6 +29,7 @@ impl OpenConnections {
         self.0.retain(|open| !open.task.is_finished());
         if self.0.len() >= CONNECTIONS_MAX {
             let waits = |open: &OpenConnection| !open.is_served.load(Ordering::Relaxed);
+            // Where all have asked for a page, the oldest one ends.
             let oldest = self.0.iter().position(waits).unwrap_or(0);
             if let Some(open) = self.0.remove(oldest) {
                 open.task.abort();

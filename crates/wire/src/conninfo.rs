@@ -129,7 +129,8 @@ impl Conninfo {
             Address::Unix { directory } => format!("{directory}:{}", host.port),
             Address::Tcp { .. } => {
                 let name = host.certificate_name().or(host.network_name());
-                format!("{}:{}", name.unwrap_or_default(), host.port)
+                let name = name.expect("a host without a socket has a name in the network");
+                format!("{name}:{}", host.port)
             }
         };
         self.hosts.iter().map(place).collect::<Vec<_>>().join(",")

@@ -15,6 +15,7 @@ pub fn excerpt(query: &str, position: u32) -> String {
     let characters: Vec<char> = query.chars().collect();
     let at = (position.saturating_sub(1) as usize).min(characters.len());
     let number = characters[..at].iter().filter(|c| **c == '\n').count() + 1;
+    // Without a newline before the error, its line is the first.
     let begin = characters[..at].iter().rposition(|c| *c == '\n').map_or(0, |newline| newline + 1);
     let is_end = |c: &char| matches!(c, '\n' | '\r');
     let end = characters[at..].iter().position(is_end).map_or(characters.len(), |n| at + n);

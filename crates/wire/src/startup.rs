@@ -131,7 +131,8 @@ impl Startup {
             && header[0] == tag::ERROR_RESPONSE
             && !(8..=30_000).contains(&length);
         bare.then(|| {
-            let text = input[1..].split(|byte| *byte == 0).next().unwrap_or_default();
+            let text =
+                input[1..].split(|byte| *byte == 0).next().expect("a split has a first part");
             String::from_utf8_lossy(&text[..text.len().min(1000)]).trim_end().to_owned()
         })
     }

@@ -9,11 +9,11 @@ use crash::{BLOCK_BYTES, Cursor, DiskState, Flushes, Map};
 use fault::disk::{copy_image, write_image};
 use record::KeptExploration;
 use site::Site;
-use spec::{Check, Disk};
+use spec::{Check, DataPart, Disk};
 
 use crate::error::Error;
 use crate::explore::damage::DamageQueries;
-use crate::explore::kept::{FILES, KeptStateList, STATES};
+use crate::explore::kept::{KeptStateList, STATES, files};
 use crate::explore::place::BaseFiles;
 use crate::explore::replica::Replica;
 use crate::explore::{Explored, LogFile, Role, file_error, read_logs};
@@ -26,7 +26,7 @@ pub struct RecoveredState {
     pub now: String,
     /// Its fate when it was explored, and the writes that were lost in it.
     pub then: Vec<String>,
-    /// The image of each disk that was asked for: that of the data, and that of the WAL if it has one.
+    /// The image of each disk that was asked for: that of the data, and those of parts of them.
     pub images: Vec<PathBuf>,
 }
 
@@ -54,7 +54,7 @@ pub fn again(
     let name = check.and_then(|explore| explore.node.clone());
     let name = name.unwrap_or_else(|| before.point.data.node.clone());
     let disk = before.point.topology.node(&name).map_or(Disk::Plain, |node| node.disk);
-    let Disk::CutBlock { size_bytes, lying, sector_bytes, wal_bytes, .. } = disk else {
+    let Disk::CutBlock { lying, sector_bytes, .. } = disk else {
         return Err(no_state());
     };
     let server =
@@ -66,11 +66,12 @@ pub fn again(
         Ok(LogFile { path: kept.path_of(name), source })
     };
     let (mut bases, mut logs) = (Vec::new(), Vec::new());
-    for (size_bytes, [base, log]) in [size_bytes].into_iter().chain(wal_bytes).zip(FILES) {
-        let image = place.join(base).with_extension("image");
-        unpack(open(base)?, &place.join("base.contents"), &image, size_bytes)?;
+    for (part, size_bytes) in disk.parts() {
+        let [base, log] = files(part);
+        let image = place.join(&base).with_extension("image");
+        unpack(open(&base)?, &place.join("base.contents"), &image, size_bytes)?;
         bases.push(image);
-        logs.push(open(log)?);
+        logs.push(open(&log)?);
     }
     let contents = place.join("writes.contents");
     let log = read_logs(logs, &contents, LOG_ITEMS_MAX)?;
@@ -81,6 +82,7 @@ pub fn again(
     let explored = Explored {
         site,
         before,
+        disk,
         log: &log,
         map: &Map::default(),
         flushes: if lying { Flushes::Lying } else { Flushes::Honest },
@@ -95,11 +97,9 @@ pub fn again(
     };
     let (patch, ledger) = explored.state(&mut Cursor::new(&log, explored.flushes), state);
     let mut images = Vec::new();
-    for (disk, (size_bytes, base)) in
-        [size_bytes].into_iter().chain(wal_bytes).zip(&bases).enumerate()
-    {
-        let (path, to) = (place.join("image.patch"), place.join(format!("state{disk}.image")));
-        let patch = patch.of_disk(disk);
+    for (number, ((_, size_bytes), base)) in disk.parts().into_iter().zip(&bases).enumerate() {
+        let (path, to) = (place.join("image.patch"), place.join(format!("state{number}.image")));
+        let patch = patch.of_disk(number);
         patch.write(&path).map_err(file_error("writing", &path))?;
         write_image(base, &path, &to).map_err(file_error("making the image", &to))?;
         if to.metadata().map_err(file_error("looking at", &to))?.len() > size_bytes {
@@ -108,20 +108,25 @@ pub fn again(
         images.push(to);
     }
     // Before a server looks at them: its journal is replayed then.
-    let wanted = image.map_or(Ok(Vec::new()), |image| copied(&images, image))?;
+    let parts = disk.parts().into_iter().map(|(part, _)| part);
+    let each: Vec<(DataPart, &PathBuf)> = parts.zip(&images).collect();
+    let wanted = image.map_or(Ok(Vec::new()), |image| copied(&each, image))?;
     let now = Replica::of_images(&explored, &name, &images)?.look_once(&explored, &ledger)?;
     Ok(RecoveredState { now: now.to_string(), then: then.clone(), images: wanted })
 }
 
-/// Copies the image of each disk to where it is wanted.
-fn copied(images: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut wal = to.as_os_str().to_owned();
-    wal.push(".wal");
-    let copy = |(image, to): (&PathBuf, PathBuf)| {
+/// Copies the image of each disk to where it is wanted: that of a part has the part's name behind the other's.
+fn copied(images: &[(DataPart, &PathBuf)], to: &Path) -> Result<Vec<PathBuf>, Error> {
+    let copy = |(part, image): &(DataPart, &PathBuf)| {
+        let mut name = to.as_os_str().to_owned();
+        if *part != DataPart::Main {
+            name.push(format!(".{part}"));
+        }
+        let to = PathBuf::from(name);
         copy_image(image, &to).map_err(file_error("making the image", &to))?;
         Ok(to)
     };
-    images.iter().zip([to.to_owned(), PathBuf::from(wal)]).map(copy).collect()
+    images.iter().map(copy).collect()
 }
 
 /// Makes an image from the log of its blocks.

@@ -228,9 +228,10 @@ const CHANGED: &str = "\
     SELECT c.oid FROM pg_class c JOIN changed ON c.reltoastrelid IN (changed.oid, changed.indrelid) \
     WHERE c.relkind IN ('r', 'm') AND c.relpersistence = 'p' AND c.reltoastrelid <> 0";
 
-/// Every btree index, and whether each row of its table is in it. The first complaint is an error.
+/// Every btree index, whether each row of its table is in it, and whether a search from the root finds each of its
+/// entries. The first complaint is an error.
 const INDEXES: &str = "\
-    SELECT bt_index_check(c.oid, true) FROM pg_class c JOIN pg_am m ON m.oid = c.relam \
+    SELECT bt_index_parent_check(c.oid, true, true) FROM pg_class c JOIN pg_am m ON m.oid = c.relam \
     JOIN pg_index i ON i.indexrelid = c.oid \
     WHERE c.relkind = 'i' AND m.amname = 'btree' AND i.indisvalid AND c.relpersistence = 'p' \
       AND (c.oid = ANY ($1) OR i.indrelid = ANY ($1))";
@@ -285,7 +286,7 @@ const SETTINGS: usize = 3;
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::fs::{self, File};
     use std::path::Path;
 
     use lab::{Server, StopMode};
@@ -357,5 +358,61 @@ mod tests {
         let counted = whole.server.value("SELECT count(*) FROM docs").unwrap();
         assert_eq!(counted.as_deref(), Some("8"));
         assert!(look(&whole).is_some());
+    }
+
+    /// Bytes of a page, of its header, and of the identifier of a line.
+    const PAGE: usize = 8192;
+    const HEADER: usize = 24;
+    const LINE: usize = 4;
+
+    /// The number of two bytes of a page.
+    fn u16_at(page: &[u8], at: usize) -> usize {
+        usize::from(u16::from_ne_bytes([page[at], page[at + 1]]))
+    }
+
+    /// Has the second entry of a btree's root lead where the third one leads: no search comes to the page between, which
+    /// its neighbours lead to all the same.
+    fn skip_a_leaf(path: &Path) {
+        let mut file = fs::read(path).unwrap();
+        // The root's number follows the magic number and the version.
+        let meta = &file[HEADER + 8..HEADER + 12];
+        let root = u32::from_ne_bytes(meta.try_into().unwrap()) as usize * PAGE;
+        let page = &mut file[root..root + PAGE];
+        let entry = |page: &[u8], number: usize| u16_at(page, HEADER + number * LINE) & 0x7fff;
+        let (second, third) = (entry(page, 1), entry(page, 2));
+        // The number of a block has four bytes.
+        page.copy_within(third..third + 4, second);
+        fs::write(path, file).unwrap();
+    }
+
+    #[test]
+    fn an_index_in_which_a_search_misses_rows_is_damaged() {
+        let (mut node, _lab) = servers::server(&[]);
+        let mut client = node.connect().unwrap();
+        client
+            .batch_execute(
+                "CREATE EXTENSION amcheck; CREATE TABLE t (id int PRIMARY KEY); \
+                 INSERT INTO t SELECT generate_series(1, 3000); CHECKPOINT",
+            )
+            .unwrap();
+        let place =
+            "SELECT current_setting('data_directory') || '/' || pg_relation_filepath('t_pkey')";
+        let path: String = client.query_one(place, &[]).unwrap().get(0);
+        client.close();
+        node.stop(StopMode::Fast).unwrap();
+        skip_a_leaf(Path::new(&path));
+        node.start().unwrap();
+        let searched = "SET enable_seqscan = off; SELECT count(*) FROM t WHERE id = 500";
+        let searched = node.run_client("psql", &["-AtXqc", searched], &[]).unwrap().1;
+        assert_eq!(searched.trim(), "0", "the planted fault hides a row from a search");
+        let node = SiteNode {
+            name: "primary".into(),
+            server: Server::Node(Box::new(node)),
+            conninfo: String::new(),
+            schema: None,
+        };
+        let (everything, followed) = (BaseFiles::default(), BTreeMap::new());
+        let found = damage(&node, &everything, asked(&followed), &mut ExplorationTime::default());
+        assert!(found.is_some_and(|why| why.contains("t_pkey")));
     }
 }

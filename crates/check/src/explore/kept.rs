@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crash::{BLOCK_BYTES, DiskState, Encoder};
 use fault::disk::RequestLog;
+use spec::DataPart;
 
 use crate::error::Error;
 use crate::explore::witness::MinimalLoss;
@@ -22,7 +23,9 @@ pub(super) fn keep(
 ) -> Result<(), Error> {
     let directory = explored.before.ledger.join(DIRECTORY);
     fs::create_dir_all(&directory).map_err(file_error("making", &directory))?;
-    for ((recorded, image), [base, log]) in recorded.iter().zip(explored.bases).zip(FILES) {
+    let disks = recorded.iter().zip(explored.bases);
+    for ((recorded, image), (part, _)) in disks.zip(explored.disk.parts()) {
+        let [base, log] = files(part);
         let (base, log) = (directory.join(base), directory.join(log));
         pack(image, &base).map_err(file_error("packing the image into", &base))?;
         fs::copy(&recorded.log, &log).map_err(file_error("copying the log to", &log))?;
@@ -75,8 +78,12 @@ fn pack(image: &Path, to: &Path) -> std::io::Result<()> {
 
 pub(super) const DIRECTORY: &str = record::KEPT_STATES;
 
-/// The image and the log of each disk: that of the data, and that of the WAL if it has one of its own.
-pub(super) const FILES: [[&str; 2]; 2] =
-    [["base.log", "writes.log"], ["base-wal.log", "writes-wal.log"]];
+/// The names of the image and of the log of a part's disk.
+pub(super) fn files(part: DataPart) -> [String; 2] {
+    ["base", "writes"].map(|name| match part {
+        DataPart::Main => format!("{name}.log"),
+        part => format!("{name}-{part}.log"),
+    })
+}
 
 pub(super) const STATES: &str = "states.txt";

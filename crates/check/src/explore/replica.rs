@@ -113,7 +113,7 @@ impl Replica {
         let node = self.server()?;
         let started = spent.time(ExplorationPhase::Recovery, || {
             let started = start_after_cut(node)?;
-            let promoted = match started.is_ok() && node.is_standby() {
+            let promoted = match started.is_ok() && node.is_standby()? {
                 true => node.promote(),
                 false => Ok(()),
             };

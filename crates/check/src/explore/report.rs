@@ -69,19 +69,41 @@ pub(super) fn verdict(explore: &Explore, node: &str, seen: &[Seen], outcome: &mu
     }
 }
 
+/// What each state is compared with, of what was acknowledged.
+pub(super) enum ComparedTables {
+    /// All that was, but what is in these tables, which the load wrote and nothing follows, with the rows that were
+    /// written.
+    AllBut(BTreeMap<String, i64>),
+    /// The tables of the ledger. The server could not say which others the load wrote.
+    Unknown,
+    /// Nothing, for this reason.
+    Nothing(&'static str),
+}
+
 /// Tables that the load wrote and that nothing follows.
 pub(super) struct UnfollowedTables {
-    /// Each with the rows that were written; none where no server could be asked.
-    pub(super) tables: Option<BTreeMap<String, i64>>,
+    /// What the states are compared with.
+    pub(super) tables: ComparedTables,
     /// Tables whose query does not complain when every row is gone.
     pub(super) blind: Vec<String>,
 }
 
 /// The tables in which an acknowledged change may be missing without anybody seeing it.
 pub(super) fn followed(unfollowed: &UnfollowedTables, outcome: &mut CheckOutcome) {
-    let Some(tables) = &unfollowed.tables else {
-        outcome.note("the tables that the load wrote are not known: the server could not be asked");
-        return;
+    let tables = match &unfollowed.tables {
+        ComparedTables::AllBut(tables) => tables,
+        ComparedTables::Unknown => {
+            outcome.note(
+                "the tables that the load wrote are not known: the server could not be asked, or does not count \
+                 rows (track_counts)",
+            );
+            return;
+        }
+        ComparedTables::Nothing(why) => {
+            outcome.set(&metrics::EXPLORE_UNCOMPARED, "", 1.0);
+            outcome.note(format!("no state was compared with what was acknowledged: {why}"));
+            return;
+        }
     };
     for (table, rows) in tables {
         outcome.set(&metrics::EXPLORE_UNFOLLOWED, table, *rows as f64);

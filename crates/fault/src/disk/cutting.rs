@@ -118,6 +118,7 @@ impl Disk {
     pub fn fail_requests(&self, init: &Init, failing: &FailingRequests) -> Result<u64, Error> {
         self.expect_block("failing requests of")?;
         let what = failing.kind;
+        // In an order, 0 means that no number was given: requests fail until the disk is healed.
         let (error, times) = (error_of(failing.fault), failing.times.unwrap_or(0));
         let has_blocks = !failing.files.is_empty();
         let mut runs: BTreeMap<u64, u64> = BTreeMap::new();

@@ -218,6 +218,7 @@ impl DeviceState {
             self.make_durable()?;
         }
         if let Some(recorder) = &mut self.recorder {
+            // A disk without a queue in the kernel has no writes under way there.
             recorder.flush_ends(self.queue.as_ref().map_or(0, writes_under_way));
         }
         Ok(())
@@ -427,8 +428,8 @@ impl Filesystem for Device {
 /// numbers in the file. A flush is none of them.
 fn writes_under_way(queue: &File) -> u64 {
     let mut text = [0; 64];
-    let length = queue.read_at(&mut text, 0).unwrap_or(0);
-    let words = std::str::from_utf8(&text[..length]).ok();
+    let length = queue.read_at(&mut text, 0).ok();
+    let words = length.and_then(|length| std::str::from_utf8(&text[..length]).ok());
     let writes = words.and_then(|words| words.split_whitespace().nth(1)?.parse().ok());
     // A kernel that does not say it leaves the log without writes during a flush.
     writes.unwrap_or(0)

@@ -125,12 +125,7 @@ impl DurableMedium {
     /// The state that a patch makes of an image; what is written goes to a file without a name in
     /// `directory`.
     pub(crate) fn state(base: File, patch: &Path, directory: &Path) -> io::Result<DurableMedium> {
-        let own = super::parts::nameless_file(directory)?;
-        let (path, written) = (patch.to_owned(), BTreeSet::new());
-        let (patch, contents) = (ImagePatch::default(), Vec::new());
-        let mut state = StateMedium { base, path, patch, contents, own, written };
-        state.load()?;
-        Ok(DurableMedium::State(state))
+        state_of(base, patch, directory).map(DurableMedium::State)
     }
 
     /// Copies an image.
@@ -259,6 +254,15 @@ impl StateMedium {
     }
 }
 
+fn state_of(base: File, patch: &Path, directory: &Path) -> io::Result<StateMedium> {
+    let own = super::parts::nameless_file(directory)?;
+    let (path, written) = (patch.to_owned(), BTreeSet::new());
+    let (patch, contents) = (ImagePatch::default(), Vec::new());
+    let mut state = StateMedium { base, path, patch, contents, own, written };
+    state.load()?;
+    Ok(state)
+}
+
 /// Copies an image with its holes, in the place of what was there.
 pub fn copy_image(image: &Path, to: &Path) -> io::Result<()> {
     super::parts::copy_sparse(&File::open(image)?, to)
@@ -270,10 +274,7 @@ pub fn write_image(base: &Path, patch: &Path, to: &Path) -> io::Result<()> {
     let image = File::options().write(true).open(to)?;
     // Beside the patch: the image may be wanted on a file system without nameless files.
     let directory = patch.parent().unwrap_or(Path::new("/"));
-    let DurableMedium::State(state) = DurableMedium::state(File::open(base)?, patch, directory)?
-    else {
-        return Ok(());
-    };
+    let state = state_of(File::open(base)?, patch, directory)?;
     for block in state.patch.blocks.keys() {
         let mut data = [0; BLOCK_BYTES as usize];
         state.read(&mut data, block * BLOCK_BYTES)?;

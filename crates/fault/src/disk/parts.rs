@@ -43,6 +43,7 @@ pub fn check(method: &Method) -> Result<(), Error> {
 
 /// Checks that this machine can make and mount such a file system.
 pub fn check_file_system(kind: FileSystem) -> Result<(), Error> {
+    // Without the list, only a module shows that the kernel knows it.
     let known = proc_files::read("filesystems").unwrap_or_default();
     // A module is loaded when it is mounted for the first time.
     let is_module = || {
@@ -122,7 +123,7 @@ pub(crate) fn make_file_system(
     let User { uid, gid, .. } = owner;
     let options = match kind {
         // Nothing is written later in the background, in the middle of a window.
-        FileSystem::Ext4 => format!(
+        FileSystem::Ext4 | FileSystem::Ext4Writeback => format!(
             "-q -F -b 4096 -m 0 -E lazy_itable_init=0,lazy_journal_init=0,root_owner={uid}:{gid}"
         ),
         FileSystem::Xfs | FileSystem::Btrfs => "-q -f".to_owned(),
@@ -138,6 +139,7 @@ pub(crate) fn make_file_system(
     if exit.is_success() {
         return Ok(());
     }
+    // Without a log, the error names how the program ended alone.
     let said = fs::read_to_string(&log).unwrap_or_default();
     let said = format!("it {exit}: {}", said.trim());
     let program = program.display().to_string();
@@ -225,7 +227,7 @@ fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 
 fn mkfs(kind: FileSystem) -> Result<PathBuf, Error> {
     file_system_program(match kind {
-        FileSystem::Ext4 => "mkfs.ext4",
+        FileSystem::Ext4 | FileSystem::Ext4Writeback => "mkfs.ext4",
         FileSystem::Xfs => "mkfs.xfs",
         FileSystem::Btrfs => "mkfs.btrfs",
     })

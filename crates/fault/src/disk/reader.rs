@@ -25,7 +25,7 @@ impl ImageReader {
     /// [`Error::NoImageReader`] for a file system without such programs; [`Error::NoProgram`].
     pub fn new(kind: FileSystem, image: &Path, directory: &str) -> Result<ImageReader, Error> {
         match kind {
-            FileSystem::Ext4 => {}
+            FileSystem::Ext4 | FileSystem::Ext4Writeback => {}
             FileSystem::Xfs | FileSystem::Btrfs => {
                 return Err(Error::NoImageReader { kind: kind.name() });
             }

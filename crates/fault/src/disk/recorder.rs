@@ -93,6 +93,7 @@ impl RequestRecorder {
 
     fn send_if(&mut self, is_full: bool) {
         if is_full {
+            // Where no batch was emptied yet, a new one is made.
             let next = self.emptied.try_recv().unwrap_or_default();
             let batch = std::mem::replace(&mut self.batch, next);
             // The thread only ends with this.

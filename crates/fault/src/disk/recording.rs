@@ -48,6 +48,7 @@ impl Disk {
     /// and keeps a log of what is asked of it from now on.
     pub fn record(&mut self, init: &Init) -> Result<(), Error> {
         let Method::Block { log_bytes: Some(max_bytes), .. } = self.config.method else {
+            // It was not made to keep one.
             return Ok(());
         };
         self.sync(init)?;
@@ -89,7 +90,7 @@ impl Disk {
         }
         let base = matches!(self.config.method, Method::Block { .. }).then(|| self.base());
         let journal = match &base {
-            Some(base) if self.config.file_system == FileSystem::Ext4 => journal_blocks(base)?,
+            Some(base) if self.config.file_system.is_ext4() => journal_blocks(base)?,
             _ => Vec::new(),
         };
         let files = [std::mem::take(&mut self.files_before), self.files(init)?];

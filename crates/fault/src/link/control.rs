@@ -138,6 +138,7 @@ impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shape(TrafficShape { delay, bytes_per_s }) => {
+                // In an order, 0 bytes a second means that no limit was given.
                 write!(f, "shape {} {}", delay.as_nanos(), bytes_per_s.unwrap_or(0))
             }
             Self::Hold(direction) => f.write_str(match direction {

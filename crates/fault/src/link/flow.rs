@@ -102,7 +102,7 @@ impl Flow {
 
     /// Notes that so much of what was due has been written.
     pub(super) fn written(&mut self, bytes: usize) {
-        let Some(piece) = self.pieces.front_mut() else { return };
+        let piece = self.pieces.front_mut().expect("only bytes of a piece are written");
         piece.written += bytes;
         self.held_bytes -= bytes;
         if piece.written == piece.bytes.len() {

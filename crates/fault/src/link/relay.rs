@@ -222,7 +222,7 @@ impl Relay {
             next = next.into_iter().chain(arrivals.into_iter().flatten()).min();
         }
         let left = next.map(|next| next.saturating_duration_since(Instant::now()));
-        let left = left.map(|left| Timespec::try_from(left).unwrap_or_default());
+        let left = left.map(|left| Timespec::try_from(left).expect("no delay lasts for centuries"));
         match rustix::event::poll(&mut events, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
@@ -249,6 +249,7 @@ impl Relay {
         now: Instant,
         buffer: &mut [u8],
     ) {
+        // It has ended since its sockets were watched.
         let Some(connection) = self.connections.get_mut(index) else { return };
         // Short pieces where bytes take long, so that they do not arrive in bursts.
         let piece = match self.shape.bytes_per_s {

@@ -12,9 +12,10 @@ use crate::error::Error;
 use crate::event::{Event, called, seconds};
 use crate::files::FileValue;
 use crate::look::PrimaryState;
+use crate::policy::EFFECT;
 use crate::row::ServerObservation;
 use crate::session::Session;
-use crate::watch::{ChangeReason, SettingChange};
+use crate::watch::{ChangeReason, GuardKnowledge, SettingChange};
 
 impl Guard<'_> {
     pub(super) async fn change(
@@ -82,7 +83,7 @@ impl Guard<'_> {
             charge.lowered_at = Some(began);
         }
         session.reload().await?;
-        let proof = self.prove(session, &to, &text, &waited, began).await?;
+        let proof = self.prove(session, &mut charge.watch, &to, &text, &waited, began).await?;
         charge.seen = proof.or(charge.seen.take());
         Ok(())
     }
@@ -92,6 +93,7 @@ impl Guard<'_> {
     async fn prove(
         &mut self,
         session: &Session,
+        watch: &mut GuardKnowledge,
         to: &Setting,
         text: &str,
         waited: &BTreeSet<&String>,
@@ -100,6 +102,7 @@ impl Guard<'_> {
         let mut is_provoked = false;
         loop {
             let ServerObservation::Primary(look) = session.look().await? else { return Ok(None) };
+            watch.looked(self.began.elapsed());
             let left = look.waiting.iter().filter(|commit| waited.contains(commit)).count();
             let setting = text.to_owned();
             if look.setting == *to && left == 0 {
@@ -111,7 +114,7 @@ impl Guard<'_> {
                 session.provoke_replies().await?;
                 is_provoked = true;
             }
-            if began.elapsed() >= PROOF_MAX {
+            if began.elapsed() >= EFFECT {
                 self.tell(Event::NotInForce { setting, waiting: left });
                 return Ok(Some(look));
             }
@@ -138,6 +141,5 @@ pub(super) fn words(why: &ChangeReason) -> String {
     }
 }
 
-/// Between two looks after a change, and how long its effect is waited for.
+/// Between two looks after a change.
 pub(super) const PROOF_POLL: Duration = Duration::from_millis(20);
-pub(super) const PROOF_MAX: Duration = Duration::from_secs(2);

@@ -32,6 +32,7 @@ impl Guard<'_> {
             reload(session).await?;
             files = session.files().await?.0;
         }
+        // A standby is not guarded: the next look finds that out, too, and says so.
         let ServerObservation::Primary(look) = session.look().await? else { return Ok(()) };
         let in_force = look.setting.clone();
         // As it was written, where the files say what is in force.
@@ -84,6 +85,8 @@ impl Guard<'_> {
         if open(self) == Some(timeline) {
             charge.watch.set_exposed();
         }
+        // Who hears of the guard may ask for its status at once.
+        self.save_of(&charge, in_force.to_string());
         self.tell(Event::Guarding {
             place: self.options.server.place(),
             version: charge.facts.version.clone(),

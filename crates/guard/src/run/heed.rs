@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::change::{PROOF_MAX, PROOF_POLL};
+use super::change::PROOF_POLL;
 use super::{Guard, GuardedPrimary, check_for_managers};
 use crate::asked::RequestedSetting;
 use crate::error::Error;
@@ -38,9 +38,8 @@ impl Guard<'_> {
         }
         let edit = charge.files.edit(&files, !self.options.dry_run);
         let is_edited = edit != Edit::Nothing;
-        if is_edited {
-            check_for_managers(&traces)?;
-        }
+        // One may have come since this guard began.
+        check_for_managers(&traces)?;
         let heeded = self.follow(session, charge, look, edit).await?;
         charge.loaded_at.clone_from(&look.loaded_at);
         charge.files = match (is_edited, files.fault) {
@@ -95,6 +94,8 @@ impl Guard<'_> {
         place: Option<String>,
     ) {
         charge.watch.adopt(asked.setting.clone());
+        // Commits that wait go on with the standbys' next reply, also under another setting.
+        charge.provoked_at = None;
         charge.last = format!("adopted {}, which another session has set", called(&asked.text));
         charge.asked = asked;
         self.tell(Event::Adopted { setting: charge.asked.text.clone(), place });
@@ -119,6 +120,9 @@ impl GuardedPrimary {
     }
 }
 
+/// The server has this long to read its files.
+const RELOAD_MAX: Duration = Duration::from_secs(2);
+
 /// Has the configuration read, and waits until it is; false if it is not in time, as while a file
 /// has an error.
 pub(super) async fn reload(session: &Session) -> Result<bool, Error> {
@@ -128,7 +132,7 @@ pub(super) async fn reload(session: &Session) -> Result<bool, Error> {
     };
     let before = loaded_at().await?;
     session.reload().await?;
-    let deadline = Instant::now() + PROOF_MAX;
+    let deadline = Instant::now() + RELOAD_MAX;
     while loaded_at().await? == before {
         if Instant::now() >= deadline {
             return Ok(false);

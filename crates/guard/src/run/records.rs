@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use server::Setting;
 
-use super::{Guard, GuardedPrimary};
+use super::{Guard, GuardedPrimary, Persisted};
 use crate::books::{Entry, WindowEvent};
 use crate::event::Event;
 use crate::look::{Lsn, PrimaryState};
@@ -48,9 +48,11 @@ impl Guard<'_> {
 
     /// Ends a window of a timeline that is no more: this server was promoted since.
     fn abandon_of_other_timeline(&mut self, charge: &GuardedPrimary) {
+        // A dry run keeps no books.
         let Some(keeps) = &self.keeps else { return };
         let open = keeps.books.open_window().map(|window| window.opened.clone());
         let Some(opened) = open.filter(|opened| opened.timeline != charge.timeline) else {
+            // No window is open, or it is this timeline's own.
             return;
         };
         let why = format!(
@@ -126,18 +128,29 @@ impl Guard<'_> {
 
     /// Leaves the state for the next guard, at once or if it is some time ago.
     pub(super) fn save(&mut self, now: bool) {
-        let (Some(keeps), Some(charge)) = (&mut self.keeps, &self.charge) else { return };
-        if !now && keeps.saved_at.is_some_and(|at| at.elapsed() < SAVE_EVERY) {
+        let is_due = |keeps: &Persisted| keeps.saved_at.is_none_or(|at| at.elapsed() >= SAVE_EVERY);
+        if !now && !self.keeps.as_ref().is_some_and(is_due) {
             return;
         }
-        keeps.saved_at = Some(Instant::now());
+        // Without a primary in its charge, the guard has no state to leave.
+        let Some(charge) = self.charge.take() else { return };
         let in_force = charge.seen.as_ref().map(|look| look.setting.to_string());
+        let in_force = in_force.unwrap_or_else(|| charge.asked.text.clone());
+        self.save_of(&charge, in_force);
+        self.charge = Some(charge);
+    }
+
+    /// Leaves the state of a primary, of which this is in force.
+    pub(super) fn save_of(&mut self, charge: &GuardedPrimary, in_force: String) {
+        // A dry run keeps no state.
+        let Some(keeps) = &mut self.keeps else { return };
+        keeps.saved_at = Some(Instant::now());
         let state = GuardState {
             system_identifier: charge.facts.system_identifier.clone(),
             pid: std::process::id(),
             at: wall_clock(),
             asked: charge.asked.text.clone(),
-            in_force: in_force.unwrap_or_else(|| charge.asked.text.clone()),
+            in_force,
             timeline: Some(charge.timeline),
             confirmed_lsn: charge.watch.confirmed().map(|lsn| lsn.to_string()),
             flaps: charge.watch.flaps(),
@@ -153,6 +166,7 @@ impl Guard<'_> {
 
     pub(super) fn end(&mut self) {
         self.save(true);
+        // Without a primary in its charge, nothing is lowered that would have to be told of.
         let Some(charge) = &self.charge else { return };
         let asked = charge.asked.text.clone();
         let in_force = match &charge.seen {

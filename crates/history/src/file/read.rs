@@ -341,6 +341,7 @@ impl Reader<'_> {
             self.spoil();
             // What begins here is whole.
             if let Some(open) = self.clients.get_mut(&client).and_then(|one| one.open.as_mut()) {
+                // In version 1, a bound is that of the run's clock.
                 (open.is_spoiled, open.bound) = (false, self.bound.unwrap_or(0));
             }
         }

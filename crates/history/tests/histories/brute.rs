@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use history::{Fault, FaultKind, Findings, Judgement, Level, LevelDoubt, Outcome};
+use history::{Findings, Judgement, Level, LevelDoubt, Outcome};
 use stats::Prng;
 
 use crate::small::{self, Loss, runs_of, told};
@@ -139,8 +139,7 @@ fn check(seeds: std::ops::Range<u64>) -> [[Answers; 4]; 2] {
             };
             // What happened, and of that what the files tell.
             let happened = may_be(&timed(&runs), level);
-            let is_cut = |fault: &Fault| fault.what == FaultKind::CutOff;
-            let is_lost = !history.faults().iter().all(is_cut);
+            let is_lost = !history.faults().is_empty();
             let may = match judged == Judgement::Violated || is_lost {
                 true => happened,
                 false => may_be(&runs_of(&history), level),

@@ -161,11 +161,11 @@ fn what_is_wrong_is_told_at_its_line_and_the_rest_is_judged() {
     let (holds, cannot) = (Judgement::Holds, Judgement::CannotTell);
     let clean = "b 1 1 10\na 1 5 1\no 1 20\n";
     check(&format!("{clean}{SEEN}"), &[], holds);
-    // Cut off: nothing more of what was open had been sent.
+    // Cut off: nobody knows what the lost lines told.
     check(
         &format!("{clean}{SEEN}b 2 2 70\na 2 5 2"),
         &["0.history, line 12: the file ends"],
-        holds,
+        cannot,
     );
     check(&format!("{clean}{SEEN}b 2 2 70\na 2 5 2\n"), &[], holds);
     check(&format!("{clean}what\n"), &["0.history, line 8: \"what\": "], cannot);

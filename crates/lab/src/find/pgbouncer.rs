@@ -48,6 +48,7 @@ impl PgBouncer {
         // Links are followed: one program in two folders of the PATH is one installation.
         let program = program.canonicalize().map_err(|error| bad(error.to_string()))?;
         let said = ask(&program, "--version").map_err(bad)?;
+        // A program that says nothing has no version, which is refused below.
         let first = said.lines().next().unwrap_or_default();
         let version = first.strip_prefix("PgBouncer ").and_then(Version::of);
         let version = version.ok_or_else(|| bad(format!("--version says {first:?}")))?;
@@ -77,12 +78,14 @@ impl PgBouncer {
 }
 
 fn folders() -> Vec<PathBuf> {
+    // Without a PATH, the folders below are looked into.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(OsStr::new(&path))
         .filter(|folder| is_program(&folder.join(NAME)))
         .collect();
     // A plain user's PATH has no sbin.
     folders.extend(["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"].map(Into::into));
+    // Without a path of its own, the rig has no build beside it.
     let rig = std::env::current_exe().unwrap_or_default();
     let built = rig.ancestors().skip(1).take(BUILD_FOLDERS).map(|folder| folder.join(BUILT));
     folders.extend(built.filter(|folder| is_program(&folder.join(NAME))));

@@ -40,6 +40,7 @@ impl Lab {
         let init = self.shared().init().map_err(process)?;
         let timeout = Duration::from_secs(seconds * METHODS_MAX) + STARTS_WITHIN;
         let flushes = wait_until(timeout, || {
+            // Until the program has written something, there is no table to find.
             let said = read_file(&output, self.user()).unwrap_or_default();
             let is_over = init.exit(pid).map_err(process)?.is_some();
             Ok::<_, Error>(match first_table(&said) {
@@ -50,6 +51,7 @@ impl Lab {
         })?;
         let _ = init.signal(pid, Signal::KILL);
         init.wait(pid, STARTS_WITHIN).map_err(process)?;
+        // A program that wrote nothing has said nothing, which the error then shows.
         let said = read_file(&output, self.user()).unwrap_or_default();
         remove_tree(&directory)?;
         flushes.unwrap_or(Err(said)).map_err(|said| Error::FlushTest { said })

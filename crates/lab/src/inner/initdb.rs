@@ -87,7 +87,8 @@ fn run(shared: &Shared, node: &str, options: &[String], directory: &Path) -> Res
     include_settings(shared, directory)
 }
 
-fn include_settings(shared: &Shared, directory: &Path) -> Result<(), Error> {
+/// Has the server read the node's settings, and lets in clients that come by a link.
+pub(super) fn include_settings(shared: &Shared, directory: &Path) -> Result<(), Error> {
     let path = directory.join("postgresql.conf");
     let mut text = read_file(&path, shared.user).map_err(failed("reading", &path))?;
     text.push_str(&format!("include = '{SETTINGS_FILE}'\n"));

@@ -1,20 +1,24 @@
 //! One PostgreSQL server of a lab.
 
+mod adopt;
 mod archive;
 mod backend;
 mod base_backup;
 mod checksums;
+mod clock;
 mod data;
 mod disk;
 mod format;
 mod images;
+mod part;
+mod pgbackrest;
 mod rescue;
 mod rewind;
 mod settings_file;
 mod standby;
 mod state;
 mod swallow;
-mod wal;
+mod upgrade;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +32,7 @@ use terms::StopMode;
 
 use crate::admin::NodeAdmin;
 use crate::answer::ProgramEnded;
+use crate::archive::RestoreOrder;
 use crate::client_run::ClientRun;
 use crate::endpoint::{Encryption, Endpoint, Host};
 use crate::error::Error;
@@ -35,6 +40,7 @@ use crate::files::remove_file;
 use crate::find::Installation;
 use crate::inner::initdb::{self, SUPERUSER};
 use crate::inner::network::Network;
+use crate::inner::node::part::PartDisk;
 use crate::inner::port::Port;
 use crate::inner::powered::PoweredObject;
 use crate::inner::program::{Program, Runs};
@@ -59,14 +65,14 @@ pub(crate) struct Node {
     port: Port,
     /// The disk that its data lie on, unless it is the lab's directory.
     disk: Option<Disk>,
-    /// The disk that its WAL lies on, unless that is with its data.
-    wal_disk: Option<Disk>,
+    /// The disks of the parts of its data that are not with these.
+    parts: Vec<PartDisk>,
     /// True if the power of its disks was cut since it was formatted.
     is_cut: bool,
     /// The server that it streams from, if it is a standby.
     upstream: Option<Upstream>,
-    /// True if its data come from its archive.
-    is_restored: bool,
+    /// The order by which its data were restored, if they were.
+    restored_by: Option<RestoreOrder>,
     /// The length of its log when it was last started: what was there before does not explain what
     /// happened since.
     log_bytes: u64,
@@ -85,20 +91,20 @@ impl Node {
             program.network = Some(Network::make(&program.shared, name)?);
         }
         let disk = disk::of(&config, &program, port.number);
-        let wal_disk = disk::of_wal(&config, &program, port.number);
+        let parts = PartDisk::all(&config, &program, port.number);
         program.file_system = disk.as_ref().map(Disk::mount_point);
         let (lines, upstream) = (String::new(), None);
-        let (is_cut, is_restored, log_bytes) = (false, false, 0);
+        let (is_cut, restored_by, log_bytes) = (false, None, 0);
         Ok(Self {
             program,
             config,
             lines,
             port,
             disk,
-            wal_disk,
+            parts,
             is_cut,
             upstream,
-            is_restored,
+            restored_by,
             log_bytes,
         })
     }
@@ -311,9 +317,11 @@ impl Runs for Node {
             return Err(self.program.state("starting", "has no data directory yet"));
         }
         self.remove_leftovers()?;
+        self.make_stanza()?;
         self.write_settings()?;
-        self.split_wal()?;
+        self.split_parts()?;
         self.sync()?;
+        // Before the first start there is no log.
         self.log_bytes = self.log().metadata().map_or(0, |log| log.len());
         let log = self.start_log();
         let command = self
@@ -326,8 +334,8 @@ impl Runs for Node {
             .stderr(Output::File(log))
             // If the init dies and could not take it along: immediate shutdown.
             .parent_death_signal(Signal::QUIT);
-        let swallowing = self.swallowing()?.into_iter();
-        let command = swallowing.fold(command, |command, (name, value)| command.env(name, value));
+        let preloading = self.preloading()?.into_iter();
+        let command = preloading.fold(command, |command, (name, value)| command.env(name, value));
         let pid = self.program.launch(&command)?;
         let ready = self.wait_until_ready(pid).and_then(|()| self.expect_swallowing());
         ready.inspect_err(|_| {

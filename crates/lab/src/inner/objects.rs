@@ -131,7 +131,7 @@ impl Objects {
                 self.node_mut(number, |node| node.rewind(&from, upstream))
             }
             Verb::Follow(upstream) => self.node_mut(number, |node| node.follow(upstream)),
-            Verb::IsStandby => self.node(number, |node| Ok(node.is_standby())),
+            Verb::IsStandby => self.node(number, |node| node.is_standby()),
             Verb::Promote => self.node_mut(number, Node::promote),
             Verb::Snapshot(copy) => self.node(number, |node| {
                 let snapshot = node.snapshot()?;
@@ -141,6 +141,11 @@ impl Objects {
             }),
             Verb::StoppedData => self.node(number, Node::stopped_data),
             Verb::InitFromCopy(from) => self.node_mut(number, |node| node.init_from_copy(&from)),
+            Verb::PlaceForData => self.node_mut(number, Node::place_for_data),
+            Verb::UpgradeData { from, old, mode } => {
+                self.node_mut(number, |node| node.upgrade_data(&from, &old, mode))
+            }
+            Verb::AdoptData => self.node_mut(number, Node::adopt_data),
             Verb::InitFromImages { images, kind } => {
                 self.node_mut(number, |node| node.init_from_images(&images, kind))
             }
@@ -148,8 +153,12 @@ impl Objects {
             Verb::Format => self.node(number, Node::format),
             Verb::CheckChecksums => self.node_mut(number, Node::check_checksums),
             Verb::ResetWal => self.node_mut(number, Node::reset_wal),
-            Verb::TakeBackup => self.node_mut(number, Node::take_backup),
-            Verb::Restore => self.node_mut(number, Node::restore),
+            Verb::TakeBackup(name) => self.node_mut(number, |node| node.take_backup(&name)),
+            Verb::VerifyBackup(backup) => self.node_mut(number, |node| node.verify_backup(&backup)),
+            Verb::Restore(order) => self.node_mut(number, |node| node.restore(*order)),
+            Verb::ReadArchive => self.node(number, Node::read_archive),
+            Verb::StepClock(by_us) => self.node(number, |node| node.step_clock(by_us)),
+            Verb::ArchiveDirectory => self.node(number, Node::archive_directory),
             Verb::PowerCut { seed, at } => self.powered(number, |it| it.power_cut(seed, at)),
             Verb::FailDisk { at, fault } => self.powered(number, |it| it.fail_disk(at, fault)),
             Verb::FailRequests(failing) => {
@@ -191,8 +200,7 @@ impl Objects {
     }
 
     fn make_node(&self, number: u32, name: &str, mut config: NodeConfig) -> Result<Answer, Error> {
-        let disks = config.disk.iter_mut().chain(&mut config.wal_disk);
-        disks.for_each(|disk| self.be_own_disk(disk));
+        config.disks_mut().for_each(|disk| self.be_own_disk(disk));
         let node = Node::new(Arc::clone(self.lab()?.shared()), name, config)?;
         let is_far = self.program.is_some();
         let (endpoint, inner) = (node.endpoint(), node.admin_endpoint());
@@ -487,6 +495,7 @@ fn read(lab: &Lab, directory: &Path) -> Result<Listing, Error> {
 /// Microseconds since 1970 by this host's wall clock.
 fn wall_clock_us() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    // A clock that stands before 1970 is so wrong that the comparison of clocks refuses the host.
     since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 

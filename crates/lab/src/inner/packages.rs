@@ -36,7 +36,12 @@ pub(crate) fn unpack(
         }
         let args = ["-x", &path.display().to_string(), &root.display().to_string()];
         run(shared, "/usr/bin/dpkg-deb", &args.map(str::to_owned), &fetched, names)?;
-        files.push(path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
+        files.push(
+            path.file_stem()
+                .expect("a file that ends in .deb has a name")
+                .to_string_lossy()
+                .into_owned(),
+        );
     }
     // What is unpacked has the modes of a system's root, which any user may read.
     let open = fs::Permissions::from_mode(0o755);

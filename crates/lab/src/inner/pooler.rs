@@ -213,6 +213,7 @@ impl Runs for Pooler {
         self.program.kill_leftovers()?;
         let ini = self.write_files()?;
         let log = self.log();
+        // Before the first start there is no log.
         self.log_bytes = log.metadata().map_or(0, |log| log.len());
         let command = self
             .program

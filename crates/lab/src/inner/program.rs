@@ -222,6 +222,7 @@ impl Program {
 
     /// All of one of its files, empty where there is none.
     pub(crate) fn text(&self, path: &Path) -> String {
+        // Its callers look for what is there; a file that is not there has none of it.
         files::read_file(path, self.owner).unwrap_or_default()
     }
 

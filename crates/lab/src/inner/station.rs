@@ -330,6 +330,7 @@ impl Station {
 
     pub(crate) fn reset_files(&mut self) -> Result<(), Error> {
         self.expect_none_runs("restoring the files of")?;
+        // What was never copied is not restored.
         let Some(kept) = &self.kept else { return Ok(()) };
         remove_tree(&self.program.directory)?;
         self.program.make_directory()?;
@@ -410,7 +411,9 @@ impl Runs for Station {
     fn log_text(&self) -> String {
         let text = |one: &Equipped| {
             let (log, owner) = self.log_of(&one.is);
-            format!("{}:\n{}", one.is.name, read_file(&log, owner).unwrap_or_default())
+            // A program that wrote nothing has no log.
+            let text = read_file(&log, owner).unwrap_or_default();
+            format!("{}:\n{text}", one.is.name)
         };
         self.processes.iter().map(text).collect::<Vec<_>>().join("\n")
     }

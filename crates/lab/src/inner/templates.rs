@@ -18,7 +18,19 @@ use crate::copy::copy_tree;
 use crate::error::Error;
 use crate::files::{failed, remove_tree};
 use crate::find::Installation;
-use crate::random::random_hex;
+use crate::lab_config::templates_folder;
+use crate::random::{new_password, random_hex};
+
+/// A password for labs that share one: that of the folder of templates where `PGRIG_TEMPLATES` names one, because its
+/// templates serve no lab with another password; else one that cannot be guessed.
+///
+/// # Errors
+/// No user to run servers as, or a folder that this user cannot open.
+pub fn shared_password() -> Result<Password, Error> {
+    let Some(below) = templates_folder() else { return new_password() };
+    let user = User::unprivileged().ok_or(Error::NoServerUser)?;
+    Ok(Templates::open(&below, user)?.password)
+}
 
 /// A folder of templates and its password.
 #[derive(Debug)]

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use fault::disk::{DiskConfig, Method, PowerCutReport, RequestLog};
 use os::user::User;
-use terms::{DiskFault, DiskRequest, FailingRequests};
+use terms::{DataPart, DiskFault, DiskRequest, FailingRequests};
 
 use crate::answer::DataCopied;
+use crate::archive::{ArchiveTool, ArchivedFile, BackupVerdict, RestoreOrder};
 use crate::checksums::Checksums;
 use crate::copy::copy_tree;
 use crate::error::Error;
@@ -18,6 +19,7 @@ use crate::lab::Lab;
 use crate::node::Node;
 use crate::open_lab::OpenLab;
 use crate::snapshot::Snapshot;
+use crate::upgrade::{UpgradeMode, UpgradeReport};
 use crate::verb::Verb;
 
 impl Node {
@@ -47,6 +49,33 @@ impl Node {
     /// one that is there.
     pub fn init_from_directory(&mut self, directory: &Path) -> Result<(), Error> {
         self.ask(Verb::InitFromCopy(directory.to_owned()))
+    }
+
+    /// Makes its data by pg_upgrade from those of another node, which is stopped and on the same host, and of an earlier
+    /// major version. Both are stopped afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Upgrade`] with what pg_upgrade said; [`Error::MissingPart`] without it.
+    pub fn upgrade_data(&mut self, from: &Node, mode: UpgradeMode) -> Result<UpgradeReport, Error> {
+        self.expect_same_host(&from.object.lab, "upgrading into")?;
+        let data: PathBuf = from.ask(Verb::StoppedData)?;
+        let old = Box::new(from.installation().clone());
+        self.ask(Verb::UpgradeData { from: data, old, mode })
+    }
+
+    /// Removes its data, and tells where on this machine those of another server are to be put, as
+    /// [`crate::copy_foreign_tree`] does.
+    pub fn place_for_data(&mut self) -> Result<PathBuf, Error> {
+        self.ask(Verb::PlaceForData)
+    }
+
+    /// Gives data that were put there the lab's configuration, recovers them, and makes the superuser and the database
+    /// that the lab connects with where they are missing. The server is stopped afterwards.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it runs; [`Error::Start`] with what the server said that could not recover them.
+    pub fn adopt_data(&mut self) -> Result<(), Error> {
+        self.ask(Verb::AdoptData)
     }
 
     /// Copies the data directory of the stopped node to a new directory on this machine, which outlives
@@ -95,21 +124,81 @@ impl Node {
         self.ask(Verb::ResetWal)
     }
 
-    /// Takes a base backup of the running node (pg_basebackup), in the place of an earlier one.
+    /// Takes a base backup of the running node (pg_basebackup), in the place of an earlier one of that name; the
+    /// directory in which it lies.
     ///
     /// # Errors
     /// [`Error::State`] if it does not run; [`Error::Backup`] with what pg_basebackup said.
-    pub fn take_backup(&mut self) -> Result<(), Error> {
-        self.ask(Verb::TakeBackup)
+    pub fn take_backup(&mut self, name: &str) -> Result<PathBuf, Error> {
+        self.ask(Verb::TakeBackup(name.to_owned()))
     }
 
-    /// Replaces the data of the stopped node by its base backup, starts it, and returns when it has
-    /// replayed its archive to the end and takes writes.
+    /// [`Node::take_backup`], for another thread to do.
+    pub fn take_backup_later(
+        &self,
+        name: &str,
+    ) -> impl FnOnce() -> Result<PathBuf, Error> + Send + use<> {
+        self.object.later(Verb::TakeBackup(name.to_owned()))
+    }
+
+    /// Compares a base backup in a directory of the lab with its manifest (pg_verifybackup).
     ///
     /// # Errors
-    /// [`Error::State`] if it runs or has no backup; [`Error::Start`]; [`Error::Timeout`].
-    pub fn restore(&mut self) -> Result<(), Error> {
-        self.ask(Verb::Restore)
+    /// [`Error::MissingPart`] without pg_verifybackup.
+    pub fn verify_backup(&mut self, backup: &Path) -> Result<BackupVerdict, Error> {
+        self.ask(Verb::VerifyBackup(backup.to_owned()))
+    }
+
+    /// Replaces the data of the stopped node by a base backup, of it or of another node of the lab, starts it, and
+    /// returns when it has replayed the archive to its target and takes writes. It archives nothing from then on.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it runs or there is no backup; [`Error::Start`] with the server's reason, as where the
+    /// target was not reached; [`Error::Timeout`].
+    pub fn restore(&mut self, order: RestoreOrder) -> Result<(), Error> {
+        self.ask(Verb::Restore(Box::new(order)))
+    }
+
+    /// The files of the archive that it writes to.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it has none; [`Error::File`].
+    pub fn read_archive(&self) -> Result<Vec<ArchivedFile>, Error> {
+        self.ask(Verb::ReadArchive)
+    }
+
+    /// The directory of the archive that it writes to.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it has none.
+    pub fn archive_directory(&self) -> Result<PathBuf, Error> {
+        self.ask(Verb::ArchiveDirectory)
+    }
+
+    /// Moves the clock that its processes see by so many microseconds; that of the machine, and of all others, stays.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it does not run, or has the clock of the machine.
+    pub fn step_clock(&self, by_us: i64) -> Result<(), Error> {
+        self.ask(Verb::StepClock(by_us))
+    }
+
+    /// What keeps the archive that it writes to; none where it has none.
+    pub fn archive_tool(&self) -> Option<&ArchiveTool> {
+        self.config.archive.as_ref().map(|archive| &archive.tool)
+    }
+
+    /// A node of the same lab and the same settings, on the lab's own disk and without an archive: a server to restore
+    /// to.
+    ///
+    /// # Errors
+    /// A name that is taken.
+    pub fn spare(&self, name: &str) -> Result<Node, Error> {
+        let mut config = self.config.clone();
+        config.apart.clear();
+        (config.disk, config.swallow_fsync) = (None, None);
+        (config.archive, config.own_network, config.has_own_clock) = (None, false, false);
+        Lab(Arc::clone(&self.object.lab)).node(name, config)
     }
 
     /// Cuts the power of its disk and kills all its processes, then gives the power back: its file
@@ -162,7 +251,7 @@ impl Node {
         }
     }
 
-    /// Ends that log: of its data's disk, and of its WAL's if that has one of its own.
+    /// Ends that log: of its data's disk, and of those that parts of its data have.
     ///
     /// # Errors
     /// [`Error::Disk`], as where the log was too small.
@@ -177,14 +266,13 @@ impl Node {
     /// [`Error::State`] where this one has no block disk; a name that is taken.
     pub fn replica(&self, name: &str, bases: &[PathBuf]) -> Result<Node, Error> {
         let mut config = self.config.clone();
-        let disks = config.disk.iter_mut().chain(&mut config.wal_disk);
-        for (DiskConfig { method, .. }, base) in disks.zip(bases) {
+        for (DiskConfig { method, .. }, base) in config.disks_mut().zip(bases) {
             let Method::Block { program, .. } = method else {
                 return Err(self.state("exploring", "has no block disk"));
             };
             *method = Method::State { base: base.clone(), program: program.clone() };
         }
-        (config.swallow_fsync, config.is_archived) = (None, false);
+        (config.swallow_fsync, config.archive) = (None, None);
         Lab(Arc::clone(&self.object.lab)).node(name, config)
     }
 
@@ -200,10 +288,12 @@ impl Node {
         let Some(disk) = config.disk.take() else {
             return Err(self.state("exploring", "has no block disk"));
         };
-        config.wal_disk = None;
-        (config.swallow_fsync, config.is_archived) = (None, false);
+        let parts: Vec<DataPart> = config.apart.keys().copied().collect();
+        config.apart.clear();
+        (config.swallow_fsync, config.archive) = (None, None);
         let node = Lab(Arc::clone(&self.object.lab)).node(name, config)?;
-        let (images, kind) = (images.to_vec(), disk.file_system);
+        let parts = [DataPart::Main].into_iter().chain(parts);
+        let (images, kind) = (parts.zip(images.to_vec()).collect(), disk.file_system);
         node.ask::<()>(Verb::InitFromImages { images, kind })?;
         Ok(node)
     }

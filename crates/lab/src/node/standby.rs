@@ -107,7 +107,8 @@ impl Node {
         let mut client = self.connect()?;
         self.admin().execute(&mut client, FLUSH_WAL)?;
         let lsn = "SELECT pg_current_wal_flush_lsn()";
-        let target = self.admin().value_by(&mut client, lsn)?.unwrap_or_default();
+        let target = self.admin().value_by(&mut client, lsn)?;
+        let target = target.expect("the position of the WAL is never NULL");
         let statement = format!("SELECT pg_last_wal_replay_lsn() >= '{target}'");
         let began = Instant::now();
         let mut behind = standby.connect()?;
@@ -119,7 +120,8 @@ impl Node {
         if wait_until(timeout, is_there)?.is_some() {
             return Ok(());
         }
-        let replayed = standby.value("SELECT pg_last_wal_replay_lsn()")?.unwrap_or_default();
+        let replayed = standby.value("SELECT pg_last_wal_replay_lsn()")?;
+        let replayed = replayed.unwrap_or_else(|| "nothing".to_owned());
         Err(Error::Behind(Box::new(StreamingLag {
             standby: standby.name().to_owned(),
             primary: self.name().to_owned(),
@@ -148,6 +150,7 @@ impl Node {
         let rows = client.query(REPLICATION, &[]);
         let rows = rows.map_err(|error| self.admin().query(REPLICATION, error))?;
         let of = |row: &postgres::Row| {
+            // A stream that has just begun has NULL where nothing is known of it yet.
             let text = |column| row.get::<_, Option<String>>(column).unwrap_or_default();
             Replication { standby: text(0), state: text(1), sync_state: text(2) }
         };

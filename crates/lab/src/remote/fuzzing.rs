@@ -11,6 +11,7 @@ pub fn line(text: &str) {
     if let Ok(ask) = serde_json::from_str::<Ask>(text) {
         assert!(!json(&ask).is_empty());
     }
+    // A line that is no reply is refused by its reader.
     let Ok(reply) = serde_json::from_str::<Reply>(text) else { return };
     assert!(!json(&reply).is_empty());
     if let Err(failure) = reply.result {

@@ -225,7 +225,7 @@ impl Answers {
 
 /// Questions and answers are plain data: they always have a JSON form.
 pub(super) fn json(line: &impl Serialize) -> String {
-    serde_json::to_string(line).unwrap_or_default()
+    serde_json::to_string(line).expect("plain data have a JSON form")
 }
 
 #[cfg(test)]

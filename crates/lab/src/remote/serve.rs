@@ -1,25 +1,29 @@
 //! The host's end: a lab that does what the rig asks.
 
-use std::io::{BufRead, Write};
+use std::convert::Infallible;
+use std::io::{self, BufRead, Write};
 use std::path::Path;
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
+use std::time::Duration;
 
 use crate::answer::Answer;
+use crate::ending::Endable;
 use crate::error::Error;
 use crate::find;
-use crate::inner::{Lab, Objects};
+use crate::inner::{Lab, Objects, Shared};
 use crate::lab_config::LabConfig;
 use crate::remote::line::json;
 use crate::remote::message::{Ask, Opening, Reply};
 use crate::verb::Verb;
+use crate::wait::wait_until;
 
 /// Serves the rig over `input` and `output` until the input ends; everything of the lab is removed
-/// then. `program` is the rig's own program, of which relays, guards and disks are commands.
+/// then, whatever it is doing. `program` is the rig's own program, of which relays, guards and disks are commands.
 pub fn serve(
     program: &Path,
-    input: impl BufRead,
+    input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> Result<(), String> {
     let output = Arc::new(Mutex::new(output));
@@ -27,41 +31,100 @@ pub fn serve(
     let signs = Arc::clone(&output);
     thread::spawn(move || host::signs_of_life(&signs, &end));
     let mut lines = input.lines();
+    // The rig has gone before it asked for anything.
     let Some(Ok(line)) = lines.next() else { return Ok(()) };
     let opening = serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
-    let (objects, opened) = match open(opening) {
-        Ok(lab) => {
-            let mut opened = lab.opened();
-            opened.installation = opened.installation.listed();
-            let objects = Objects::new(lab, Some(program.to_owned()));
-            (Some(Arc::new(objects)), Ok(Answer::Opened(Box::new(opened))))
+    let lab = match open(opening) {
+        Ok(lab) => lab,
+        Err(error) => {
+            reply(&output, 0, Err(error));
+            // The rig was told why no lab was opened.
+            return Ok(());
         }
-        Err(error) => (None, Err(error)),
     };
-    reply(&output, 0, opened);
-    let Some(objects) = objects else { return Ok(()) };
-    let mut at_work = Vec::new();
-    for line in lines {
-        let Ok(line) = line else { break };
-        let Ask { number, object, verb } =
-            serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
-        at_work.retain(|thread: &thread::JoinHandle<()>| !thread.is_finished());
-        if is_in_order(&verb) {
-            reply(&output, number, objects.obey(object, verb));
-            continue;
-        }
-        let (its_objects, its_output) = (Arc::clone(&objects), Arc::clone(&output));
-        let work = move || reply(&its_output, number, its_objects.obey(object, verb));
-        match thread::Builder::new().spawn(work) {
-            Ok(thread) => at_work.push(thread),
-            Err(source) => {
-                let (doing, node) = ("starting a thread for", "a request".to_owned());
-                reply(&output, number, Err(Error::Process { doing, node, source }));
+    let shared = Arc::clone(lab.shared());
+    let mut opened = lab.opened();
+    opened.installation = opened.installation.listed();
+    reply(&output, 0, Ok(Answer::Opened(Box::new(opened))));
+    let objects = Arc::new(Objects::new(lab, Some(program.to_owned())));
+    let work = VerbsAtWork::default();
+    let asked = read_until_the_end(lines, Arc::downgrade(&shared), work.clone());
+    let served = obey_all(&asked, &objects, &output, &work);
+    objects.end();
+    let is_last = || Ok::<_, Infallible>((Arc::strong_count(&shared) == 1).then_some(()));
+    let Ok(_) = wait_until(END_TIMEOUT, is_last);
+    // Its last owner waits until the init has removed the directory. An init that is still at it when this process
+    // ends would be killed with it, where the host has given this process a namespace.
+    drop(shared);
+    served
+}
+
+/// The longest wait for what is at work when the input ends. A host waits somewhat longer for the end of a lab.
+const END_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The time in which a verb may end by itself when the input has ended.
+const WORK_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The verbs that are being obeyed: each holds a clone.
+#[derive(Clone, Debug, Default)]
+struct VerbsAtWork(Arc<()>);
+
+impl VerbsAtWork {
+    /// True if the thread that reads and the one that obeys are the only holders of a clone.
+    fn are_done(&self) -> bool {
+        Arc::strong_count(&self.0) <= 2
+    }
+}
+
+/// Reads what is asked in a thread of its own. When the input ends while a verb is obeyed, as one that makes data, it
+/// ends the lab, so that the verb gets an error.
+fn read_until_the_end(
+    lines: impl Iterator<Item = io::Result<String>> + Send + 'static,
+    lab: Weak<Shared>,
+    work: VerbsAtWork,
+) -> Receiver<String> {
+    let (read, asked) = channel();
+    thread::spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            if read.send(line).is_err() {
+                return;
             }
         }
+        drop(read);
+        let are_done = || Ok::<_, Infallible>(work.are_done().then_some(()));
+        let Ok(done) = wait_until(WORK_TIMEOUT, are_done);
+        if let (None, Some(shared)) = (done, lab.upgrade()) {
+            shared.end_soon();
+        }
+    });
+    asked
+}
+
+/// Obeys what is asked, as long as it can be read.
+fn obey_all(
+    asked: &Receiver<String>,
+    objects: &Arc<Objects>,
+    output: &Arc<Mutex<impl Write + Send + 'static>>,
+    work: &VerbsAtWork,
+) -> Result<(), String> {
+    for line in asked {
+        let working = work.clone();
+        let Ask { number, object, verb } =
+            serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
+        if is_in_order(&verb) {
+            reply(output, number, objects.obey(object, verb));
+            continue;
+        }
+        let (its_objects, its_output) = (Arc::clone(objects), Arc::clone(output));
+        let work = move || {
+            reply(&its_output, number, its_objects.obey(object, verb));
+            drop(working);
+        };
+        if let Err(source) = thread::Builder::new().spawn(work) {
+            let (doing, node) = ("starting a thread for", "a request".to_owned());
+            reply(output, number, Err(Error::Process { doing, node, source }));
+        }
     }
-    // What is still at work holds its object; dropping the lab kills its servers, which ends it.
-    objects.end();
     Ok(())
 }
 
@@ -112,6 +175,7 @@ mod tests {
 
     use super::*;
     use crate::carrier::VerbCarrier;
+    use crate::error::HostError;
     use crate::listen::RemoteAccess;
     use crate::node_config::NodeConfig;
     use crate::open_lab::OpenLab;
@@ -128,11 +192,17 @@ mod tests {
         fn question(&self, line: impl FnOnce(u64) -> String) -> Result<Answer, Error> {
             let mut stream = self.line.lock().unwrap();
             let asked = self.questions.fetch_add(1, Ordering::Relaxed);
-            writeln!(stream.get_mut(), "{}", line(asked)).unwrap();
+            let lost = || {
+                let (host, why) = ("far".to_owned(), "its line has ended".to_owned());
+                Error::Host(HostError::Lost { host, why })
+            };
+            writeln!(stream.get_mut(), "{}", line(asked)).map_err(|_| lost())?;
             let mut said = String::new();
             while said.trim().is_empty() {
                 said.clear();
-                assert!(stream.read_line(&mut said).unwrap() > 0, "the lab has ended");
+                if stream.read_line(&mut said).map_err(|_| lost())? == 0 {
+                    return Err(lost());
+                }
             }
             let Reply { number, result } = serde_json::from_str(&said).expect(&said);
             assert_eq!(number, asked, "{said}");
@@ -146,9 +216,10 @@ mod tests {
         }
     }
 
-    /// Opens a lab over a line; the thread ends when the lab has ended.
-    fn open_far() -> (crate::Lab, thread::JoinHandle<Result<(), String>>) {
+    /// Opens a lab over a line; the thread ends when the lab has ended. The stream is the rig's end of the line.
+    fn open_far() -> (crate::Lab, thread::JoinHandle<Result<(), String>>, UnixStream) {
         let (near, far) = UnixStream::pair().unwrap();
+        let end = near.try_clone().unwrap();
         let input = BufReader::new(far.try_clone().unwrap());
         let serving = thread::spawn(move || serve(Path::new("/bin/sh"), input, far));
         let line = Mutex::new(BufReader::new(near));
@@ -158,12 +229,12 @@ mod tests {
             panic!("the tests need an installed PostgreSQL")
         };
         let host = Some(("far".to_owned(), "127.0.0.1".parse().unwrap()));
-        (crate::Lab(Arc::new(OpenLab::new(Box::new(piped), *opened, host))), serving)
+        (crate::Lab(Arc::new(OpenLab::new(Box::new(piped), *opened, host))), serving, end)
     }
 
     #[test]
     fn a_line_carries_what_handles_ask() {
-        let (lab, serving) = open_far();
+        let (lab, serving, end) = open_far();
         let directory = lab.directory().to_owned();
         let address = lab.address().unwrap();
         let mut config = NodeConfig::new(Settings::from_iter([("shared_buffers", "16MB")]));
@@ -213,8 +284,36 @@ mod tests {
         assert!(process.exit().unwrap().is_none() && process.kill9().unwrap() > 0);
         assert!(lab.is_alive() && lab.resources().unwrap().memory_bytes > 0);
 
-        drop((node, clone, process, lab));
+        drop((node, clone, process, lab, end));
         serving.join().unwrap().unwrap();
         assert!(!directory.exists(), "{}", directory.display());
+    }
+    #[test]
+    fn an_input_that_ends_while_a_verb_is_obeyed_leaves_nothing() {
+        let (lab, serving, end) = open_far();
+        let directory = lab.directory().to_owned();
+        let address = lab.address().unwrap();
+        let mut config = NodeConfig::new(Settings::from_iter([("shared_buffers", "16MB")]));
+        config.remote = Some(RemoteAccess { address, clients: vec![address], tls: false });
+        let mut node = lab.node("n", config).unwrap();
+        node.init().unwrap();
+        node.start().unwrap();
+        let mut client = node.connect().unwrap();
+        let waiting = thread::spawn(move || {
+            let asked = node.run_client("psql", &["-c", "SELECT pg_sleep(600)"], &[]);
+            asked.expect_err("the line has ended").to_string()
+        });
+        let sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+        let is_at_work = || {
+            Ok::<_, Error>(
+                (client.query_one(sleeps, &[]).unwrap().get::<_, i64>(0) == 1).then_some(()),
+            )
+        };
+        assert!(wait_until(Duration::from_secs(30), is_at_work).unwrap().is_some());
+
+        end.shutdown(std::net::Shutdown::Both).unwrap();
+        serving.join().unwrap().unwrap();
+        assert!(!directory.exists(), "{}", directory.display());
+        assert_eq!(waiting.join().unwrap(), "host far is lost: its line has ended");
     }
 }

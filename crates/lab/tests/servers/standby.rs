@@ -28,7 +28,7 @@ fn standbys_stream_in_their_roles_and_one_is_promoted() {
     let mut first = standby(&lab, "standby1", &primary);
     let mut second = standby(&lab, "standby-2", &primary);
     for standby in [&mut first, &mut second] {
-        assert!(standby.is_standby());
+        assert!(standby.is_standby().unwrap());
         standby.start().unwrap();
     }
 
@@ -53,7 +53,7 @@ fn standbys_stream_in_their_roles_and_one_is_promoted() {
         assert_eq!(segments.as_deref(), Some("2"), "those of the standbys");
     }
     first.promote().unwrap();
-    assert!(!first.is_standby());
+    assert!(!first.is_standby().unwrap());
     second.follow(&first, None).unwrap();
     second.reload().unwrap();
     first.wait_for_standby(&second, Some("async"), LONG).unwrap();

@@ -27,7 +27,10 @@ impl Lane<'_> {
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
             let away = matches!(slot.link, Link::None | Link::Dialing(..));
-            let waits = matches!(slot.session.state, SessionState::Due | SessionState::Preparing);
+            let waits = matches!(
+                slot.session.state,
+                SessionState::Due | SessionState::Preparing | SessionState::Retrying(_)
+            );
             if away || slot.queued || waits {
                 self.finish(index);
             }
@@ -56,7 +59,12 @@ impl Lane<'_> {
         self.tally.closed();
         for slot in self.slots.iter().filter(|slot| !slot.finished) {
             let session = &slot.session;
-            if session.is_in_transaction() {
+            if let Some(since) = session.unserved_since {
+                let since_ns = close.saturating_sub(since.get());
+                self.tally.totals[session.workload].unserved.record_ns(since_ns);
+            }
+            let is_tried_again = matches!(session.state, SessionState::Retrying(_));
+            if session.is_in_transaction() || is_tried_again {
                 let (backend, scheduled, began) =
                     (session.backend, session.scheduled, session.began);
                 let open = SlowTransaction { backend, scheduled, began, ended: close };
@@ -69,8 +77,13 @@ impl Lane<'_> {
         }
         for workload in 0..self.schedules.len() {
             let on_schedule = self.on_schedule(workload, close);
+            let (rates, grid) = (self.plan.rates.as_ref(), self.grid);
             let Some(schedule) = &mut self.schedules[workload] else { continue };
-            self.tally.none_started(workload, close, &schedule.take_all(on_schedule));
+            let ages = schedule.take_all(on_schedule, |due| match rates {
+                Some(rates) => close.saturating_sub(rates.moment(&grid, due)),
+                None => on_schedule - due,
+            });
+            self.tally.none_started(workload, close, &ages);
         }
     }
 
@@ -79,6 +92,8 @@ impl Lane<'_> {
         let now = self.now();
         self.slots[index].link = Link::None;
         self.slots[index].key = None;
+        // What was meant for this connection is not for the next one.
+        self.unsent.retain(|(other, _)| *other != index);
         if self.slots[index].finished {
             return;
         }
@@ -91,10 +106,13 @@ impl Lane<'_> {
             self.give_up(index);
             return;
         }
+        let is_dropped = std::mem::take(&mut self.slots[index].is_dropped);
         let on_loss = self.plan.workloads[self.slots[index].session.workload].on_loss;
-        let told = self.slots[index].session.has_server_error();
+        let told = self.slots[index].session.server_error_state();
         self.step(index, now, |session, cx| {
-            if !told {
+            session.fails_with(told.as_deref().unwrap_or(CONNECTION_FAILURE));
+            session.is_unserved(cx, now);
+            if told.is_none() && !is_dropped {
                 session.count_error(cx, now, CONNECTION_FAILURE);
             }
             if session.outcome_is_unknown(cx) {
@@ -106,7 +124,7 @@ impl Lane<'_> {
             match on_loss {
                 OnLoss::Abort => session.abort(cx, text),
                 OnLoss::Reconnect => {
-                    if session.is_in_transaction() {
+                    if session.is_in_transaction() && !session.is_tried_after_loss(cx, now) {
                         session.end(cx, now, Ending::Other);
                     }
                     session.connected();
@@ -119,6 +137,10 @@ impl Lane<'_> {
         }
         if self.is_spent(index, now) {
             self.finish(index);
+        } else if is_dropped {
+            // At once, but not before this turn of the lane is over: whoever noticed the loss may still look at the link.
+            self.slots[index].attempts += 1;
+            self.set_timer(index, now);
         } else {
             self.back_off(index, now);
         }

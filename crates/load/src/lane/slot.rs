@@ -19,6 +19,8 @@ pub(crate) struct Slot {
     pub(crate) finished: bool,
     /// True if it is among the idle sessions of an open loop.
     pub(super) queued: bool,
+    /// The rig itself has shut its connection down, so that it connects anew.
+    pub(super) is_dropped: bool,
     /// Attempts to connect again since the connection was lost.
     pub(crate) attempts: u32,
     /// Random numbers of a block, if workloads have turns.
@@ -36,6 +38,7 @@ impl Slot {
             generation: 0,
             finished: false,
             queued: false,
+            is_dropped: false,
             attempts: 0,
         }
     }

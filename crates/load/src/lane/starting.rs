@@ -2,18 +2,18 @@
 //! the schedule's slots in an open one.
 
 use super::{Lane, Link, traffic::EVENTS_MAX};
-use crate::Blocks;
+use crate::Plan;
 use crate::grid::{Grid, NEVER};
 use crate::session::{SessionState, Wait};
 
-/// A moment on the clock of a workload's schedule, which stands still outside the workload's blocks.
-pub(super) fn schedule_clock(
-    blocks: Option<&Blocks>,
-    workload: usize,
-    grid: &Grid,
-    now: u64,
-) -> u64 {
-    blocks.map_or(now, |blocks| blocks.active_until(workload, grid, now))
+/// A moment on the clock of a workload's schedule, which stands still outside the workload's blocks, and is
+/// faster or slower than time where the plan's rates are.
+pub(super) fn schedule_clock(plan: &Plan, workload: usize, grid: &Grid, now: u64) -> u64 {
+    match (&plan.blocks, &plan.rates) {
+        (Some(blocks), _) => blocks.active_until(workload, grid, now),
+        (None, Some(rates)) => rates.on_schedule(grid, now),
+        (None, None) => now,
+    }
 }
 
 impl Lane<'_> {
@@ -144,19 +144,29 @@ impl Lane<'_> {
 
     /// A moment on the clock of a workload's schedule.
     pub(super) fn on_schedule(&self, workload: usize, now: u64) -> u64 {
-        schedule_clock(self.plan.blocks.as_ref(), workload, &self.grid, now)
+        schedule_clock(self.plan, workload, &self.grid, now)
     }
 
     /// Time at which the next slot of a workload is due: as long before now, or after it, as it is
     /// on the clock of its schedule. None in closed loop.
     fn due(&self, workload: usize, now: u64) -> Option<u64> {
         let due = self.schedules[workload].as_ref()?.due_ns();
+        Some(self.moment(workload, due, now))
+    }
+
+    /// The moment at which the clock of a workload's schedule shows `due`.
+    fn moment(&self, workload: usize, due: u64, now: u64) -> u64 {
+        match (&self.plan.blocks, &self.plan.rates) {
+            (None, None) => return due,
+            (None, Some(rates)) => return rates.moment(&self.grid, due),
+            (Some(_), _) => {}
+        }
         let on_schedule = self.on_schedule(workload, now);
         // A lane without clients has slots beyond all moments.
-        Some(match due > on_schedule {
+        match due > on_schedule {
             true => now.saturating_add(due - on_schedule),
             false => now.saturating_sub(on_schedule - due),
-        })
+        }
     }
 
     /// Time at which a session that waits for a slot or a block has its turn next.
@@ -164,7 +174,7 @@ impl Lane<'_> {
         let waiting = self.idle.iter().enumerate().filter(|(_, idle)| !idle.is_empty());
         let next = waiting.filter_map(|(workload, _)| {
             if self.plan.blocks.is_none() {
-                return Some(self.schedules[workload].as_ref()?.due_ns());
+                return self.due(workload, self.now());
             }
             let (blocks, now) = (self.plan.blocks.as_ref()?, self.now());
             let begins = blocks.next(workload, &self.grid, now);
@@ -211,15 +221,15 @@ impl Lane<'_> {
         let workload = self.slots[index].session.workload;
         let program = &self.programs[workload];
         let mut skipped = Vec::new();
-        if let (Some(limit), Some(schedule)) =
-            (program.latency_limit_ns, &mut self.schedules[workload])
-        {
+        if let Some(limit) = program.stale_ns() {
             let left = program
                 .transactions
                 .map_or(u64::MAX, |limit| limit - self.slots[index].session.transactions);
             while now.saturating_sub(scheduled) > limit && (skipped.len() as u64) < left {
+                let Some(schedule) = &mut self.schedules[workload] else { break };
+                let due = schedule.take();
                 skipped.push(scheduled);
-                scheduled = schedule.take();
+                scheduled = self.moment(workload, due, now);
             }
         }
         let enough = program.transactions.is_some_and(|limit| {

@@ -1,12 +1,15 @@
 //! Ends of a transaction: well, in an error that may be tried again, or with its client.
 
-use script::PipelineFault;
+use std::num::NonZeroU64;
+
+use script::{PipelineFault, Prng};
 use wire::frontend;
 
 use crate::{
-    Level, Message,
+    Level, Message, Retry,
     log::Who,
     program::Program,
+    retry,
     session::{Block, Cycle, LaneContext, Session, SessionState, Wait},
     tally::{CycleEnd, Ending, Finished},
 };
@@ -40,6 +43,8 @@ impl Session {
             .program
             .latency_limit_ns
             .is_some_and(|limit| now.saturating_sub(self.scheduled) > limit);
+        let age = now.saturating_sub(self.scheduled);
+        let missed = cx.program.deadline_ns.is_some_and(|deadline| age > deadline);
         let done = Finished {
             workload: self.workload,
             backend: self.backend,
@@ -50,6 +55,7 @@ impl Session {
             ended: now,
             retries: self.tries.saturating_sub(1),
             late,
+            missed,
             cycle: self.end_cycle(now),
         };
         cx.tally.count(done, &cx.grid);
@@ -64,6 +70,10 @@ impl Session {
         self.transactions += 1;
         if ending == Ending::Good && cx.grid.in_window(now) {
             self.in_window += 1;
+            self.good_in_window += u64::from(!missed);
+            if let Some(since) = self.unserved_since.take() {
+                cx.tally.totals[self.workload].served.record_ns(now.saturating_sub(since.get()));
+            }
         }
         self.state = SessionState::Idle;
         Wait::Next
@@ -152,6 +162,17 @@ impl Session {
             self.state = SessionState::Idle;
             return Wait::Next;
         }
+        if let Some(retry) = cx.program.retry.as_ref().filter(|retry| retry.pause.is_some()) {
+            let at = self.next_try(retry, now);
+            if cx.program.verbose_errors {
+                let text = self.verbose(cx.program, now, at.is_some());
+                cx.say(Level::Info, text);
+            }
+            return match at {
+                Some(at) => self.wait_for_retry(cx, now, at, failure),
+                None => self.end(cx, now, failure.into()),
+            };
+        }
         let again = self.may_try_again(cx, now, failure);
         if cx.program.verbose_errors {
             let text = self.verbose(cx.program, now, again);
@@ -170,6 +191,57 @@ impl Session {
         self.command_began = now;
         self.state = SessionState::Idle;
         self.proceed(cx, now)
+    }
+
+    /// Keeps the SQLSTATE of the error by which the transaction under way fails.
+    pub(crate) fn fails_with(&mut self, sqlstate: &str) {
+        self.failed_with = sqlstate.as_bytes().try_into().unwrap_or(*b"XX000");
+    }
+
+    /// The moment of the next try by the client's own rule; none if the transaction is given up. Its pause is not drawn
+    /// from the client's random numbers: these begin anew with each try, and all pauses would be the same share.
+    fn next_try(&self, rule: &Retry, now: u64) -> Option<u64> {
+        let sqlstate = std::str::from_utf8(&self.failed_with).unwrap_or("XX000");
+        let seed = now ^ u64::from(self.id).rotate_left(40);
+        let mut prng = Prng::from_seed(seed);
+        retry::next_try(rule, sqlstate, self.tries, self.scheduled, now, &mut prng)
+    }
+
+    /// The failed try has ended, as a transaction of its own in a ledger and a history; another one begins at `at`.
+    fn wait_for_retry(
+        &mut self,
+        cx: &mut LaneContext<'_>,
+        now: u64,
+        at: u64,
+        failure: Failure,
+    ) -> Wait {
+        self.note_end(cx, now, failure.into());
+        if cx.program.time_each_command {
+            self.failed_tries.push(self.command);
+        }
+        self.state = SessionState::Retrying(at);
+        Wait::Until(at)
+    }
+
+    /// The connection is gone. True if the transaction that was under way is tried again, on a connection that is yet
+    /// to be made: its ledger has been told that this try is over.
+    pub(crate) fn is_tried_after_loss(&mut self, cx: &LaneContext<'_>, now: u64) -> bool {
+        let Some(retry) = &cx.program.retry else { return false };
+        if now >= cx.grid.close || !self.is_in_transaction() {
+            return false;
+        }
+        let at = self.next_try(retry, now);
+        if let Some(at) = at {
+            self.state = SessionState::Retrying(at);
+        }
+        at.is_some()
+    }
+
+    /// The connection is lost, or dropped, in the window: from now on the client waits to be served again.
+    pub(crate) fn is_unserved(&mut self, cx: &LaneContext<'_>, now: u64) {
+        if cx.grid.in_window(now) && self.unserved_since.is_none() {
+            self.unserved_since = NonZeroU64::new(now);
+        }
     }
 
     fn may_try_again(&self, cx: &LaneContext<'_>, now: u64, failure: Failure) -> bool {

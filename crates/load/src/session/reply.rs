@@ -11,9 +11,10 @@ use wire::{
 
 use super::end::Failure;
 use crate::{
-    Level,
+    Level, StatementPlace,
     program::{Effect, Program},
     session::{Block, LaneContext, Session, SessionState, Wait},
+    work::{WorkLog, rows_of_tag},
 };
 
 /// The part of an answer that has arrived so far.
@@ -31,6 +32,11 @@ pub(crate) struct Reply {
     /// An error has come since the last ReadyForQuery: each part of a pipeline is a transaction.
     has_failed: bool,
     captured: Option<Box<Captured>>,
+}
+
+/// The log that looks at the rows of a workload's answers.
+fn answers<'t>(cx: &'t mut LaneContext<'_>, workload: usize) -> Option<&'t mut WorkLog> {
+    cx.tally.totals[workload].work.as_mut().filter(|log| log.has_answers())
 }
 
 /// A result that `\gset` or `\aset` keeps.
@@ -141,7 +147,15 @@ impl Session {
             tag::DATA_ROW | tag::ROW_DESCRIPTION
                 if self.reply.captured.is_none() && !self.is_looking() =>
             {
-                0
+                let most = cx.program.message_bytes_max;
+                match answers(cx, self.workload) {
+                    Some(_) if bytes <= most => bytes,
+                    Some(log) => {
+                        log.skip_row(bytes);
+                        0
+                    }
+                    None => 0,
+                }
             }
             tag::COPY_DATA | tag::NOTIFICATION_RESPONSE => 0,
             tag::ERROR_RESPONSE | tag::NOTICE_RESPONSE => TOLD_BYTES_MAX,
@@ -189,6 +203,7 @@ impl Session {
             }
             tag::COMMAND_COMPLETE | tag::EMPTY_QUERY_RESPONSE => {
                 self.account_for_tag(frame.body);
+                self.note_work(cx, frame.body);
                 let wait = self.result_complete(cx);
                 if let Some(captured) = &mut self.reply.captured {
                     captured.count = rows_of_tag(frame.body);
@@ -197,6 +212,13 @@ impl Session {
             }
             // Rows that are not kept are not parsed.
             tag::DATA_ROW | tag::ROW_DESCRIPTION => {
+                if let Some(log) = answers(cx, self.workload) {
+                    match Message::parse(frame)? {
+                        Message::RowDescription(rows) => log.begin_rows(&rows),
+                        Message::DataRow(row) => log.add_row(&row),
+                        _ => {}
+                    }
+                }
                 if let Some(captured) = &mut self.reply.captured {
                     captured.take(Message::parse(frame)?);
                 }
@@ -226,6 +248,17 @@ impl Session {
             _ => {}
         }
         Ok(None)
+    }
+
+    /// A statement of the transaction is complete, with this tag.
+    fn note_work(&self, cx: &mut LaneContext<'_>, tag: &[u8]) {
+        let Some(log) = &mut cx.tally.totals[self.workload].work else { return };
+        // What the rig sends by itself, such as a rollback, is no statement of the script.
+        if self.state == SessionState::Awaiting {
+            let (script, command) = (self.script, self.command);
+            let place = StatementPlace { script, command, statement: self.reply.query as usize };
+            log.complete(place, tag);
+        }
     }
 
     #[cold]
@@ -278,6 +311,7 @@ impl Session {
             // asked.
             SessionState::Idle
             | SessionState::Due
+            | SessionState::Retrying(_)
             | SessionState::Sleeping
             | SessionState::Aborted => {
                 self.reply.error = error;
@@ -332,6 +366,7 @@ impl Session {
     fn failed(&mut self, cx: &mut LaneContext<'_>, now: u64, error: &ServerError) -> Wait {
         self.reply.captured = None;
         self.account_for_error(error.sql_state.as_str());
+        self.fails_with(error.sql_state.as_str());
         let failure = match error.sql_state {
             SqlState::SERIALIZATION_FAILURE => Failure::Serialization,
             SqlState::DEADLOCK_DETECTED => Failure::Deadlock,
@@ -472,9 +507,9 @@ impl Session {
         self.reply.error.take()
     }
 
-    /// True if the server has said why the current command failed.
-    pub(crate) fn has_server_error(&self) -> bool {
-        self.reply.error.is_some()
+    /// The SQLSTATE by which the server has said why the current command failed, if it has.
+    pub(crate) fn server_error_state(&self) -> Option<String> {
+        self.reply.error.as_ref().map(|error| error.sql_state.as_str().to_owned())
     }
 
     /// The connection is gone. Says in pgbench's words what that means for this client; the lane
@@ -526,10 +561,3 @@ impl Session {
 
 /// The most bytes of an error or a notice: it is told to the user.
 const TOLD_BYTES_MAX: usize = 256 << 10;
-
-/// The number of rows in the tag of a command: `SELECT 3`, `INSERT 0 1`. None is 0.
-pub(super) fn rows_of_tag(tag: &[u8]) -> u64 {
-    let tag = tag.strip_suffix(b"\0").unwrap_or(tag);
-    let word = tag.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-    std::str::from_utf8(word).ok().and_then(|word| word.parse().ok()).unwrap_or(0)
-}

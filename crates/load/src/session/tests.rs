@@ -4,6 +4,7 @@ mod client;
 mod errors;
 mod history;
 mod ledger;
+mod retries;
 
 use client::{Client, workload};
 use errors::with_errors;

@@ -22,15 +22,9 @@ impl Session {
     /// Draws the script of the next transaction. pgbench does so before it waits for its turn.
     pub(crate) fn choose(&mut self, cx: &mut LaneContext<'_>) {
         self.script = 0;
-        if cx.program.scripts.len() > 1 {
-            let mut at = cx.choose.uniform(0, cx.program.weight - 1);
-            for (i, script) in cx.program.scripts.iter().enumerate() {
-                self.script = i;
-                at -= script.weight;
-                if at < 0 {
-                    break;
-                }
-            }
+        if let [_, .., total] = *cx.program.weights {
+            let at = cx.choose.uniform(0, total - 1);
+            self.script = cx.program.weights.partition_point(|sum| *sum <= at);
         }
         if cx.program.debug {
             let name = &cx.program.scripts[self.script].script.name;
@@ -50,11 +44,24 @@ impl Session {
         self.proceed(cx, now)
     }
 
+    /// Begins the next try of a transaction that has failed: with the same numbers, and as a transaction of its own in
+    /// a ledger and a history.
+    fn begin_again(&mut self, cx: &mut LaneContext<'_>, now: u64) -> Wait {
+        self.tries += 1;
+        self.prng = self.prng_at_start.clone();
+        self.command = 0;
+        self.command_began = now;
+        self.state = SessionState::Idle;
+        self.intend(cx, now);
+        self.proceed(cx, now)
+    }
+
     /// A moment that the session waited for has come.
     pub(crate) fn wake(&mut self, cx: &mut LaneContext<'_>, now: u64) -> Wait {
         match self.state {
             SessionState::Sleeping => {}
             SessionState::Due => return self.begin(cx, now, self.scheduled),
+            SessionState::Retrying(_) => return self.begin_again(cx, now),
             _ => return Wait::Server,
         }
         if let Some(shell) = &mut self.shell {
@@ -168,6 +175,12 @@ impl Session {
                 match slot(&script.script.commands[self.command], target) {
                     Ok(slot) => self.variables.set(slot, value),
                     Err(why) => return Err(self.assignment_failed(cx, why)),
+                }
+                next
+            }
+            CommandKind::SetRow(_) => {
+                if let Some(Some(row)) = script.rows.get(self.command) {
+                    row.set(&mut self.variables, &mut self.prng);
                 }
                 next
             }
@@ -348,11 +361,11 @@ impl Session {
             frontend::parse(cx.out, name, &statement.sql, &[])?;
         }
         let mut bind = Bind::begin(cx.out, b"", name)?;
-        for slot in &statement.parameters {
-            if *self.variables.get(*slot) == script::Variable::Undefined {
+        for parameter in &statement.parameters {
+            if self.variables.is_null(*parameter) {
                 bind.null();
             } else {
-                bind.parameter_with(|out| self.variables.write(*slot, out));
+                bind.parameter_with(|out| self.variables.write(parameter.slot, out));
             }
         }
         bind.finish()?;

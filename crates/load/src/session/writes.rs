@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use record::ledger::Wrote;
 
-use super::reply::rows_of_tag;
 use crate::ledger_statements::{LedgerStatement, TableSet};
+use crate::work::rows_of_tag;
 
 /// The rows of the transaction under way.
 #[derive(Debug, Default)]

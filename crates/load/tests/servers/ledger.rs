@@ -288,7 +288,12 @@ fn kinds() -> Vec<Kind> {
 }
 
 const CLIENTS: u32 = 3;
-const TRANSACTIONS: u64 = 6;
+
+/// Transactions of each client and kind: few in the suite, `PGRIG_LEDGER_TRANSACTIONS` in a campaign.
+fn transactions() -> u64 {
+    let asked = std::env::var("PGRIG_LEDGER_TRANSACTIONS").ok();
+    asked.map_or(6, |number| number.parse().expect("a number of transactions"))
+}
 
 /// The findings after a load of one script on a server whose tables are empty.
 fn findings(server: &Server, kind: &Kind) -> Findings {
@@ -301,7 +306,7 @@ fn findings(server: &Server, kind: &Kind) -> Findings {
         insert: Some("log".to_owned()),
         update: updates.then(|| "state".to_owned()),
     });
-    let mut plan = plan(workload, Limit::Transactions(TRANSACTIONS));
+    let mut plan = plan(workload, Limit::Transactions(transactions()));
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().display().to_string();
     plan.ledger = Some(LedgerPlan { directory: place, seed: 7 });
@@ -335,7 +340,7 @@ fn no_kind_of_script_loses_or_invents_anything_without_a_fault() {
     let mut wrong = Vec::new();
     for kind in &kinds {
         let found = findings(&server, kind);
-        let all = u64::from(CLIENTS) * TRANSACTIONS;
+        let all = u64::from(CLIENTS) * transactions();
         let told =
             (found.acknowledged, found.acknowledged_in_part, found.wrote_nothing, found.failed);
         let is_right = match kind.writes {

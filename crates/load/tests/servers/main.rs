@@ -13,5 +13,6 @@ mod ledger;
 mod outages;
 mod pacing;
 mod refusals;
+mod rows;
 #[path = "../support/mod.rs"]
 mod support;

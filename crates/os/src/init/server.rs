@@ -340,7 +340,11 @@ impl Server<'_> {
             let pid = pid.as_raw_nonzero().get();
             let exit = match status.terminating_signal() {
                 Some(signal) => Exit::Signal(signal),
-                None => Exit::Code(status.exit_status().unwrap_or(0)),
+                None => match status.exit_status() {
+                    Some(code) => Exit::Code(code),
+                    // It has not ended: a debugger has stopped it, or lets it go on.
+                    None => continue,
+                },
             };
             if self.spawned.remove(&pid).is_some() {
                 say(self.socket, &Report::Exited { pid, exit })?;

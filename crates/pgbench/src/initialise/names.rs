@@ -14,6 +14,7 @@ impl Names {
     /// Names in a schema; none for what the search path says.
     pub(crate) fn in_schema(schema: Option<&str>) -> Names {
         let prefix = schema.map(|schema| format!("{}.", identifier(schema)));
+        // Without a schema, names have no prefix, and the search path decides.
         Names { prefix: prefix.unwrap_or_default() }
     }
 

@@ -18,6 +18,7 @@ pub(super) struct Share {
 
 /// The partitions, if there are any and each has storage of its own.
 pub(super) fn tables(names: &Names, server: &mut Server) -> Result<Option<Vec<String>>, Complaint> {
+    // The list of a table without partitions is NULL.
     let listed = server.value(&list(names))?.unwrap_or_default();
     Ok(read(&listed).map(|found| found.into_iter().map(|one| one.table.to_owned()).collect()))
 }
@@ -34,6 +35,7 @@ pub(super) fn shares(
     if server.value(&key)?.as_deref() != Some("RANGE (aid)") {
         return Ok(None);
     }
+    // The list of a table without partitions is NULL.
     let listed = server.value(&list(names))?.unwrap_or_default();
     Ok(read(&listed).and_then(|found| divide(&found, accounts)))
 }
@@ -88,6 +90,7 @@ fn divide(found: &[PartitionLine<'_>], accounts: u64) -> Option<Vec<Share>> {
             return None;
         }
         let end = to.min(i128::from(accounts) + 1);
+        // A partition that ends before the next account has none of them.
         let count = u64::try_from(end - i128::from(next)).unwrap_or(0);
         if count > 0 {
             shares.push(Share { table: table.to_owned(), first: next, count });

@@ -100,7 +100,7 @@ fn partitions_to_load(
 /// True if all accounts of a partition are there.
 fn is_whole(server: &mut Server, partition: &Share) -> Result<bool, Complaint> {
     let sql = format!("select count(*) from {}", partition.table);
-    Ok(server.value(&sql)?.is_some_and(|rows| rows == partition.count.to_string()))
+    Ok(server.count(&sql)? == partition.count)
 }
 
 /// Loads branches and tellers by `fill`, unless an earlier load has done that and its rows are to
@@ -113,7 +113,7 @@ fn begin(
 ) -> Result<bool, Complaint> {
     let scale = u64::from(options.scale);
     let sql = format!("select count(*) from {}", names.table("branches"));
-    let branches = server.value(&sql)?.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let branches = server.count(&sql)?;
     if options.resume && branches > 0 && branches != BRANCHES_PER_SCALE * scale {
         let text = format!("cannot resume: the tables were begun at scale {branches}, not {scale}");
         return Err(Complaint::error(text).with_hint("give the same scale (-s)"));
@@ -135,11 +135,12 @@ fn expect_partitions(
     names: &Names,
     server: &mut Server,
 ) -> Result<(), Complaint> {
+    // Without --partitions, any will do.
     let Some(asked) = options.partitions else { return Ok(()) };
     let own = names.oid("accounts");
     let sql = format!("select count(*) from pg_catalog.pg_inherits where inhparent = {own}");
-    let found = server.value(&sql)?.unwrap_or_default();
-    if found == asked.count.to_string() {
+    let found = server.count(&sql)?;
+    if found == u64::from(asked.count) {
         return Ok(());
     }
     let asked = asked.count;

@@ -46,8 +46,10 @@ pub(super) fn check(
         return Ok(());
     }
     let Some((directory, old_bytes)) = data_directory(options, names, server) else {
+        // Where the data lie is not known, as of a server on another machine: it refuses by itself what it lacks.
         return Ok(());
     };
+    // A directory that cannot be asked is not called full.
     let Some(free_bytes) = free(&directory) else { return Ok(()) };
     let (needed, has) = (needed(options), free_bytes + old_bytes);
     if needed <= has {
@@ -88,6 +90,7 @@ fn data_directory(
     let metadata = fs::metadata(&directory).ok().filter(fs::Metadata::is_dir)?;
     let is_here = changed.parse() == Ok(metadata.mtime());
     let drops = options.steps.contains('d');
+    // Without a size of the old tables, nothing is counted on to become free.
     is_here.then(|| (directory, if drops { old.parse().unwrap_or(0) } else { 0 }))
 }
 

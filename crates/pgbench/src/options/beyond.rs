@@ -8,9 +8,12 @@ use load::OnLoss;
 
 use super::row::Heading::{Beyond, Common};
 use super::row::{Row, keep, put, set};
-use super::values::{above_zero, arrivals, on_host_loss, positive, syntax, warm_up};
+use super::values::{
+    above_zero, arrivals, goal, on_host_loss, positive, server_cpus, syntax, warm_up,
+};
 use super::{Length, Origin, Range, Request, Script};
 use crate::number::bounded_int;
+use crate::search::capacity::CLIENTS_MIN;
 
 const FILES: &str = "a comparison writes its own files; see --out and --json";
 const GENERATOR: &str = "one process on this machine loads both sides";
@@ -51,8 +54,8 @@ pub(super) static BEYOND: &[Row] = &[
     Row::value(
         "as",
         "15|16|17|18|19",
-        &[(Beyond, "speak as this version of pgbench (default: 19; as a link named pgbench, the \
-            version of the programs beside it)")],
+        &[(Beyond, "speak as this version of pgbench (default: the server's version, 15 to 19; as a \
+            link named pgbench, the version of the programs beside it)")],
         |_, _| Ok(()),
     )
     .in_both_modes(),
@@ -68,6 +71,29 @@ pub(super) static BEYOND: &[Row] = &[
         )
     })
     .not_compared("use pgrig bench --baseline"),
+    Row::value(
+        "capacity",
+        "GOAL",
+        &[(Beyond, "measure 1 to -c clients, each three times; say at which most is done while a goal holds, \
+            which share of the work waits, and what more clients would give")],
+        |given, value| put(&mut given.capacity, goal(value)),
+    )
+    .fits(|given| {
+        if given.find.is_some() {
+            return Some("--capacity measures loads of its own: leave out --find-rate and --find-clients");
+        }
+        if given.rate.is_some() {
+            return Some("--capacity measures as fast as the clients can: leave out -R");
+        }
+        if given.clients.unwrap_or(1) < CLIENTS_MIN {
+            return Some("--capacity needs at least 6 clients (-c)");
+        }
+        if given.ours.tail {
+            return Some("--capacity runs many windows and cannot be used with --tail");
+        }
+        find_fits(given.length(), given.log)
+    })
+    .not_compared(ONE_LOAD),
     Row::flag(
         "check",
         &[(Beyond, "after the run, check that the tables of the builtin scripts are consistent; exit code \
@@ -100,7 +126,7 @@ pub(super) static BEYOND: &[Row] = &[
         &[(Beyond, "list every window of a search as CSV")],
         |given, value| keep(&mut given.curve, value),
     )
-    .fits(|given| given.find.is_none().then_some(FIND_ONLY))
+    .fits(|given| (given.find.is_none() && given.capacity.is_none()).then_some(CURVE_ONLY))
     .not_compared(ONE_LOAD),
     Row::value(
         "find-clients",
@@ -264,6 +290,35 @@ pub(super) static BEYOND: &[Row] = &[
             Ok(())
         },
     ),
+    Row::value(
+        "server-cpus",
+        "LIST",
+        &[(Beyond, "with --capacity: measure the server with each of these numbers of CPUs, as in 2,0.5,1,1.5; \
+            the first is what it has before and after")],
+        |given, value| put(&mut given.server_cpus, server_cpus(value)),
+    )
+    .fits(|given| match (&given.capacity, &given.server_cpus_command) {
+        (None, _) => Some(CAPACITY_ONLY),
+        (_, None) => Some("--server-cpus needs the command that changes them (--server-cpus-command)"),
+        _ => None,
+    })
+    .not_compared(ONE_LOAD),
+    Row::value(
+        "server-cpus-command",
+        "COMMAND",
+        &[(Beyond, "command for the shell that gives the server {cpus} CPUs, or {percent} of one, as in \
+            'systemctl set-property --runtime postgresql@15-main CPUQuota={percent}%'")],
+        |given, value| keep(&mut given.server_cpus_command, value),
+    )
+    .fits(|given| {
+        if given.server_cpus.is_none() {
+            return Some("--server-cpus-command needs the numbers of CPUs (--server-cpus)");
+        }
+        let command = given.server_cpus_command.as_deref()?;
+        let has_place = ["{cpus}", "{percent}"].iter().any(|place| command.contains(place));
+        (!has_place).then_some("--server-cpus-command needs {cpus} or {percent} where the number belongs")
+    })
+    .not_compared(ONE_LOAD),
     Row::flag(
         "tail",
         &[(Beyond, "sample what every backend waits for, and say what the slowest transactions waited for")],
@@ -288,13 +343,16 @@ pub(super) static BEYOND: &[Row] = &[
     .not_compared("each minute of a comparison warms up by itself"),
 ];
 
-const FIND_ONLY: &str =
-    "--curve and --find-seconds are allowed only with --find-rate or --find-clients";
+const FIND_ONLY: &str = "--find-seconds is allowed only with --find-rate or --find-clients";
+const CURVE_ONLY: &str = "--curve is allowed only with --find-rate, --find-clients or --capacity";
+const CAPACITY_ONLY: &str = "--server-cpus is allowed only with --capacity";
 const HOSTS_ONLY: &str = "--on-host-loss and --push are allowed only with --hosts";
 
 fn find_fits(length: Length, has_log: bool) -> Option<&'static str> {
     if !matches!(length, Length::Seconds(_)) {
-        return Some("--find-rate and --find-clients need the duration of a window (-T)");
+        return Some(
+            "--find-rate, --find-clients and --capacity need the duration of a window (-T)",
+        );
     }
     has_log.then_some("a search runs many windows and cannot be used with a log (-l)")
 }

@@ -1,16 +1,16 @@
 //! Conflicts between options, checked in pgbench's order, and the defaults of options that were not
 //! given.
 
-use load::{OnError, OnHostLoss, Pace, Protocol};
+use load::{OnError, OnHostLoss, Pace, Protocol, RowTables, ScriptRows};
 use script::{Builtin, Names};
 
 use super::given::Given;
 use super::row::{Mode, Row};
-use super::values::Arrivals;
+use super::values::{Arrivals, row_text};
 use super::{
-    FindOptions, HostOptions, InitialiseOptions, Length, LoadProgress, LogOptions, NotCompared,
-    Origin, OurOptions, PartitionMethod, Partitions, Persistence, Range, Request, RunOptions,
-    Script, TableSet, Vacuum,
+    CapacityOptions, FindOptions, HostOptions, InitialiseOptions, Length, LoadProgress, LogOptions,
+    NotCompared, Origin, OurOptions, PartitionMethod, Partitions, Persistence, Range, Request,
+    RunOptions, Script, ServerCpus, TableSet, Vacuum,
 };
 use crate::complaint::Complaint;
 use crate::major::SpokenBy;
@@ -70,9 +70,12 @@ fn default_script() -> Script {
 /// Finds mistakes in scripts now, where pgbench finds them, and not when the first client runs;
 /// and counts their commands.
 fn check_scripts(given: &mut Given) -> Result<(), Complaint> {
+    given.ours.syntax = given.syntax();
     let syntax = given.ours.syntax;
+    // pgbench's default is the simple protocol.
     let protocol = given.protocol.unwrap_or_default();
     let mut names = Names::new();
+    let mut parsed = Vec::new();
     for Script { name, text, commands, reads_as_nine_x, .. } in &mut given.scripts {
         let script = script::Script::parse(name, text.as_bytes(), syntax, &mut names);
         let script = script.map_err(|error| {
@@ -85,11 +88,35 @@ fn check_scripts(given: &mut Given) -> Result<(), Complaint> {
         script.check(protocol).map_err(Complaint::error)?;
         *commands = script.commands.len();
         *reads_as_nine_x = script.reads_as_nine_x();
+        add_rows(&script, &mut given.drawn_rows)?;
+        parsed.push(script);
+    }
+    let told = |error: load::LoadError| {
+        let complaint = Complaint::error(&error);
+        match error.hint() {
+            Some(hint) => complaint.with_our_hint(hint),
+            None => complaint,
+        }
+    };
+    let tables = RowTables::read(&given.drawn_rows).map_err(told)?;
+    parsed.iter().try_for_each(|script| tables.pickers(script).map(drop)).map_err(told)
+}
+
+/// Reads the files from which a script draws rows, each once.
+fn add_rows(script: &script::Script, rows: &mut Vec<ScriptRows>) -> Result<(), Complaint> {
+    for command in &script.commands {
+        let script::CommandKind::SetRow(row) = &command.kind else { continue };
+        if rows.iter().all(|known| known.source != row.source) {
+            let place = format!("{}:{}", script.name, command.line);
+            let text = row_text(&row.source.path, &place)?;
+            rows.push(ScriptRows::new(row.source.clone(), &text));
+        }
     }
     Ok(())
 }
 
 fn initialise(given: Given, tables: TableSet) -> Result<InitialiseOptions, Complaint> {
+    // pgbench's default are no partitions.
     let partitions = given.partitions.unwrap_or(0);
     if partitions == 0 && given.partition_method.is_some() {
         return refuse("--partition-method requires greater than zero --partitions");
@@ -148,7 +175,8 @@ fn run(given: Given) -> Result<RunOptions, Complaint> {
     }
     let pace = pace(&given);
     let not_compared = not_compared(&given);
-    let ours = OurOptions { find: find(&given, length), hosts: hosts(&given), ..given.ours };
+    let (find, capacity, hosts) = (find(&given, length), capacity(&given), hosts(&given));
+    let ours = OurOptions { find, capacity, hosts, ..given.ours };
     let clients = given.clients.unwrap_or(1);
     Ok(RunOptions {
         server: given.server,
@@ -157,6 +185,7 @@ fn run(given: Given) -> Result<RunOptions, Complaint> {
         major: given.major,
         spoken_by: given.spoken_by,
         scripts: given.scripts,
+        rows: given.drawn_rows,
         clients,
         lanes: given.lanes.unwrap_or(1).min(clients),
         protocol: given.protocol.unwrap_or(Protocol::Simple),
@@ -253,6 +282,15 @@ fn find(given: &Given, length: Length) -> Option<FindOptions> {
         goal: goal.clone(),
         range: *range,
         seconds: given.find_seconds.unwrap_or((seconds / 5).max(FIND_SECONDS_MIN)),
+        curve: given.curve.clone(),
+    })
+}
+
+fn capacity(given: &Given) -> Option<CapacityOptions> {
+    let server_cpus = given.server_cpus.clone().zip(given.server_cpus_command.clone());
+    Some(CapacityOptions {
+        goal: given.capacity.clone()?,
+        server_cpus: server_cpus.map(|(counts, command)| ServerCpus { counts, command }),
         curve: given.curve.clone(),
     })
 }

@@ -1,7 +1,7 @@
 //! The options that were given so far.
 
-use load::{OnHostLoss, Protocol};
-use script::{RandomSeed, Weighted};
+use load::{OnHostLoss, Protocol, ScriptRows};
+use script::{RandomSeed, Syntax, Weighted};
 
 use super::row::{Done, Mode, Row, Take};
 use super::values::{Arrivals, builtin, goal, is_tpcc, script_text, weighted};
@@ -14,7 +14,9 @@ use crate::major::{Major, SpokenBy};
 use crate::search::goal::Goal;
 use crate::tpcc;
 
+/// The most scripts that pgbench takes, and that pgrig does.
 const SCRIPTS_MAX: usize = 128;
+const OUR_SCRIPTS_MAX: usize = 4_096;
 
 /// Every option as it was given, or its default.
 #[derive(Default)]
@@ -42,6 +44,8 @@ pub(super) struct Given {
     pub(super) no_vacuum: bool,
     pub(super) vacuum_all: bool,
     pub(super) scripts: Vec<Script>,
+    /// The rows that they draw from.
+    pub(super) drawn_rows: Vec<ScriptRows>,
     pub(super) clients: Option<u32>,
     pub(super) lanes: Option<u32>,
     pub(super) protocol: Option<Protocol>,
@@ -68,6 +72,9 @@ pub(super) struct Given {
     pub(super) arrivals: Option<Arrivals>,
     pub(super) find: Option<(Range, Goal)>,
     pub(super) find_seconds: Option<u32>,
+    pub(super) capacity: Option<Goal>,
+    pub(super) server_cpus: Option<Vec<f64>>,
+    pub(super) server_cpus_command: Option<String>,
     pub(super) curve: Option<String>,
     pub(super) connections: Option<u32>,
     pub(super) resume: bool,
@@ -90,6 +97,19 @@ impl Given {
         match row.take {
             Take::Flag(take) => take(self),
             Take::Value(_, take) => take(self, value),
+        }
+    }
+
+    /// True if scripts are pgbench's: a version of it was chosen.
+    fn is_pgbenchs(&self) -> bool {
+        self.spoken_by == SpokenBy::Choice
+    }
+
+    /// The language of the scripts.
+    pub(super) fn syntax(&self) -> Syntax {
+        match self.ours.syntax {
+            Syntax::Current if self.is_pgbenchs() => Syntax::Pgbench,
+            syntax => syntax,
         }
     }
 
@@ -154,8 +174,9 @@ impl Given {
     }
 
     fn add_script(&mut self, script: Script) -> Done {
-        if self.scripts.len() >= SCRIPTS_MAX {
-            let text = format!("at most {SCRIPTS_MAX} SQL scripts are allowed");
+        let max = if self.is_pgbenchs() { SCRIPTS_MAX } else { OUR_SCRIPTS_MAX };
+        if self.scripts.len() >= max {
+            let text = format!("at most {max} SQL scripts are allowed");
             return Err(Complaint::error(text));
         }
         self.scripts.push(script);

@@ -4,7 +4,8 @@ use std::io::Read;
 use std::path::Path;
 
 use load::{OnHostLoss, Protocol, Syntax, WarmUp};
-use script::{Builtin, Define, RandomSeed, RandomSeedError, Weighted};
+use script::{Builtin, Define, ROW_BYTES_MAX, RandomSeed, RandomSeedError, Weighted};
+use stats::scalability::LOADS_MIN;
 
 use super::PartitionMethod;
 use crate::complaint::{Complaint, system_error};
@@ -44,6 +45,27 @@ pub(super) fn script_text(name: &str) -> Result<String, Complaint> {
             .filter(|&&byte| byte == b'\n')
             .count();
         Complaint::error(format_args!("{name}:{}: script is not valid UTF-8", line + 1))
+            .with_our_hint("convert it, for example with iconv -f latin1 -t utf-8")
+    })
+}
+
+/// The text of a file that the command at this place of a script draws rows from.
+pub(super) fn row_text(path: &str, place: &str) -> Result<String, Complaint> {
+    let failed = |what: &str, error: &std::io::Error| {
+        let reason = system_error(error);
+        Complaint::error(format_args!("{place}: could not {what} file \"{path}\": {reason}"))
+            .with_our_hint("a file of \\setrow is looked for from the folder of its script")
+    };
+    let file = std::fs::File::open(path).map_err(|error| failed("open", &error))?;
+    let mut bytes = Vec::new();
+    let most = ROW_BYTES_MAX as u64;
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| failed("read", &error))?;
+    if bytes.len() as u64 > most {
+        let text = format!("{place}: file \"{path}\" has more than {} MiB", most >> 20);
+        return Err(Complaint::error(text).with_our_hint("draw from fewer rows, or fewer columns"));
+    }
+    String::from_utf8(bytes).map_err(|_| {
+        Complaint::error(format_args!("{place}: file \"{path}\" is not valid UTF-8"))
             .with_our_hint("convert it, for example with iconv -f latin1 -t utf-8")
     })
 }
@@ -164,6 +186,24 @@ pub(super) fn arrivals(value: &str) -> Result<Arrivals, Complaint> {
 
 pub(super) fn goal(value: &str) -> Result<Goal, Complaint> {
     Goal::parse(value).map_err(Complaint::error)
+}
+
+/// Numbers of CPUs: four or more, each once. The law of fewer could not be contradicted.
+pub(super) fn server_cpus(value: &str) -> Result<Vec<f64>, Complaint> {
+    let read = |word: &str| word.trim().parse::<f64>().ok();
+    let counts: Option<Vec<f64>> = value.split(',').map(read).collect();
+    let is_right = |counts: &Vec<f64>| {
+        let mut sorted = counts.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted.dedup();
+        let are_positive = sorted.iter().all(|count| *count > 0.0 && count.is_finite());
+        are_positive && sorted.len() == counts.len() && counts.len() >= LOADS_MIN
+    };
+    counts.filter(is_right).ok_or_else(|| {
+        Complaint::error(format_args!(
+            "invalid numbers of CPUs \"{value}\": at least {LOADS_MIN} different ones are needed, as in 2,0.5,1,1.5"
+        ))
+    })
 }
 
 pub(super) fn on_host_loss(value: &str) -> Result<OnHostLoss, Complaint> {

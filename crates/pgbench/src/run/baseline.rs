@@ -34,6 +34,7 @@ pub(super) fn measure(plan: &Plan, control: &Control) -> Result<Baseline, Compla
     })?;
     drop(server);
     let workload = &outcome.workloads[0];
+    // A run that never opened its window is refused below.
     let seconds = outcome.window.map_or(0.0, |window| window.seconds());
     if seconds == 0.0 || workload.counts.transactions == 0 {
         return Err(Complaint::error(

@@ -37,7 +37,9 @@ impl Files {
             target.is_only_in(&mut known, option)?;
             Ok(Some(target))
         };
-        let curve = ours.find.as_ref().and_then(|find| find.curve.as_deref());
+        let of_search = ours.find.as_ref().and_then(|find| find.curve.as_deref());
+        let of_sweep = ours.capacity.as_ref().and_then(|capacity| capacity.curve.as_deref());
+        let curve = of_search.or(of_sweep);
         Ok(Files {
             hdr: create("--hdr", ours.hdr.as_deref())?,
             json: create("--json", ours.json.as_deref())?,
@@ -92,6 +94,7 @@ impl Target {
         option: &'static str,
     ) -> Result<(), Complaint> {
         let Some(status) = self.file.metadata().ok().filter(Metadata::is_file) else {
+            // A pipe or a terminal may be written to by several.
             return Ok(());
         };
         let identity = (status.dev(), status.ino());
@@ -118,6 +121,7 @@ impl Target {
 /// are two series: from the intended start and, tagged `send`, from the send.
 fn hdr(results: &Results<'_>, server: &str, clock: Clock) -> String {
     let intervals = &results.outcome.intervals;
+    // Without an interval, the log has no line, and nothing needs the start.
     let began = intervals.first().map(|interval| interval.start).unwrap_or_default();
     let start_us = clock.unix_us() + began.0 / 1000;
     let rig = env!("CARGO_PKG_VERSION");

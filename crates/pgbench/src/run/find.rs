@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use load::{Control, Outcome, Pace, Urgency, WarmUp};
+use measure::LoadMeasurement;
 use terms::duration;
 
 use crate::complaint::Complaint;
@@ -14,6 +15,7 @@ use crate::search::goal::{Goal, Observed};
 use crate::search::steps::{End, Estimate, Next, Search};
 
 use super::figure::rate;
+use super::found::SearchResult;
 use super::ours::limit;
 
 /// Warm-up of each window, in milliseconds: connections are new, caches of the server's processes
@@ -35,20 +37,9 @@ enum Finish {
     Aborted(u64),
 }
 
-/// The result of a search.
-pub(super) struct SearchResult {
-    /// The confirming run whose load is nearest to the answer, or the last one that was tried.
-    pub(super) options: RunOptions,
-    pub(super) outcome: Outcome,
-    pub(super) curve: Curve,
-    /// In words, for the user; and whether it is an answer.
-    pub(super) words: String,
-    pub(super) is_answer: bool,
-}
-
 /// Runs one load with these options.
 pub(super) type Run<'a> =
-    &'a mut dyn FnMut(&RunOptions, &mut Console<'_>) -> Result<Outcome, Complaint>;
+    &'a mut dyn FnMut(&RunOptions, &mut Console<'_>) -> Result<LoadMeasurement, Complaint>;
 
 pub(super) fn find(
     options: &RunOptions,
@@ -58,7 +49,7 @@ pub(super) fn find(
     console: &mut Console<'_>,
     run: Run<'_>,
 ) -> Result<SearchResult, Complaint> {
-    let axis = Axis { find, options };
+    let axis = LoadAxis { find, options };
     let (quantile, limit_ns) = find.goal.quantile().unzip();
     let mut curve = Curve {
         axis: axis.name(),
@@ -75,8 +66,7 @@ pub(super) fn find(
         // More than clients can do one after the other cannot be sent.
         Range::Rate => {
             let closed = axis.options(None, false);
-            let outcome = run(&closed, console)?;
-            let most = window_rate(&outcome);
+            let most = window_rate(&run(&closed, console)?.outcome);
             console.narrate(format_args!(
                 "pgrig: as fast as {} can: {} a second",
                 clients(options.clients),
@@ -107,17 +97,18 @@ pub(super) fn find(
             Next::End(end) => break Finish::Ended(end),
         };
         let tried_options = axis.options(Some(load), confirms);
-        let outcome = run(&tried_options, console)?;
+        let measured = run(&tried_options, console)?;
+        let outcome = &measured.outcome;
         let is_interrupted = control.urgency() != Urgency::None;
         let aborted = outcome.workloads[0].counts_total.aborted_clients;
         if is_interrupted || aborted > 0 {
-            last = Some((load, (tried_options, outcome)));
+            last = Some((load, (tried_options, measured)));
             break match is_interrupted {
                 true => Finish::Interrupted,
                 false => Finish::Aborted(aborted),
             };
         }
-        let tried = axis.look(&find.goal, load, confirms, &outcome);
+        let tried = axis.look(&find.goal, load, confirms, outcome);
         search.tell(tried.holds);
         console.narrate(format_args!(
             "pgrig: {}: {}: {} (at most {} left)",
@@ -126,10 +117,10 @@ pub(super) fn find(
             verdict(&tried),
             duration(axis.seconds_left(&search))
         ));
-        told.limits.push(limit(&outcome, is_server_here));
+        told.limits.push(limit(outcome, is_server_here));
         match confirms && tried.holds {
-            true => confirmed.push((load, (tried_options, outcome))),
-            false => last = Some((load, (tried_options, outcome))),
+            true => confirmed.push((load, (tried_options, measured))),
+            false => last = Some((load, (tried_options, measured))),
         }
         curve.windows.push(tried);
         if let Some(text) = told.unsteady(&axis, &curve) {
@@ -155,7 +146,7 @@ pub(super) fn find(
     } else if matches!(finish, Finish::Ended(_)) {
         last = confirmed.pop().or(last);
     }
-    let Some((load, (options, outcome))) = last else {
+    let Some((load, (options, measured))) = last else {
         return Err(Complaint::error("there was nothing to try"));
     };
     curve.shown = load;
@@ -166,7 +157,8 @@ pub(super) fn find(
         words.push_str(why);
     }
     let is_answer = curve.held().is_some();
-    Ok(SearchResult { options, outcome, curve, words, is_answer })
+    let (details, capacity) = (Vec::new(), None);
+    Ok(SearchResult { options, measured, curve, words, is_answer, details, capacity })
 }
 
 /// A first answer is told before so much time has passed, in seconds.
@@ -183,7 +175,7 @@ struct Told {
 
 impl Told {
     /// Says, once, that windows of one load disagree, and what is known about that.
-    fn unsteady(&mut self, axis: &Axis<'_>, curve: &Curve) -> Option<String> {
+    fn unsteady(&mut self, axis: &LoadAxis<'_>, curve: &Curve) -> Option<String> {
         let (slow, low_ms, high_ms) = curve.disagreement().filter(|_| !self.unsteady)?;
         self.unsteady = true;
         let load = axis.load(curve.windows[slow].load);
@@ -204,11 +196,11 @@ impl Told {
     }
 }
 
-fn observed(tried: &Tried) -> Observed<'_> {
+pub(super) fn observed(tried: &Tried) -> Observed<'_> {
     Observed { latency: &tried.latency, failures: tried.failures, backlog: tried.backlog }
 }
 
-fn verdict(tried: &Tried) -> &'static str {
+pub(super) fn verdict(tried: &Tried) -> &'static str {
     if tried.holds { "holds" } else { "does not hold" }
 }
 
@@ -218,26 +210,27 @@ fn clients(count: u32) -> String {
 
 /// Successful transactions a second in the window.
 fn window_rate(outcome: &Outcome) -> f64 {
+    // A try that never opened its window has reached nothing: see below.
     let seconds = outcome.window.map_or(0.0, |window| window.seconds());
     let transactions = outcome.workloads[0].counts.transactions as f64;
     if seconds > 0.0 { transactions / seconds } else { 0.0 }
 }
 
 /// The axis along which the search varies the load.
-struct Axis<'a> {
-    find: &'a FindOptions,
-    options: &'a RunOptions,
+pub(super) struct LoadAxis<'a> {
+    pub(super) find: &'a FindOptions,
+    pub(super) options: &'a RunOptions,
 }
 
-impl Axis<'_> {
-    fn name(&self) -> &'static str {
+impl LoadAxis<'_> {
+    pub(super) fn name(&self) -> &'static str {
         match self.find.range {
             Range::Rate => "rate",
             Range::Clients => "clients",
         }
     }
 
-    fn load(&self, load: f64) -> String {
+    pub(super) fn load(&self, load: f64) -> String {
         let unit = match self.find.range {
             Range::Rate => "a second",
             Range::Clients => return clients(load as u32),
@@ -253,7 +246,7 @@ impl Axis<'_> {
     }
 
     /// A run at this load; as fast as can be without one.
-    fn options(&self, load: Option<f64>, confirms: bool) -> RunOptions {
+    pub(super) fn options(&self, load: Option<f64>, confirms: bool) -> RunOptions {
         let mut options = self.options.clone();
         match (self.find.range, load) {
             (Range::Rate, Some(rate)) => {
@@ -273,9 +266,10 @@ impl Axis<'_> {
         options
     }
 
-    fn look(&self, goal: &Goal, load: f64, confirms: bool, outcome: &Outcome) -> Tried {
+    pub(super) fn look(&self, goal: &Goal, load: f64, confirms: bool, outcome: &Outcome) -> Tried {
         let workload = &outcome.workloads[0];
         let counts = &workload.counts;
+        // A try that never opened its window has no time, and reached nothing.
         let seconds = outcome.window.map_or(0.0, |window| window.seconds());
         let lost = counts.failed() + counts.skipped;
         let all = counts.transactions + lost;
@@ -290,6 +284,7 @@ impl Axis<'_> {
             achieved: window_rate(outcome),
             latency: workload.latency.clone(),
             failures: if all == 0 { 0.0 } else { lost as f64 / all as f64 },
+            // Without an interval inside of the window, no transaction was seen to be due.
             backlog: backlog.unwrap_or(0),
             holds: false,
         };
@@ -301,7 +296,7 @@ impl Axis<'_> {
     }
 
     /// The length of a window with its warm-up, in seconds.
-    fn window_s(&self, confirms: bool) -> f64 {
+    pub(super) fn window_s(&self, confirms: bool) -> f64 {
         let seconds = match (confirms, self.options.length) {
             (true, Length::Seconds(seconds)) => seconds,
             _ => self.find.seconds,
@@ -365,6 +360,8 @@ impl Axis<'_> {
                     terms::counted(windows as u64, "window"),
                 )
             }
+            // A sweep has words of its own.
+            End::Swept { .. } => String::new(),
             End::Everywhere => format!(
                 "\"{goal}\" holds at everything that can be sent, up to {}: give more clients (-c)",
                 self.load(highest)

@@ -55,6 +55,7 @@ const LINES_MAX: usize = 32;
 
 /// For each host, what it did and how well its clock was known.
 pub(super) fn lines(outcome: &Outcome, line: &mut impl FnMut(&str, String)) {
+    // A run that never opened its window used no CPU in it.
     let window_s = outcome.window.map_or(0.0, |window| window.seconds());
     for (host, generator) in outcome.hosts.iter().zip(&outcome.generators).take(LINES_MAX) {
         let name = format!("host {}", host.name);

@@ -19,7 +19,8 @@
 //! | `baseline` | with `--baseline`, the same load on a server that does nothing |
 //! | `tail` | with `--tail`, slow transactions by cause and by wait event |
 //! | `standstills` | with `--reconnect`, when no transaction succeeded |
-//! | `search` | of `--find-rate` and `--find-clients`: what was found, and every window |
+//! | `search` | of `--find-rate`, `--find-clients` and `--capacity`: what was found, and every window |
+//! | `capacity` | of `--capacity`: throughput by clients and CPUs, and the law that it follows |
 //! | `latency`, `service`, `lag` | from the intended start; from the send; behind schedule |
 //! | `scripts` | per script: name, weight, counts, latency |
 //! | `statements` | with `-r`, per command: script, line, text, failures, latency |
@@ -31,14 +32,17 @@
 use load::{End, GeneratorOutcome, HostOutcome, OnLoss};
 use record::{Counts, Interval, Phase};
 use serde_json::{Value, json};
+use stats::scalability::ScalingEstimate;
 use stats::{Latency, Quantity, Shift, SteadyState, Unsteady};
 
 use crate::options::Length;
 use crate::words::{ScriptWords, protocol_name};
 
+use super::drift::DeadRows;
 use super::ours::{limit, missed_rate};
 use super::plan::Clock;
 use super::results::Results;
+use crate::search::capacity::{CapacityLoad, CapacityResult, ClientSweep, ScalingAnswer};
 use crate::search::curve::{Curve, Tried};
 
 /// The document, ending in a newline.
@@ -79,12 +83,15 @@ pub(super) fn document(results: &Results<'_>, server: &str, clock: Clock) -> Str
             "counts": counts(&workload.counts),
         })),
         "steady": steady(results),
+        "drift": results.drift().map(|drift| drift.json()),
+        "dead_rows": results.dead_rows.map(DeadRows::json),
         "rate_not_reached": missed_rate(results).map(|missed| json!({
             "asked": missed.asked,
             "reached": missed.reached,
             "backlog": missed.backlog,
         })),
         "search": results.search.map(|search| search_of(&search.curve)),
+        "capacity": results.search.and_then(|search| search.capacity.as_ref()).map(capacity),
         "baseline": results.baseline.map(|baseline| json!({
             "transactions_per_second": baseline.rate,
             "latency": latency(&baseline.latency),
@@ -215,6 +222,55 @@ fn search_of(curve: &Curve) -> Value {
         "lapse_rate": curve.lapse_rate,
         "knee": curve.knee(),
         "windows": curve.windows.iter().map(window).collect::<Value>(),
+    })
+}
+
+fn capacity(capacity: &CapacityResult) -> Value {
+    let load = |one: &CapacityLoad| {
+        json!({
+            "clients": one.load,
+            "transactions_per_second": one.rate,
+            "range": { "low": one.range.0, "high": one.range.1 },
+            "quantile_ms": one.quantile_ms,
+            "holds": one.holds,
+        })
+    };
+    let sweep = |sweep: &ClientSweep| {
+        json!({
+            "server_cpus": sweep.cpus,
+            "loads": sweep.loads.iter().map(load).collect::<Value>(),
+            "best": sweep.best().map(load),
+            "law": sweep.law.as_ref().ok().map(law),
+        })
+    };
+    let cpus = capacity.cpus.as_ref();
+    json!({
+        "sweeps": capacity.sweeps.iter().map(sweep).collect::<Value>(),
+        "cpus": cpus.and_then(|cpus| cpus.as_ref().ok()).map(law),
+        "shares_cpus": capacity.shares_cpus,
+    })
+}
+
+/// A law. Beyond the loads that were tried it says something only where `is_predicted` is true.
+fn law(law: &ScalingAnswer) -> Value {
+    // JSON has no infinity: a bound that is missing is none.
+    let finite = |value: f64| value.is_finite().then_some(value);
+    let estimate = |one: &ScalingEstimate| json!({ "point": finite(one.point), "low": finite(one.low), "high": finite(one.high) });
+    let beyond = law
+        .beyond
+        .iter()
+        .map(|one| json!({ "load": one.load, "transactions_per_second": estimate(&one.rate) }));
+    json!({
+        "contention": estimate(&law.contention),
+        "coherence": estimate(&law.coherence),
+        "peak_load": estimate(&law.peak_load),
+        "held_out": {
+            "load": law.held_out.observed.load,
+            "transactions_per_second": law.held_out.observed.rate,
+            "predicted": estimate(&law.held_out.predicted),
+            "is_predicted": law.held_out.is_predicted(),
+        },
+        "beyond": beyond.collect::<Value>(),
     })
 }
 

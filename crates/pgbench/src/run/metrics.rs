@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use load::Event;
+use measure::LoadObserver;
 use openmetrics::{Destination, Kind, Publisher, Text};
 use record::{Counts, Interval};
 use stats::Latency;
@@ -43,8 +44,15 @@ impl Metrics {
         self.publisher.address()
     }
 
-    /// Takes what happens into the sums. What goes wrong is told at the end.
-    pub(super) fn observe(&mut self, event: &Event<'_>) {
+    /// Ends it, and returns the first error, if there was one.
+    pub(super) fn finish(self) -> Result<(), Complaint> {
+        self.failed.map_or(Ok(()), Err)
+    }
+}
+
+/// Takes what happens into the sums. What goes wrong is told at the end.
+impl LoadObserver for Metrics {
+    fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::Connecting { done, .. } => self.sums.clients = *done,
             Event::Interval(intervals) => {
@@ -56,11 +64,6 @@ impl Metrics {
             let published = self.publisher.publish(self.sums.text());
             self.failed = published.err().map(|error| complaint(&error));
         }
-    }
-
-    /// Ends it, and returns the first error, if there was one.
-    pub(super) fn finish(self) -> Result<(), Complaint> {
-        self.failed.map_or(Ok(()), Err)
     }
 }
 

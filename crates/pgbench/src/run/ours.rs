@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use load::{CommandPlace, OnLoss, Outcome, WarmUp};
+use measure::ServerTail;
 use record::{Counts, Generator, WorkloadResult};
 use stats::{Latency, SteadyState, Unsteady, censored};
 
@@ -12,7 +13,7 @@ use super::baseline::Baseline;
 use super::figure::{rate, short_ms};
 use super::hosts;
 use super::plan::is_open;
-use super::results::{AttributedTail, Results};
+use super::results::Results;
 
 pub(super) fn lines(results: &Results<'_>) -> String {
     let mut text = String::new();
@@ -23,6 +24,9 @@ pub(super) fn lines(results: &Results<'_>) -> String {
     let some = !workload.latency.is_empty();
     if let Some(search) = results.search.filter(|search| search.is_answer) {
         line("found", search.words.clone());
+        for (name, text) in &search.details {
+            line(name, text.clone());
+        }
     }
     if some {
         line("percentiles ms", percentiles(&workload.latency, &workload.open));
@@ -42,6 +46,13 @@ pub(super) fn lines(results: &Results<'_>) -> String {
     }
     if some && results.outcome.window.is_some() {
         throughput(results, &mut line);
+    }
+    if let Some(drift) = results.drift() {
+        line("drift", drift.words());
+    }
+    let dead = results.dead_rows.and_then(|one| one.words(results.counts().transactions));
+    if let Some(dead) = dead {
+        line("dead rows", dead);
     }
     if let Some(baseline) = results.baseline {
         line("baseline", against(baseline, results));
@@ -72,7 +83,7 @@ pub(super) fn lines(results: &Results<'_>) -> String {
 }
 
 /// Slow transactions by cause and by wait event.
-fn tail_lines(found: &AttributedTail, line: &mut impl FnMut(&str, String)) {
+fn tail_lines(found: &ServerTail, line: &mut impl FnMut(&str, String)) {
     match &found.tail {
         None => line("tail", "no transaction was slow".to_owned()),
         Some(tail) => {
@@ -150,6 +161,7 @@ fn against(baseline: &Baseline, results: &Results<'_>) -> String {
 
 /// The clean window's throughput beside pgbench's own.
 fn throughput(results: &Results<'_>, line: &mut impl FnMut(&str, String)) {
+    // A run that never opened its window has a window of no length, as its line says.
     let window_s = results.outcome.window.map_or(0.0, |window| window.seconds());
     if let Some(warm_up) = results.options.ours.warm_up {
         let published = results.workload().published_way;
@@ -197,6 +209,7 @@ fn throughput(results: &Results<'_>, line: &mut impl FnMut(&str, String)) {
 
 fn warmed(results: &Results<'_>, warm_up: WarmUp) -> String {
     let window = results.outcome.window;
+    // See above: a load that ended before its window has no warm-up to tell of.
     let seconds = window.map_or(0.0, |window| window.open.since(window.load_began) as f64 / 1e9);
     match (warm_up, results.outcome.steady) {
         (WarmUp::Auto { .. }, Some(false)) => {
@@ -230,6 +243,7 @@ impl MissedRate {
 pub(super) fn missed_rate(results: &Results<'_>) -> Option<MissedRate> {
     let asked = results.options.pace.rate()?;
     let (reached, _) = results.rate_after(0.0);
+    // Without an interval in the window, no transaction was seen to be due.
     let backlog = results.window_intervals().last().map_or(0, |interval| interval.backlog);
     let is_missed = stats::is_rate_missed(asked, reached, backlog, 1);
     is_missed.then_some(MissedRate { asked, reached, backlog })
@@ -237,8 +251,9 @@ pub(super) fn missed_rate(results: &Results<'_>) -> Option<MissedRate> {
 
 fn backlog(results: &Results<'_>) -> String {
     let backlogs = || results.window_intervals().map(|interval| interval.backlog);
+    // Without an interval in the window, no transaction was seen to be due.
     let largest = backlogs().max().unwrap_or(0);
-    let last = backlogs().last().unwrap_or(0);
+    let last = backlogs().last().unwrap_or(0); // See above.
     format!(
         "{} due but not started at the end, {} at most",
         terms::grouped(last),
@@ -289,6 +304,7 @@ fn errors(counts: &Counts, first: &BTreeMap<String, CommandPlace>) -> Option<Str
     let part = |(kind, count): (&String, &u64)| {
         let place = first.get(kind);
         let place = place.map(|at| format!(" (first at {}:{})", at.script, at.line));
+        // A kind of which no place is known is shown without one.
         format!("{kind} × {count}{}", place.unwrap_or_default())
     };
     let mut parts: Vec<_> = counts.errors.iter().map(part).collect();
@@ -300,6 +316,7 @@ fn errors(counts: &Counts, first: &BTreeMap<String, CommandPlace>) -> Option<Str
 
 fn generator(results: &Results<'_>) -> String {
     let generator = &results.outcome.generator;
+    // A window that was never opened has no time to divide by: see the bound below.
     let window_s = results.outcome.window.map_or(0.0, |window| window.seconds());
     let cores = generator.cpu_ns as f64 / 1e9 / window_s.max(f64::MIN_POSITIVE);
     let lag_ms = short_ms(generator.lag_p99_ns);

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use load::{Connecting, Limit, LogPlan, Pace, Plan, ScriptText, ShellUser, WarmUp, Workload};
+use load::{
+    Connecting, Limit, LogPlan, Pace, Plan, ScriptText, ShellUser, WarmUp, WorkRecord, Workload,
+};
 use script::RandomSeed;
 use wire::conninfo::Conninfo;
 
@@ -29,6 +31,7 @@ impl Clock {
     }
 
     pub(super) fn unix_us(&self) -> u64 {
+        // A clock that stands before 1970 shows 1970.
         let since = self.wall.duration_since(UNIX_EPOCH).unwrap_or_default();
         since.as_micros() as u64
     }
@@ -85,6 +88,8 @@ pub(super) fn plan(
         drain_ms: None,
         interval_ms: options.ours.interval_ms,
         slowest: options.ours.tail,
+        work: WorkRecord::Nothing,
+        rates: None,
         blocks: None,
         statements: options.per_command,
         ledger: None,
@@ -124,10 +129,14 @@ pub fn workload(options: &RunOptions, conninfo: String, scale: i64) -> Workload 
                 syntax: options.ours.syntax,
             })
             .collect(),
+        rows: options.rows.clone(),
         clients: options.clients,
         protocol: options.protocol,
         pace: options.pace,
         latency_limit_us: options.latency_limit_us,
+        deadline_us: None,
+        retry: None,
+        storms_ms: Vec::new(),
         variables,
         session: Vec::new(),
         on_error: options.on_error,

@@ -149,19 +149,23 @@ impl<'a> Progress<'a> {
     fn line(&self, elapsed_ns: u64, length_ns: u64) -> String {
         let Sum { counts, latency, lag } = &self.since;
         let time = if self.options.progress_timestamp {
+            // A clock that stands before 1970 shows 1970.
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             format!("{:.3} s", now.as_secs_f64())
         } else {
             format!("{:.1} s", elapsed_ns as f64 / 1e9)
         };
         let tps = counts.transactions as f64 * 1e9 / length_ns.max(1) as f64;
+        // pgbench shows 0 for a stretch without a transaction.
         let mean_ms = latency.mean_ns().unwrap_or(0.0) / 1e6;
+        // See above.
         let stddev_ms = latency.stddev_ns().unwrap_or(0.0) / 1e6;
         let mut line = format!(
             "progress: {time}, {tps:.1} tps, lat {mean_ms:.3} ms stddev {stddev_ms:.3}, {} failed",
             counts.failed()
         );
         if is_open(self.options) {
+            // See above: pgbench shows 0.
             let lag_ms = lag.mean_ns().unwrap_or(0.0) / 1e6;
             line.push_str(&format!(", lag {lag_ms:.3} ms"));
             if self.options.latency_limit_us.is_some() {

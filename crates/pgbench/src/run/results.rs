@@ -3,24 +3,17 @@
 use std::collections::BTreeMap;
 
 use load::{CommandPlace, Outcome, WarmUp};
+use measure::ServerTail;
 use record::{Counts, Interval, StatementResult, WorkloadResult};
 use stats::{DetectableFall, IntervalSummary, Latency, SteadyState, steady_state};
-use tail::Tail;
 
 use crate::options::RunOptions;
 use crate::words::{CommandWords, ScriptWords, Words};
 
 use super::baseline::Baseline;
-use super::find::SearchResult;
+use super::drift::{DeadRows, HourlyDrift};
+use super::found::SearchResult;
 use super::tables::Tables;
-
-/// Slow transactions of a run by cause.
-pub(super) struct AttributedTail {
-    /// None where no transaction was slow.
-    pub(super) tail: Option<Tail>,
-    /// Notes on what could not be read.
-    pub(super) notes: Vec<String>,
-}
 
 /// Everything that there is to tell about a run.
 pub(super) struct Results<'a> {
@@ -32,9 +25,11 @@ pub(super) struct Results<'a> {
     /// The rig's performance against a server that does nothing.
     pub(super) baseline: Option<&'a Baseline>,
     /// Slow transactions by cause.
-    pub(super) tail: Option<&'a AttributedTail>,
+    pub(super) tail: Option<&'a ServerTail>,
     /// The search that this is the last run of.
     pub(super) search: Option<&'a SearchResult>,
+    /// Dead rows before and after a long run.
+    pub(super) dead_rows: Option<&'a DeadRows>,
 }
 
 impl Results<'_> {
@@ -131,6 +126,12 @@ impl Results<'_> {
         steady_state(&summaries, interval_s)
     }
 
+    /// The change an hour, of a window of ten minutes and more.
+    pub(super) fn drift(&self) -> Option<HourlyDrift> {
+        let (summaries, interval_s) = self.summaries();
+        HourlyDrift::of(&summaries, interval_s)
+    }
+
     /// A fall that the window would have shown.
     pub(super) fn detectable(&self) -> Option<DetectableFall> {
         let (summaries, interval_s) = self.summaries();
@@ -160,6 +161,7 @@ impl Results<'_> {
 fn command(statement: &StatementResult) -> CommandWords<'_> {
     CommandWords {
         text: &statement.text,
+        // pgbench shows 0 for a command that was never run.
         mean_ms: statement.latency.mean_ns().unwrap_or(0.0) / 1e6,
         failures: statement.failures,
         retries: statement.retries,

@@ -4,7 +4,7 @@ use postgres::error::SqlState;
 
 use crate::complaint::Complaint;
 use crate::options::{PartitionMethod, Partitions};
-use crate::server::{Server, error_text};
+use crate::server::{Server, count as count_in, error_text};
 
 /// pgbench's tables as they are.
 pub(crate) struct Tables {
@@ -59,6 +59,7 @@ fn scale(server: &mut Server, table: &str, rows: &str, initialise: &str) -> Resu
     match server.row(sql) {
         Ok(row) => {
             let count = row.and_then(|columns| columns.into_iter().next().flatten());
+            // An answer without a count is refused as one that is no number.
             let count = count.unwrap_or_default();
             count.parse().map_err(|_| {
                 Complaint::error(format_args!("invalid count(*) from {table}: \"{count}\""))
@@ -107,6 +108,5 @@ fn partitions(server: &mut Server, initialise: &str) -> Result<Option<Partitions
             return Err(Complaint::error(format_args!("unexpected partition method: \"{other}\"")));
         }
     };
-    let count = count.as_deref().and_then(|count| count.parse().ok()).unwrap_or(0);
-    Ok(Some(Partitions { count, method }))
+    Ok(Some(Partitions { count: count_in(count.as_deref(), PARTITIONS)?, method }))
 }

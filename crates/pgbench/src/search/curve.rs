@@ -53,6 +53,7 @@ impl Curve {
     pub fn held(&self) -> Option<f64> {
         match self.end {
             Some(End::Found { held, .. }) => Some(held),
+            Some(End::Swept { best }) => best,
             _ => None,
         }
     }

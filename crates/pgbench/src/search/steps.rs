@@ -79,6 +79,11 @@ pub enum End {
         /// … and this one with a probability of 90 %.
         high: f64,
     },
+    /// Every load was tried as often.
+    Swept {
+        /// The load at which most was done while the goal held.
+        best: Option<f64>,
+    },
     /// The goal holds at the highest load that there is.
     Everywhere,
     /// It holds at no load.
@@ -262,7 +267,7 @@ mod tests {
             match end {
                 End::Found { held, .. } => assert!((held - f64::from(truth)).abs() <= 1.0),
                 End::Everywhere => assert!(truth >= 63),
-                End::Nowhere | End::Unconfirmed => panic!("{truth}"),
+                End::Nowhere | End::Unconfirmed | End::Swept { .. } => panic!("{truth}"),
             }
             assert!(windows < 35, "{truth}: {windows}");
         }

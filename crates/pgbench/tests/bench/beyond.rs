@@ -220,7 +220,7 @@ fn a_search_needs_a_window_and_no_rate() {
     for (options, why) in [
         (
             "--find-rate=p99<1ms",
-            "--find-rate and --find-clients need the duration of a window (-T)",
+            "--find-rate, --find-clients and --capacity need the duration of a window (-T)",
         ),
         ("--find-rate=p99<1ms -T 5 -R 10", "--find-rate looks for the rate itself: leave out -R"),
         ("--find-clients=p99<1ms -T 5 -l", "cannot be used with a log (-l)"),
@@ -229,12 +229,79 @@ fn a_search_needs_a_window_and_no_rate() {
             "--find-rate=p99<1ms -T 5 --find-clients=p99<1ms",
             "--find-rate and --find-clients cannot be used at the same time",
         ),
-        ("--curve=x -T 5", "allowed only with --find-rate or --find-clients"),
+        ("--curve=x -T 5", "allowed only with --find-rate, --find-clients or --capacity"),
+        ("--capacity=p99<1ms -T 5", "--capacity needs at least 6 clients (-c)"),
+        ("--capacity=p99<1ms -c 8", "need the duration of a window (-T)"),
+        ("--capacity=p99<1ms -c 8 -T 5 -R 9", "--capacity measures as fast as the clients can"),
+        (
+            "--capacity=p99<1ms -c 8 -T 5 --find-rate=p99<1ms",
+            "--capacity measures loads of its own",
+        ),
+        ("--capacity=p99<1ms -c 8 -T 5 --server-cpus=1,2", "at least 4 different ones are needed"),
+        (
+            "--capacity=p99<1ms -c 8 -T 5 --server-cpus=1,2,2,3",
+            "at least 4 different ones are needed",
+        ),
+        (
+            "--capacity=p99<1ms -c 8 -T 5 --server-cpus=1,2,3,4",
+            "needs the command that changes them",
+        ),
+        ("-T 5 --server-cpus=1,2,3,4 --server-cpus-command=x", "allowed only with --capacity"),
+        (
+            "--capacity=p99<1ms -c 8 -T 5 --server-cpus=1,2,3,4 --server-cpus-command=x",
+            "needs {cpus} or {percent} where the number belongs",
+        ),
     ] {
         let ended = ours(&[], options);
         assert_eq!(ended.code, 1, "{options}: {ended:?}");
         assert!(ended.err.contains(why), "{options}: {ended:?}");
     }
+}
+
+/// Clients that sleep are slowed down by nobody: twice as many do twice as much. A number of CPUs is what a file says.
+#[test]
+fn capacity_is_measured_over_clients_and_cpus() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (script, json) = (folder.path().join("sleep.sql"), folder.path().join("found.json"));
+    fs::write(&script, "select pg_sleep(0.1);\n").expect("a script");
+    let sweep = |more: &[String]| {
+        let base =
+            format!("-n -f {} -c 6 -T 1 --warmup=0 --json={}", script.display(), json.display());
+        let arguments: Vec<String> =
+            base.split(' ').map(str::to_owned).chain(more.iter().cloned()).collect();
+        ours_until(&server.environment("postgres"), &arguments, &Control::new())
+    };
+    let found = sweep(&["--capacity=p50 < 10s".to_owned()]);
+    assert_eq!(found.code, 0, "{found:?}");
+    assert!(found.out.contains("a second keep p50 < 10s, with 6 clients"), "{found:?}");
+    for text in ["pgrig: 1 client ", "pgrig: scaling ", "pgrig: more clients       9 clients: "] {
+        assert!(found.out.contains(text), "no {text:?}: {found:?}");
+    }
+    let text = fs::read_to_string(&json).expect("the document");
+    let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let faults = testing::schema::faults(&crate::common::schema(), &document);
+    assert!(faults.is_empty(), "{faults:#?}");
+    let sweep_found = &document["capacity"]["sweeps"][0];
+    assert_eq!(sweep_found["loads"].as_array().map(Vec::len), Some(5), "{sweep_found}");
+    assert_eq!(sweep_found["best"]["clients"], 6.0, "{sweep_found}");
+
+    // A command that fails ends the sweep, and the first number is set again in any case.
+    let given = folder.path().join("given");
+    let command =
+        format!("echo {{cpus}} {{percent}} >>{0}; test {{percent}} -ne 150", given.display());
+    let found = sweep(&[
+        "--capacity=p50 < 10s".to_owned(),
+        "--server-cpus=2,0.5,1,1.5".to_owned(),
+        format!("--server-cpus-command={command}"),
+    ]);
+    assert_eq!(found.code, 1, "{found:?}");
+    assert!(
+        found.err.contains("could not give the server 1.5 CPUs by --server-cpus-command"),
+        "{found:?}"
+    );
+    let given = fs::read_to_string(&given).expect("what was given");
+    assert!(given.ends_with("1.5 150\n2 200\n"), "{given}");
 }
 
 #[test]

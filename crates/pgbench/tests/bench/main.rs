@@ -7,6 +7,7 @@ mod full_disk;
 mod initialise;
 mod mistakes;
 mod options;
+mod rows;
 mod run;
 mod schema;
 mod scripts;

@@ -76,6 +76,24 @@ pub(crate) struct CompareArguments {
     /// The same for B
     #[arg(long, value_name = "FILE")]
     pub(crate) b_sql: Option<PathBuf>,
+    /// Give the servers that pgrig makes the locale and the settings of this one, as of a copy of production
+    #[arg(long, value_name = "CONNINFO")]
+    pub(crate) like: Option<String>,
+    /// Give them the settings of this file: a postgresql.conf with what it includes, or rows of pg_settings as CSV; can
+    /// be repeated, and later files win
+    #[arg(long, value_name = "FILE")]
+    pub(crate) conf: Vec<PathBuf>,
+    /// Leave these settings of production out
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', value_parser = name)]
+    pub(crate) without: Vec<String>,
+    /// The locale of the databases that pgrig makes, as in C.UTF-8, icu:de-DE or de_DE/LATIN1 [default: that of a dump,
+    /// of --like or of the other side's server; else C]
+    #[arg(long, value_name = "[PROVIDER:]LOCALE[/ENCODING]")]
+    pub(crate) locale: Option<lab::DatabaseLocale>,
+    /// Differences of the sides that are meant, besides those that options make: collation, encoding, statistics, the
+    /// name of an extension or of a setting
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', value_parser = name)]
+    pub(crate) differs: Vec<String>,
     #[command(flatten)]
     pub(crate) study: StudyArguments,
     /// Name of this comparison in its record and in a history
@@ -84,10 +102,24 @@ pub(crate) struct CompareArguments {
     /// Compare A with a copy of itself: shows how far identical servers differ on this machine
     #[arg(long = "self")]
     pub(crate) is_self: bool,
-    /// The data of both sides, instead of pgbench's tables: a script for psql, or a dump in custom, tar
-    /// or directory format for pg_restore
+    /// The data of both sides, instead of pgbench's tables: a script for psql, a dump in custom, tar or directory
+    /// format for pg_restore, or a base backup
     #[arg(long, value_name = "FILE")]
     pub(crate) data: Option<PathBuf>,
+    /// Make B's data by pg_upgrade from A's, whose version is older: files are copied, cloned, or those of a copy are linked
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "copy",
+          conflicts_with_all = ["a_conninfo", "b_conninfo", "study", "a_initdb", "b_initdb"])]
+    pub(crate) b_upgrade: Option<lab::UpgradeMode>,
+    /// The database of a base backup that has the data [default: the only one beside postgres]
+    #[arg(long, value_name = "NAME", requires = "data")]
+    pub(crate) database: Option<String>,
+    /// Load both sides with the scripts of this folder, which pgrig workload make has written; each has a verdict
+    #[arg(long = "workload", value_name = "DIR", conflicts_with = "study")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Compare with each of these numbers of clients in turn, on the same servers; each has its share of --max-time
+    #[arg(long, value_name = "N[,N…]", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=100_000),
+          conflicts_with = "study")]
+    pub(crate) clients: Vec<u32>,
     /// Check that everything named exists and fits, and build nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -98,9 +130,9 @@ pub(crate) struct CompareArguments {
     #[arg(long)]
     pub(crate) keep_data: bool,
     /// Stop when the interval of the throughput ratio (with -R: of the ratio of median latencies)
-    /// reaches no further than this on either side
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
-    pub(crate) precision: f64,
+    /// reaches no further than this on either side [default: 1%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) precision: Option<f64>,
     /// A difference below this counts as none; if given, stop as soon as throughput and p99 are
     /// decided [default: 3%]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
@@ -108,6 +140,12 @@ pub(crate) struct CompareArguments {
     /// Measure for this long at most
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = time)]
     pub(crate) max_time: Duration,
+    /// Load the servers for this long after each restart, for what comes later than the usual 15 s
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) segment: Option<Duration>,
+    /// Say nothing unless standstills that come once in this time, or more often, are excluded
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) horizon: Option<Duration>,
     /// Seed of the order of blocks and of the keys [default: a new one each time]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -187,6 +225,7 @@ Examples:
   pgrig compare --b-set jit=off -f report.sql -c 4 --data shop.dump
   pgrig compare --b-sql index.sql -f orders.sql -c 16 --data schema.sql --gate throughput,p50
   pgrig compare --repo postgres --a-commit master --b-patch fix.patch -S -c 8
+  pgrig compare --b-set shared_preload_libraries=pg_stat_statements -S --clients 1,8,32,128
   pgrig compare --study replication --scenario login --a-variant C-async --b-variant C-on";
 
 /// Answers that fail a gate.

@@ -1,6 +1,6 @@
 //! The help of `pgrig` itself.
 
-use crate::exit::{Exit, MEANINGS};
+use crate::exit::{MEANINGS, ProgramExit};
 
 /// Commands by purpose. A test compares the list with the commands.
 pub(super) const HELP: &str = "\
@@ -10,12 +10,14 @@ pub(super) const HELP: &str = "\
 Measure
   bench       Benchmark a server with the options and the output of pgbench, and more figures
   run         Run a study, one of pgrig's or your own
+  search      Search the schedule of faults that breaks a promise of a study, and shrink it
   compare     Compare two servers that are loaded in turn: is B faster than A?
   bisect      Find the commit of a git repository that made it slower
   check       Show what a study needs and whether it fits; without a study, what this machine can do
   studies     List the studies that come with pgrig
   metrics     List the metrics that a claim can ask for: units, definitions, sources
   words       List the kinds of node, the actions and the checks that a study can ask for
+  workload    Make a load from what production knows: pg_stat_statements, server logs
   new         Create a small, commented study to start from
 
 Read
@@ -47,7 +49,7 @@ Report bugs to the maintainers of pgrig. Include the output of `pgrig --version`
 
 /// The help, how pgrig ends, and what a report of a bug needs.
 pub(super) fn help() -> String {
-    let code = |(exit, meaning): (Exit, &str)| {
+    let code = |(exit, meaning): (ProgramExit, &str)| {
         format!("  {:<3}  {}\n", exit.number(), meaning.replace('`', ""))
     };
     format!("{HELP}\nExit codes\n{}\n{BUGS}", MEANINGS.map(code).concat())

@@ -1,13 +1,14 @@
 //! `pgrig bisect`: which commit made it slower?
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ::compare::ComparisonOptions;
 use bisect::{
     Bisection, Build, CommitVerdict, ComparisonStep, Event, Repository, Request, State, StepKind,
     Threshold,
 };
 use import::Cache;
+use measure::ComparisonOptions;
 use report::BisectedStep;
 use study::{ComparisonRequest, Data};
 use terms::duration;
@@ -16,11 +17,12 @@ use crate::arguments::BisectArguments;
 use crate::command::compare;
 use crate::complaint::Complaint;
 use crate::exchange::put;
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 use crate::live::Live;
-use crate::{floor, signals, studies, terminal};
+use crate::{floor, studies};
+use console::terminal;
 
-pub(crate) fn bisect(arguments: &BisectArguments) -> Result<Exit, Complaint> {
+pub(crate) fn bisect(arguments: &BisectArguments) -> Result<ProgramExit, Complaint> {
     if let Some(path) = &arguments.json {
         record::check_file(path)?;
     }
@@ -43,12 +45,12 @@ pub(crate) fn bisect(arguments: &BisectArguments) -> Result<Exit, Complaint> {
         state.commits[0].words(),
         state.commits.last().map(bisect::Commit::words).unwrap_or_default()
     ));
-    let control = signals::control();
+    let control = console::interrupted(lab::end_labs);
     let live = Live::new();
     let mut next_line_s = 0.0;
     let mut observe = |event: Event<'_>| match event {
         Event::Comparing(event) => {
-            if let ::compare::Event::Progress(_) = event {
+            if let measure::PairEvent::Progress(_) = event {
                 compare::show(&event, request.common.precision, &live, &mut next_line_s);
             }
         }
@@ -57,10 +59,11 @@ pub(crate) fn bisect(arguments: &BisectArguments) -> Result<Exit, Complaint> {
             live.say(&line(&event));
         }
     };
-    let compare =
-        |request: &ComparisonRequest, name: &str, observe: &mut dyn FnMut(::compare::Event<'_>)| {
-            bisect::compare_servers(request, &directory.join(name), &control, observe)
-        };
+    let compare = |request: &ComparisonRequest,
+                   name: &str,
+                   observe: &mut dyn FnMut(measure::PairEvent<'_>)| {
+        bisect::compare_servers(request, &directory.join(name), &control, observe)
+    };
     let found = bisect::bisect(&request, state, &directory, &control, &compare, &mut observe);
     live.end();
     let Bisection { state, is_interrupted } = match found {
@@ -90,10 +93,10 @@ pub(crate) fn bisect(arguments: &BisectArguments) -> Result<Exit, Complaint> {
     }
     let is_found = state.first_bad.is_some_and(|[first, last]| first == last);
     Ok(match (is_interrupted, is_found) {
-        (true, _) if control.urgency() != load::Urgency::None => Exit::Interrupted,
-        (true, _) => Exit::Incomplete,
-        (false, true) => Exit::Done,
-        (false, false) => Exit::CannotTell,
+        (true, _) if control.urgency() != load::Urgency::None => ProgramExit::Interrupted,
+        (true, _) => ProgramExit::Incomplete,
+        (false, true) => ProgramExit::Done,
+        (false, false) => ProgramExit::CannotTell,
     })
 }
 
@@ -121,13 +124,18 @@ fn request(arguments: &BisectArguments) -> Result<Request, Complaint> {
         workload,
         figure: arguments.figure,
         common: ComparisonOptions {
+            time_shares: BTreeMap::new(),
             name: None,
             is_self: false,
             decides: vec![arguments.figure],
             precision: 0.0,
             threshold: compare::THRESHOLD,
             by_threshold: false,
+            is_planned: false,
+            horizon: None,
+            segment: None,
             until: None,
+            differs: None,
             confidence: 1.0 - arguments.error,
             max_time: arguments.step_time,
             fail_on: None,

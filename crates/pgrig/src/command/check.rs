@@ -12,19 +12,18 @@ use terms::{duration, grouped};
 use crate::arguments::{CheckArguments, set};
 use crate::command::{hosts, machine};
 use crate::complaint::Complaint;
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 use crate::fit;
-use crate::signals;
 use crate::studies;
-use crate::terminal::{self, BAD, GOOD, STRONG, styled};
+use console::terminal::{self, BAD, GOOD, STRONG, styled};
 
 /// Prints the plan; without a study, the machine or the hosts of an inventory.
-pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
+pub(crate) fn check(arguments: &CheckArguments) -> Result<ProgramExit, Complaint> {
     let reached = match &arguments.hosts {
         None => None,
         Some(inventory) => {
             let reached = hosts::check(inventory, arguments)?;
-            let is_alone = arguments.study.is_none() || reached.exit != Exit::Done;
+            let is_alone = arguments.study.is_none() || reached.exit != ProgramExit::Done;
             if is_alone && arguments.json {
                 terminal::json(&reached.json);
             }
@@ -54,7 +53,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
         Some(file) => {
             let asked =
                 hosts::asked(file, arguments.push, arguments.pg_bin.as_deref(), OnHostLoss::Stop)?;
-            study::has_on_hosts(&asked, &study, &signals::control())?
+            study::has_on_hosts(&asked, &study, &console::interrupted(lab::end_labs))?
         }
         None => {
             let installation = lab::find::find(arguments.pg_bin.as_deref())?;
@@ -103,7 +102,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     terminal::narrate(format_args!(
         "run it with: pgrig run {name} --profile {profile}{pg_bin}{hosts}{chosen}"
     ));
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
 /// The slowdown from which an estimate is told to be that of a busy machine.

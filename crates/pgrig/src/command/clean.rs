@@ -8,11 +8,11 @@ use server::Limits;
 
 use crate::arguments::CleanArguments;
 use crate::complaint::Complaint;
-use crate::exit::Exit;
-use crate::terminal;
+use crate::exit::ProgramExit;
+use console::terminal;
 
 /// Removes the directories of labs that are no longer in use, or the data that were kept.
-pub(crate) fn clean(arguments: &CleanArguments) -> Result<Exit, Complaint> {
+pub(crate) fn clean(arguments: &CleanArguments) -> Result<ProgramExit, Complaint> {
     match &arguments.target {
         Some(conninfo) => clean_target(conninfo),
         None if arguments.data => clean_data(),
@@ -21,7 +21,7 @@ pub(crate) fn clean(arguments: &CleanArguments) -> Result<Exit, Complaint> {
 }
 
 /// Removes what killed runs have left in a database of the user's.
-fn clean_target(conninfo: &str) -> Result<Exit, Complaint> {
+fn clean_target(conninfo: &str) -> Result<ProgramExit, Complaint> {
     let conninfo = server::resolve_conninfo(conninfo).map_err(Complaint::new)?;
     let limits = Limits::of_administration();
     let target = Target::open(TargetConfig { conninfo, limits })?;
@@ -32,11 +32,11 @@ fn clean_target(conninfo: &str) -> Result<Exit, Complaint> {
     if removed.is_empty() {
         terminal::narrate(format_args!("nothing left in that database of {}", target.place()));
     }
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
 /// Removes the data that were kept for later runs.
-fn clean_data() -> Result<Exit, Complaint> {
+fn clean_data() -> Result<ProgramExit, Complaint> {
     let cache = Cache::of_user()?;
     let removed = cache.clean()?;
     let place = cache.directory().display();
@@ -47,10 +47,10 @@ fn clean_data() -> Result<Exit, Complaint> {
             terminal::result(format_args!("removed {n} data directories ({size}) from {place}"));
         }
     }
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
-fn clean_labs(directory: Option<&Path>) -> Result<Exit, Complaint> {
+fn clean_labs(directory: Option<&Path>) -> Result<ProgramExit, Complaint> {
     let place = directory.map_or_else(std::env::temp_dir, Path::to_owned);
     let cleaned = lab::clean(&place)?;
     for removed in &cleaned.removed {
@@ -66,7 +66,7 @@ fn clean_labs(directory: Option<&Path>) -> Result<Exit, Complaint> {
         terminal::narrate(format_args!("nothing left in {}", place.display()));
     }
     match cleaned.failed.is_empty() {
-        true => Ok(Exit::Done),
-        false => Ok(Exit::Incomplete),
+        true => Ok(ProgramExit::Done),
+        false => Ok(ProgramExit::Incomplete),
     }
 }

@@ -1,30 +1,38 @@
 //! `pgrig compare`: two servers side by side.
 
+pub(crate) mod series;
 mod sources;
 
 use std::path::Path;
 use std::time::Duration;
 
-use compare::{CONFIDENCE, ComparisonOptions, Event};
 use import::Cache;
+use measure::{CONFIDENCE, ComparisonOptions, PairEvent};
 use pgbench::options::{Invocation, RunOptions};
 use record::comparison::{DataOrigin, Metric, Stop};
 use server::shown_word;
 use spec::Profile;
-use study::{Choice, ComparisonLoad, ComparisonRequest, Data, Options, SideOptions, Variants};
+use study::{
+    Choice, ComparisonLoad, ComparisonRequest, Data, Options, ProductionOptions, SideOptions,
+    Variants,
+};
 use terms::duration;
+
+use ::workload::CoveredScript;
 
 use crate::arguments::{CompareArguments, Sampled, StudyArguments};
 use crate::command::show;
 use crate::complaint::Complaint;
-use crate::exit::{self, Exit};
+use crate::exit::{self, ProgramExit};
 use crate::live::Live;
 use crate::scraped::{OfComparison, Scraped};
 use crate::served::{self, ServedComparison};
-use crate::{floor, records, signals, studies, terminal};
+use crate::{floor, records, studies};
+use console::terminal;
 
-pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
+pub(crate) fn compare(arguments: &CompareArguments) -> Result<ProgramExit, Complaint> {
     arguments.exchange.check()?;
+    series::check(arguments)?;
     let mut request = request(arguments)?;
     let sources = sources::sources(arguments)?;
     if arguments.dry_run {
@@ -38,7 +46,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
         Some(out) => drop(record::make_directory(Path::new(RUNS), Some(out), "", "")?),
         None => record::check_directory(Path::new(RUNS))?,
     }
-    let control = signals::control();
+    let control = console::interrupted(lab::end_labs);
     if let Some((repository, sources)) = &sources {
         let built = sources::build(arguments, repository, sources, &mut request.sides, &control);
         if let (Err(_), Some(out)) = (&built, &arguments.out) {
@@ -51,14 +59,24 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     let mut scraped = Scraped::open(arguments.metrics.as_ref(), OfComparison::default())?;
     let live = Live::new();
     let mut next_line_s = 0.0;
-    let mut observe = |event: Event<'_>| {
-        let line = show(&event, arguments.precision, &live, &mut next_line_s);
+    let mut observe = |event: PairEvent<'_>| {
+        let line = show(&event, precision(arguments), &live, &mut next_line_s);
         page.say(&line);
-        if let Event::Progress(progress) = event {
+        if let PairEvent::Progress(progress) = event {
             page.show(progress.looks);
             scraped.show(|figures| figures.look(&progress));
         }
     };
+    if !arguments.clients.is_empty() {
+        let compared = series::compare(arguments, &request, &control, &mut observe);
+        live.end();
+        let (directory, answer, exit) = compared.map_err(|complaint| match control.urgency() {
+            load::Urgency::None => complaint,
+            _ => interrupted(),
+        })?;
+        page.end(&directory, &answer);
+        return Ok(exit);
+    }
     let found = study::versus(&request, &control, &mut observe);
     live.end();
     if let (Err(_), Some(out)) = (&found, &arguments.out) {
@@ -67,10 +85,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     }
     let found = match found {
         // What fails after that fails because of it.
-        Err(_) if control.urgency() != load::Urgency::None => {
-            let what = "interrupted before anything could be compared";
-            return Err(Complaint::new(what).exit(Exit::Interrupted));
-        }
+        Err(_) if control.urgency() != load::Urgency::None => return Err(interrupted()),
         found => found?,
     };
     let stop = found.paired.shown.stop;
@@ -86,17 +101,21 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<Exit, Complaint> {
     terminal::narrate(format_args!("  report          {}", written.display()));
     page.end(&directory, &judgement.answer);
     Ok(match stop {
-        Stop::Interrupted => Exit::Interrupted,
-        Stop::Died => Exit::Incomplete,
+        Stop::Interrupted => ProgramExit::Interrupted,
+        Stop::Died => ProgramExit::Incomplete,
         _ => exit::of_comparison(&judgement.claims, request.common.fail_on),
     })
+}
+
+fn interrupted() -> Complaint {
+    Complaint::new("interrupted before anything could be compared").exit(ProgramExit::Interrupted)
 }
 
 /// Below it lie records that were given no other place.
 pub(crate) const RUNS: &str = "runs";
 
 /// Says that a comparison could begin.
-fn checked(request: &ComparisonRequest, is_built: bool) -> Result<Exit, Complaint> {
+fn checked(request: &ComparisonRequest, is_built: bool) -> Result<ProgramExit, Complaint> {
     // What is not built yet has no programs that could be asked.
     if !is_built {
         request.check()?;
@@ -109,7 +128,7 @@ fn checked(request: &ComparisonRequest, is_built: bool) -> Result<Exit, Complain
     terminal::result(
         "everything that is named is there and fits; nothing was built, no server was asked",
     );
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
 fn request(arguments: &CompareArguments) -> Result<ComparisonRequest, Complaint> {
@@ -119,7 +138,14 @@ fn request(arguments: &CompareArguments) -> Result<ComparisonRequest, Complaint>
             None => options(arguments)?,
         },
         sides: sides(arguments),
-        common: common(arguments),
+        upgrade: arguments.b_upgrade,
+        production: ProductionOptions {
+            like: arguments.like.clone(),
+            configuration: arguments.conf.clone(),
+            locale: arguments.locale.clone(),
+            without: arguments.without.clone(),
+        },
+        common: common(arguments)?,
         analyzes: !arguments.no_analyze,
         cache: arguments.keep_data.then(Cache::of_user).transpose()?,
         program: studies::program()?,
@@ -169,39 +195,73 @@ fn sides(arguments: &CompareArguments) -> [SideOptions; 2] {
 }
 
 fn options(arguments: &CompareArguments) -> Result<ComparisonLoad, Complaint> {
-    let workload = workload(&arguments.workload, "pgrig compare")?;
+    let words = with_folder(arguments, &covered(arguments)?);
+    // The servers are made for the largest number of clients.
+    let clients = arguments.clients.iter().max().map(|most| ["-c".to_owned(), most.to_string()]);
+    let with_clients = [&words[..], clients.as_ref().map_or(&[], |words| &words[..])].concat();
+    let workload = workload(&with_clients, "pgrig compare")?;
     let data = match &arguments.data {
         Some(path) => Data::File(path.clone()),
         None => Data::Pgbench(workload.scale.unwrap_or(1)),
     };
     Ok(ComparisonLoad::Options(Box::new(Options {
         data,
+        database: arguments.database.clone(),
         no_init: arguments.no_init,
-        words: arguments.workload.join(" "),
+        words: words.join(" "),
         workload: Box::new(workload),
     })))
 }
 
-fn common(arguments: &CompareArguments) -> ComparisonOptions {
-    ComparisonOptions {
+/// pgbench's options, with the scripts of the folder of `--workload` as if each was given by `-f`.
+fn with_folder(arguments: &CompareArguments, covered: &[CoveredScript]) -> Vec<String> {
+    let given =
+        |one: &CoveredScript| ["-f".to_owned(), format!("{}@{}", one.path.display(), one.weight)];
+    arguments.workload.iter().cloned().chain(covered.iter().flat_map(given)).collect()
+}
+
+/// The half-width that ends a comparison where none is asked for.
+const PRECISION: f64 = 0.01;
+
+fn precision(arguments: &CompareArguments) -> f64 {
+    arguments.precision.unwrap_or(PRECISION)
+}
+
+/// The scripts of the folder of `--workload`; none without one.
+fn covered(arguments: &CompareArguments) -> Result<Vec<CoveredScript>, Complaint> {
+    let Some(folder) = &arguments.folder else { return Ok(Vec::new()) };
+    ::workload::covered_scripts(folder).map_err(|error| Complaint::new(&error).hinted(error.hint()))
+}
+
+fn common(arguments: &CompareArguments) -> Result<ComparisonOptions, Complaint> {
+    let share = |one: CoveredScript| Some((one.path.display().to_string(), one.time_share?));
+    let loads = arguments.clients.len().max(1);
+    Ok(ComparisonOptions {
+        time_shares: covered(arguments)?.into_iter().filter_map(share).collect(),
         name: arguments.name.clone(),
         decides: arguments.gate.clone().map(|figures| figures.0).unwrap_or_default(),
         is_self: arguments.is_self,
         fail_on: arguments.gate.as_ref().map(|_| arguments.fail_on.into()),
-        precision: arguments.precision,
+        precision: precision(arguments),
+        // What is asked for is to end early, or to make the most of the time.
+        is_planned: arguments.precision.is_none() && arguments.threshold.is_none(),
+        horizon: arguments.horizon,
+        segment: arguments.segment,
         threshold: arguments.threshold.unwrap_or(THRESHOLD),
         by_threshold: arguments.threshold.is_some(),
         has_profile: arguments.profile,
         tail: arguments.tail.map_or([false; 2], Sampled::sides),
         until: None,
-        confidence: CONFIDENCE,
-        max_time: arguments.max_time,
+        differs: Some(arguments.differs.clone()),
+        // Of all loads together (Bonferroni).
+        confidence: 1.0 - (1.0 - CONFIDENCE) / loads as f64,
+        max_time: arguments.max_time / loads as u32,
         floor: floor::on_this_machine(Path::new(RUNS)),
         seed: arguments.seed.unwrap_or_else(fresh_seed),
         command: command_line(),
         started_at: now(),
         commit: std::env::var("GITHUB_SHA").ok().filter(|commit| !commit.is_empty()),
-    }
+    })
 }
 
 /// This program's command line, without passwords.
@@ -225,7 +285,7 @@ pub(crate) fn fresh_seed() -> u64 {
 
 /// pgbench's part of the command line.
 pub(crate) fn workload(words: &[String], command: &str) -> Result<RunOptions, Complaint> {
-    let invocation = Invocation { command, ..Invocation::of(words, None) };
+    let invocation = Invocation { command, follows_server: true, ..Invocation::of(words, None) };
     let unfit = || Complaint::new("a comparison needs pgbench options for a run, not for -i");
     match pgbench::options::Request::read(&invocation) {
         Ok(pgbench::options::Request::Run(options)) => Ok(*options),
@@ -239,55 +299,61 @@ const LINE_S: f64 = 60.0;
 
 /// Says what happens, and returns it.
 pub(crate) fn show(
-    event: &Event<'_>,
+    event: &PairEvent<'_>,
     precision: f64,
     live: &Live,
     next_line_s: &mut f64,
 ) -> String {
     let line = line(event, precision);
     match event {
-        Event::Progress(progress) if !live.is_live() => {
+        PairEvent::Progress(progress) if !live.is_live() => {
             let has_interval = progress.figures.iter().any(|figure| figure.ratio.is_some());
             if has_interval && progress.seconds >= *next_line_s {
                 *next_line_s = progress.seconds + LINE_S;
                 live.say(&line);
             }
         }
-        Event::Progress(_) => live.now(&line),
+        PairEvent::Progress(_) => live.now(&line),
         _ => live.say(&line),
     }
     line
 }
 
-fn line(event: &Event<'_>, precision: f64) -> String {
+fn line(event: &PairEvent<'_>, precision: f64) -> String {
     match event {
-        Event::Building { outside: 0 } => {
+        PairEvent::Building { outside: 0 } => {
             "  building        two servers with the same data".to_owned()
         }
-        Event::Building { outside: 1 } => {
+        PairEvent::Building { outside: 1 } => {
             "  building        one server, and seeing that yours has the same data".to_owned()
         }
-        Event::Building { .. } => {
+        PairEvent::Building { .. } => {
             "  connecting      to both servers, and seeing that their data are the same".to_owned()
         }
-        Event::Crowd(words) => format!("  busy            {words}"),
-        Event::Built { versions: [a, b], scale, data, seconds } => {
+        PairEvent::Given(words) => format!("  ground          {words}"),
+        PairEvent::Crowd(words) => format!("  busy            {words}"),
+        PairEvent::Built { versions: [a, b], scale, data, seconds } => {
             let data = match data {
                 DataOrigin::Copied => "the same files",
                 DataOrigin::LoadedTwice => "the same data, made twice from the same seed",
                 DataOrigin::Found => "the same data, as they were",
+                DataOrigin::Upgraded => "A's data, upgraded by pg_upgrade for B",
             };
             let scale = scale.map_or(String::new(), |scale| format!("scale {scale}, "));
             let took = duration(*seconds);
             format!("  built           A PostgreSQL {a}, B PostgreSQL {b}, {scale}{data}  {took}")
         }
-        Event::Pilot { precision, max_time } => format!(
+        PairEvent::Load { clients, number: [number, all] } => {
+            let clients = terms::counted((*clients).into(), "client");
+            format!("  load            {number} of {all}: {clients} a side")
+        }
+        PairEvent::Pilot { precision, max_time } => format!(
             "  pilot           to find the length of a block; measuring stops at ± {} %, or after {}",
             precision * 100.0,
             duration(max_time.as_secs_f64())
         ),
-        Event::Planned { blocks, forty_pairs_s, notes } => {
-            let takes = duration(*forty_pairs_s);
+        PairEvent::Planned { begun, forty_pairs_s, notes } => {
+            let (blocks, takes) = (begun.blocks(), duration(*forty_pairs_s));
             let mut line =
                 format!("  measuring       in {blocks}; 40 pairs take about {takes} here");
             for note in *notes {
@@ -296,8 +362,8 @@ fn line(event: &Event<'_>, precision: f64) -> String {
             }
             line
         }
-        Event::Short(note) => format!("  measuring       {note}"),
-        Event::Progress(progress) => {
+        PairEvent::Outlook(note) => format!("  measuring       {note}"),
+        PairEvent::Progress(progress) => {
             let mut line = format!("  comparing       {} pairs   B ÷ A ", progress.pairs);
             for metric in [Metric::Throughput, Metric::P99, Metric::Cpu] {
                 let figure = progress.figures.iter().find(|figure| figure.metric == metric);

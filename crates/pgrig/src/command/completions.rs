@@ -4,13 +4,13 @@ use clap_complete::Shell;
 
 use crate::arguments;
 use crate::complaint::Complaint;
-use crate::exit::Exit;
-use crate::terminal;
+use crate::exit::ProgramExit;
+use console::terminal;
 
 /// Prints the completions of `shell`.
-pub(crate) fn completions(shell: Shell) -> Result<Exit, Complaint> {
+pub(crate) fn completions(shell: Shell) -> Result<ProgramExit, Complaint> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut arguments::described(), "pgrig", &mut script);
     terminal::result(String::from_utf8_lossy(&script).trim_end());
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }

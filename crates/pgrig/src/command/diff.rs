@@ -9,12 +9,12 @@ use verdict::{DiffSide, Difference, DifferenceMeaning, RecordDiff, RunCondition}
 
 use crate::arguments::DiffArguments;
 use crate::complaint::Complaint;
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 use crate::records::{self, Opened};
-use crate::terminal::{self, FAINT, STRONG, UNSURE, styled};
+use console::terminal::{self, FAINT, STRONG, UNSURE, styled};
 
 /// Prints what the two runs differ in, one line for each figure that both have, and a summary.
-pub(crate) fn diff(arguments: &DiffArguments) -> Result<Exit, Complaint> {
+pub(crate) fn diff(arguments: &DiffArguments) -> Result<ProgramExit, Complaint> {
     let paths = [&arguments.before, &arguments.after];
     let (before, after) = (records::open(paths[0])?, records::open(paths[1])?);
     let diff = verdict::diff(side(&before), side(&after));
@@ -28,7 +28,7 @@ pub(crate) fn diff(arguments: &DiffArguments) -> Result<Exit, Complaint> {
         let sides =
             [(&before, paths[0]), (&after, paths[1])].map(|(one, path)| json_side(one, path));
         terminal::json(&json(&diff, &sides));
-        return Ok(Exit::Done);
+        return Ok(ProgramExit::Done);
     }
     print_side("before", &before, paths[0]);
     print_side("after", &after, paths[1]);
@@ -48,7 +48,7 @@ pub(crate) fn diff(arguments: &DiffArguments) -> Result<Exit, Complaint> {
             ),
         ));
     }
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
 fn side(opened: &Opened) -> DiffSide<'_> {

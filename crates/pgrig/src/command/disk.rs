@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 
 use crate::complaint::Complaint;
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 
 /// Becomes the disk that the rig has described.
-pub(crate) fn disk(words: &[OsString]) -> Result<Exit, Complaint> {
-    fault::disk::serve(words).map(|()| Exit::Done).map_err(Complaint::new)
+pub(crate) fn disk(words: &[OsString]) -> Result<ProgramExit, Complaint> {
+    fault::disk::serve(words).map(|()| ProgramExit::Done).map_err(Complaint::new)
 }

@@ -5,11 +5,11 @@ use spec::{Kind, Metric, MetricDirection, MetricSource, Scope, Word};
 
 use crate::arguments::WordArguments;
 use crate::complaint::Complaint;
-use crate::exit::Exit;
-use crate::terminal::{self, STRONG, styled};
+use crate::exit::ProgramExit;
+use console::terminal::{self, STRONG, styled};
 
 /// Lists the metrics, or those that a word is found in.
-pub(crate) fn metrics(arguments: &WordArguments) -> Result<Exit, Complaint> {
+pub(crate) fn metrics(arguments: &WordArguments) -> Result<ProgramExit, Complaint> {
     let has = |metric: &&&'static Metric| {
         fits(arguments, &[metric.name, metric.says, metric.source.says])
     };
@@ -21,7 +21,7 @@ pub(crate) fn metrics(arguments: &WordArguments) -> Result<Exit, Complaint> {
     if arguments.json {
         let rows: Vec<Value> = found.iter().map(|metric| of_metric(metric)).collect();
         terminal::json(&json!(rows));
-        return Ok(Exit::Done);
+        return Ok(ProgramExit::Done);
     }
     for metric in found {
         let unit =
@@ -39,11 +39,11 @@ pub(crate) fn metrics(arguments: &WordArguments) -> Result<Exit, Complaint> {
             by(metric.source.by)
         ));
     }
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
 /// Lists kinds of nodes, actions and checks, or those that a word is found in.
-pub(crate) fn words(arguments: &WordArguments) -> Result<Exit, Complaint> {
+pub(crate) fn words(arguments: &WordArguments) -> Result<ProgramExit, Complaint> {
     let has = |word: &Word| fits(arguments, &[word.word, word.kind.name(), word.says]);
     let found: Vec<Word> = spec::words().filter(has).collect();
     if found.is_empty() {
@@ -55,14 +55,14 @@ pub(crate) fn words(arguments: &WordArguments) -> Result<Exit, Complaint> {
             json!({ "kind": kind, "name": word.word, "form": form, "says": word.says })
         };
         terminal::json(&json!(found.iter().map(row).collect::<Vec<_>>()));
-        return Ok(Exit::Done);
+        return Ok(ProgramExit::Done);
     }
     for word in found {
         let name = styled(STRONG, format_args!("{}", word.word));
         terminal::result(format_args!("{name}  ({}) {}", word.kind.name(), word.says));
         terminal::result(format_args!("    {}", word.form));
     }
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
 fn fits(arguments: &WordArguments, texts: &[&str]) -> bool {

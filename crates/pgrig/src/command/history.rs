@@ -9,13 +9,13 @@ use terms::figure;
 use crate::arguments::{HistoryArguments, HistoryCommand};
 use crate::complaint::Complaint;
 use crate::exchange::{failed, put};
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 use crate::history::{self, BenchResult, History};
-use crate::terminal::{self, FAINT, STRONG, styled};
 use crate::{otava, records};
+use console::terminal::{self, FAINT, STRONG, styled};
 
 /// Adds to a history, or shows it.
-pub(crate) fn history(arguments: &HistoryArguments) -> Result<Exit, Complaint> {
+pub(crate) fn history(arguments: &HistoryArguments) -> Result<ProgramExit, Complaint> {
     let file = &arguments.file;
     match &arguments.command {
         HistoryCommand::Add { source, commit, machine } => {
@@ -49,7 +49,7 @@ pub(crate) fn history(arguments: &HistoryArguments) -> Result<Exit, Complaint> {
             ));
         }
     }
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
 fn add(

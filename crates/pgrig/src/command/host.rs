@@ -6,10 +6,10 @@ use terms::size;
 
 use crate::arguments::HostArguments;
 use crate::complaint::Complaint;
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 
 /// Serves the rig at the other end of the launcher until it is gone.
-pub(crate) fn host(arguments: &HostArguments) -> Result<Exit, Complaint> {
+pub(crate) fn host(arguments: &HostArguments) -> Result<ProgramExit, Complaint> {
     if arguments.remove_program {
         let removed = std::env::current_exe().and_then(std::fs::remove_file);
         removed
@@ -34,5 +34,7 @@ pub(crate) fn host(arguments: &HostArguments) -> Result<Exit, Complaint> {
         // What ends this process must not leave anything behind.
         let _ = ctrlc::set_handler(move || stop.stop());
     });
-    served.map(|()| Exit::Done).map_err(|error| Complaint::new(format!("serving the rig: {error}")))
+    served
+        .map(|()| ProgramExit::Done)
+        .map_err(|error| Complaint::new(format!("serving the rig: {error}")))
 }

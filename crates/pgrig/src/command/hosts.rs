@@ -10,9 +10,8 @@ use study::OnHosts;
 
 use crate::arguments::CheckArguments;
 use crate::complaint::Complaint;
-use crate::exit::Exit;
-use crate::signals;
-use crate::terminal::{self, BAD, FAINT, STRONG, styled};
+use crate::exit::ProgramExit;
+use console::terminal::{self, BAD, FAINT, STRONG, styled};
 
 /// The hosts of an inventory, for a study.
 pub(crate) fn asked(
@@ -35,7 +34,7 @@ fn program(push: bool) -> Result<Program, Complaint> {
 
 /// An inventory's hosts, as they were found.
 pub(crate) struct Reached {
-    pub(crate) exit: Exit,
+    pub(crate) exit: ProgramExit,
     pub(crate) json: Value,
 }
 
@@ -53,13 +52,13 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Reached, 
     let inventory = Inventory::read(path).map_err(Complaint::new)?;
     let program = program(arguments.push)?;
     let (mut hosts, mut troubles, mut rows) = (Vec::new(), Vec::new(), Vec::new());
-    let control = signals::control();
+    let control = console::interrupted(lab::end_labs);
     let is_interrupted: host::Interrupted =
         Arc::new(move || control.urgency() != load::Urgency::None);
     let reached = host::launch(&inventory.hosts, &program, &is_interrupted);
     if is_interrupted() {
         return Ok(Reached {
-            exit: Exit::Interrupted,
+            exit: ProgramExit::Interrupted,
             json: json!({ "hosts": [], "troubles": [] }),
         });
     }
@@ -126,9 +125,9 @@ pub(crate) fn check(path: &Path, arguments: &CheckArguments) -> Result<Reached, 
     if findings.is_empty() {
         let plural = if count == 1 { "" } else { "s" };
         print(format!("{count} host{plural} can be used"));
-        return Ok(Reached { exit: Exit::Done, json });
+        return Ok(Reached { exit: ProgramExit::Done, json });
     }
-    Ok(Reached { exit: Exit::DoesNotFit, json })
+    Ok(Reached { exit: ProgramExit::DoesNotFit, json })
 }
 
 /// Description of a host, for programs.
@@ -155,22 +154,39 @@ fn line(host: &Host) -> String {
     let facts = ["processor", "memory", "kernel"].iter().filter_map(|name| fact(name));
     let facts: Vec<&str> = facts.map(|(_, value)| value.as_str()).collect();
     let clock = host.clock();
-    let round_trip = clock.round_trip_ns().map_or(0.0, |ns| ns as f64 / 1e6);
-    let bound = bound_ns(host).map_or(0.0, |ns| ns as f64 / 1e6);
+    let (round_trip, bound) = (ms(clock.round_trip_ns()), ms(bound_ns(host)));
     let contained = match hello.contained {
         true => "PID namespaces",
         false => "a watching process",
     };
     format!(
-        "{}, {}, {}; round trip {round_trip:.2} ms, clock ± {bound:.2} ms; kept in {contained}",
+        "{}, {}, {}; round trip {round_trip}, clock ± {bound}; kept in {contained}",
         hello.name,
         lab::machine::cores(hello.cores as usize),
         facts.join(", ")
     )
 }
 
+/// A time in milliseconds; "unknown" where it was not measured.
+fn ms(ns: Option<u64>) -> String {
+    ns.map_or("unknown".to_owned(), |ns| format!("{:.2} ms", ns as f64 / 1e6))
+}
+
 /// Bound on the error of this host's clock.
 fn bound_ns(host: &Host) -> Option<u64> {
     let clock = host.clock();
     clock.bound_ns(&clock.course()?, 0, u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_was_not_measured_is_unknown() {
+        let check = |ns, expected: &str| assert_eq!(ms(ns), expected);
+        check(Some(1_234_567), "1.23 ms");
+        check(Some(0), "0.00 ms");
+        check(None, "unknown");
+    }
 }

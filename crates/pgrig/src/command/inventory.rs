@@ -4,14 +4,14 @@ use std::io::Read;
 
 use crate::arguments::InventoryArguments;
 use crate::complaint::Complaint;
-use crate::exit::Exit;
-use crate::terminal;
+use crate::exit::ProgramExit;
+use console::terminal;
 
 /// A listing of a few thousand pods is far below.
 const LISTING_BYTES_MAX: u64 = 256 << 20;
 
 /// Prints the inventory of the hosts that standard input lists.
-pub(crate) fn inventory(arguments: &InventoryArguments) -> Result<Exit, Complaint> {
+pub(crate) fn inventory(arguments: &InventoryArguments) -> Result<ProgramExit, Complaint> {
     let mut listing = String::new();
     let read = std::io::stdin().take(LISTING_BYTES_MAX).read_to_string(&mut listing);
     read.map_err(|error| {
@@ -22,5 +22,5 @@ pub(crate) fn inventory(arguments: &InventoryArguments) -> Result<Exit, Complain
         Complaint::new(format!("making an inventory: {error}")).hinted(Some(hint))
     })?;
     terminal::result(text.trim_end());
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use crate::arguments::{FormatWord, IsolationArguments, IsolationCommand, ModelWord};
 use crate::complaint::Complaint;
-use crate::exit::Exit;
-use crate::terminal;
+use crate::exit::ProgramExit;
+use console::terminal;
 
 /// Judges histories, or writes them for others.
-pub(crate) fn isolation(arguments: &IsolationArguments) -> Result<Exit, Complaint> {
+pub(crate) fn isolation(arguments: &IsolationArguments) -> Result<ProgramExit, Complaint> {
     match &arguments.command {
         IsolationCommand::Check { directory, level, gate, json } => {
             let findings = check(&read(directory)?);
@@ -23,9 +23,9 @@ pub(crate) fn isolation(arguments: &IsolationArguments) -> Result<Exit, Complain
                 false => tell(&findings, *level),
             }
             Ok(match (gate, findings.judge(*level)) {
-                (true, Judgement::Violated) => Exit::DoesNotHold,
-                (true, Judgement::CannotTell) => Exit::CannotTell,
-                (true, Judgement::Holds) | (false, _) => Exit::Done,
+                (true, Judgement::Violated) => ProgramExit::DoesNotHold,
+                (true, Judgement::CannotTell) => ProgramExit::CannotTell,
+                (true, Judgement::Holds) | (false, _) => ProgramExit::Done,
             })
         }
         IsolationCommand::Export { directory, model, format, out } => {
@@ -44,7 +44,7 @@ pub(crate) fn isolation(arguments: &IsolationArguments) -> Result<Exit, Complain
                     .hinted(Some("name another file with --out"))
             })?;
             terminal::result(out.display());
-            Ok(Exit::Done)
+            Ok(ProgramExit::Done)
         }
     }
 }

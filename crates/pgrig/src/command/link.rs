@@ -3,9 +3,9 @@
 use std::io::stdout;
 
 use crate::complaint::Complaint;
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 
 /// Does what the words say.
-pub(crate) fn link(words: &[String]) -> Result<Exit, Complaint> {
-    fault::link::serve(words, &mut stdout()).map(|()| Exit::Done).map_err(Complaint::new)
+pub(crate) fn link(words: &[String]) -> Result<ProgramExit, Complaint> {
+    fault::link::serve(words, &mut stdout()).map(|()| ProgramExit::Done).map_err(Complaint::new)
 }

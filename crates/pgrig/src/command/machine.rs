@@ -8,14 +8,14 @@ use terms::{grouped, size};
 
 use crate::arguments::CheckArguments;
 use crate::complaint::Complaint;
-use crate::exit::Exit;
-use crate::terminal::{self, FAINT, GOOD, STRONG, styled};
+use crate::exit::ProgramExit;
+use console::terminal::{self, FAINT, GOOD, STRONG, styled};
 
 /// Extensions that studies use.
 const PARTS: [&str; 4] = ["pg_stat_statements", "pg_prewarm", "pgfincore", "pg_buffercache"];
 
 /// Prints what there is. That PostgreSQL is missing is an error, which follows.
-pub(super) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
+pub(super) fn check(arguments: &CheckArguments) -> Result<ProgramExit, Complaint> {
     let machine = Machine::here();
     let disk = Disk::at(&std::env::temp_dir())?;
     let first = lab::find::find(arguments.pg_bin.as_deref());
@@ -29,7 +29,7 @@ pub(super) fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
         false => print(&machine, &disk, &installations),
     }
     first?;
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
 fn of(machine: &Machine, disk: &Disk, installations: &[Installation]) -> Value {

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use crate::arguments;
 use crate::complaint::Complaint;
-use crate::exit::Exit;
-use crate::terminal;
+use crate::exit::ProgramExit;
+use console::terminal;
 
-/// Writes `pgrig.1`, `pgrig-run.1` and the others into `directory`.
-pub(crate) fn man(directory: &Path) -> Result<Exit, Complaint> {
+/// Writes `pgrig.1`, `pgrig-run.1` and the others into `directory`, with the pages of the programs of their own.
+pub(crate) fn man(directory: &Path) -> Result<ProgramExit, Complaint> {
     let shown = directory.display();
     let failed = |error: io::Error| {
         Complaint::new(format!("writing manual pages into {shown}: {error}"))
@@ -19,7 +19,9 @@ pub(crate) fn man(directory: &Path) -> Result<Exit, Complaint> {
     fs::create_dir_all(directory).map_err(failed)?;
     // Each command's help is a page of its own: `pgrig help` needs none.
     let command = arguments::described().disable_help_subcommand(true);
-    clap_mangen::generate_to(command, directory).map_err(failed)?;
+    for command in [command, pgrig_guard::command(), pgrig_shard::command()] {
+        clap_mangen::generate_to(command, directory).map_err(failed)?;
+    }
     terminal::narrate(format_args!("read one: man {shown}/pgrig.1"));
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }

@@ -8,13 +8,13 @@ use spec::{Folder, Profile};
 
 use crate::arguments::NewArguments;
 use crate::complaint::Complaint;
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 use crate::studies::{self, NamedStudy};
-use crate::terminal;
+use console::terminal;
 
 /// Writes the files of the template, or of the study that it starts from, into a new or empty
 /// directory.
-pub(crate) fn new(arguments: &NewArguments) -> Result<Exit, Complaint> {
+pub(crate) fn new(arguments: &NewArguments) -> Result<ProgramExit, Complaint> {
     let directory: &Path = &arguments.directory;
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
     let folder = match &arguments.from {
@@ -42,7 +42,7 @@ pub(crate) fn new(arguments: &NewArguments) -> Result<Exit, Complaint> {
         terminal::result(path.display());
     }
     terminal::narrate(format_args!("next: pgrig check {shown}, then pgrig run {shown}"));
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
 /// The files of a copy: a study that has no mistake, without the lists that only tests of

@@ -3,10 +3,12 @@
 use std::io::{BufReader, stdin, stdout};
 
 use crate::complaint::Complaint;
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 
 /// Samples the servers that the first line on stdin names.
-pub(crate) fn probe() -> Result<Exit, Complaint> {
+pub(crate) fn probe() -> Result<ProgramExit, Complaint> {
     let _ = ctrlc::set_handler(|| {});
-    probe::serve(BufReader::new(stdin()), stdout()).map(|()| Exit::Done).map_err(Complaint::new)
+    probe::serve(BufReader::new(stdin()), stdout())
+        .map(|()| ProgramExit::Done)
+        .map_err(Complaint::new)
 }

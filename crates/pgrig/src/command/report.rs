@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use crate::complaint::Complaint;
-use crate::exit::Exit;
-use crate::{records, terminal};
+use crate::exit::ProgramExit;
+use crate::records;
+use console::terminal;
 
 /// Writes report.html, report.md and the tables beside the record.
-pub(crate) fn report(directory: &Path) -> Result<Exit, Complaint> {
+pub(crate) fn report(directory: &Path) -> Result<ProgramExit, Complaint> {
     let opened = records::open(directory)?;
     let page = records::write_report(&opened)?;
     terminal::result(page.display());
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }

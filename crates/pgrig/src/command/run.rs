@@ -16,27 +16,29 @@ use verdict::Judgement;
 use crate::arguments::{HostLossName, RunArguments, set};
 use crate::command::{check, hosts, show};
 use crate::complaint::Complaint;
-use crate::exit::{self, Exit};
+use crate::exit::{self, ProgramExit};
 use crate::progress::Progress;
 use crate::scraped::{OfRun, Scraped};
 use crate::served::{self, ServedStudy};
 use crate::studies::NamedStudy;
-use crate::terminal;
-use crate::{fit, records, signals, studies, summary};
+use crate::{fit, records, studies, summary};
+use console::terminal;
 
 /// Runs a study, writes its report, prints its verdicts.
-pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &RunArguments) -> Result<ProgramExit, Complaint> {
     let request = request(arguments)?;
     if arguments.dry_run {
-        terminal::verbatim(study::dry_run(&request, &signals::control())?.trim_end());
-        return Ok(Exit::Done);
+        terminal::verbatim(
+            study::dry_run(&request, &console::interrupted(lab::end_labs))?.trim_end(),
+        );
+        return Ok(ProgramExit::Done);
     }
     if let Some(path) = &arguments.json {
         record::check_file(path)?;
     }
     let points = request.trials().into_iter().map(|trial| trial.point);
     check::tell_commands(&request.folder, &study::commands(&request.study, points));
-    let control = signals::control();
+    let control = console::interrupted(lab::end_labs);
     let title = format!("pgrig run {}", request.study.name);
     let page = served::asked(arguments.serve, &title)?;
     let mut page = ServedStudy::new(&request.study, page);
@@ -61,7 +63,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Complaint> {
     if ended.state == RunState::Interrupted && opened.reader.trials().iter().all(is_interrupted) {
         return Err(Complaint::new("interrupted before the first trial was over")
             .hinted(Some(format!("go on with: {}", opened.go_on(&ended.directory))))
-            .exit(Exit::Interrupted));
+            .exit(ProgramExit::Interrupted));
     }
     let written = records::write_report(&opened)?;
     show::print(&opened, &judgement);
@@ -126,11 +128,11 @@ fn is_hollow(study: &Study, trials: &[Trial]) -> bool {
 /// The exit code of the program after a run. Missing results take precedence over what was found. Where
 /// there is nothing behind a verdict (`is_hollow`), where `--only` left out every claim of the gate, or
 /// where something stands against the run as a whole, no gate is passed.
-fn exit(ended: &RunResult, judgement: &Judgement, gate: Gate, is_hollow: bool) -> Exit {
+fn exit(ended: &RunResult, judgement: &Judgement, gate: Gate, is_hollow: bool) -> ProgramExit {
     match &ended.state {
-        RunState::Interrupted => return Exit::Interrupted,
-        RunState::Running | RunState::Broken(_) => return Exit::Incomplete,
-        RunState::Done if ended.failed > 0 => return Exit::Incomplete,
+        RunState::Interrupted => return ProgramExit::Interrupted,
+        RunState::Running | RunState::Broken(_) => return ProgramExit::Incomplete,
+        RunState::Done if ended.failed > 0 => return ProgramExit::Incomplete,
         RunState::Done => {}
     }
     let counts = |kind: ClaimKind| match gate {
@@ -143,8 +145,8 @@ fn exit(ended: &RunResult, judgement: &Judgement, gate: Gate, is_hollow: bool) -
     let is_hollow =
         is_hollow || (gated.is_empty() && judgement.claims.iter().any(|claim| counts(claim.kind)));
     match exit::of_claims(gated.into_iter()) {
-        Exit::Done if gate != Gate::Open && (is_hollow || !judgement.against.is_empty()) => {
-            Exit::CannotTell
+        ProgramExit::Done if gate != Gate::Open && (is_hollow || !judgement.against.is_empty()) => {
+            ProgramExit::CannotTell
         }
         exit => exit,
     }
@@ -164,16 +166,15 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
         );
         return Err(Complaint::new(what).hinted(Some("leave out --keep-data".to_owned())));
     }
-    let servers = match &arguments.target {
-        Some(conninfo) => Servers::Outside {
+    let servers = match (&arguments.target, &arguments.hosts) {
+        (Some(conninfo), _) => Servers::Outside {
             conninfo: conninfo.clone(),
             rights: match arguments.may_change_database {
                 true => StudyRights::OfLogin,
                 false => StudyRights::OwnSchema,
             },
         },
-        None if arguments.hosts.is_some() => {
-            let file = arguments.hosts.as_deref().unwrap_or(Path::new(""));
+        (None, Some(file)) => {
             let on_loss = match arguments.on_host_loss {
                 HostLossName::Stop => OnHostLoss::Stop,
                 HostLossName::GoOn => OnHostLoss::GoOn,
@@ -181,7 +182,7 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
             let pg_bin = arguments.pg_bin.as_deref();
             Servers::OnHosts(hosts::asked(file, arguments.push, pg_bin, on_loss)?)
         }
-        None => {
+        (None, None) => {
             let hosts = arguments.node.iter().cloned().collect();
             let cache = arguments.keep_data.then(Cache::of_user).transpose()?;
             Servers::Built { pg_bin: arguments.pg_bin.clone(), hosts, cache }
@@ -190,7 +191,7 @@ fn request(arguments: &RunArguments) -> Result<Request, Complaint> {
     if let Some(directory) = &arguments.resume {
         return resumed(directory, servers, generator);
     }
-    let found = studies::find(arguments.study.as_deref().unwrap_or_default())?;
+    let found = studies::find(studies::named(arguments.study.as_deref())?)?;
     let found = found.with(&set::all(&arguments.set));
     let profile = arguments.profile.map_or(Profile::Quick, Profile::from);
     let mut study = studies::parse(&found, profile)?;
@@ -256,6 +257,11 @@ fn resumed(directory: &Path, servers: Servers, generator: PathBuf) -> Result<Req
     if header.comparison.is_some() {
         let what = format!("{} is a comparison, and no run goes on with it", directory.display());
         return Err(Complaint::new(what).hinted(Some(format!("compare again: {}", header.again))));
+    }
+    if header.search.is_some() {
+        let what = format!("{} is a search, and no run goes on with it", directory.display());
+        let hint = format!("go on with: {}", opened.go_on(directory));
+        return Err(Complaint::new(what).hinted(Some(hint)));
     }
     let folder: Folder = opened.reader.folder().clone();
     let request = Request {
@@ -356,7 +362,7 @@ mod tests {
     #[test]
     fn a_gate_asks_no_claim_that_was_left_out_and_needs_one_that_was_not() {
         use ClaimKind::{Finding, Invariant};
-        let check = |kinds: &[(ClaimKind, ClaimMeasurement)], expected: Exit| {
+        let check = |kinds: &[(ClaimKind, ClaimMeasurement)], expected: ProgramExit| {
             let verdicts: Vec<_> = kinds.iter().map(|(kind, _)| (*kind, Verdict::Holds)).collect();
             let mut judged = judgement(&verdicts);
             for (claim, (_, measured)) in judged.claims.iter_mut().zip(kinds) {
@@ -371,9 +377,9 @@ mod tests {
             assert_eq!(exit(&ended, &judged, Gate::Invariants, false), expected, "{kinds:?}");
         };
         let (asked, left_out) = (|| ClaimMeasurement::Nothing, || ClaimMeasurement::LeftOut);
-        check(&[(Invariant, asked()), (Invariant, left_out())], Exit::Done);
-        check(&[(Finding, asked()), (Invariant, left_out())], Exit::CannotTell);
-        check(&[(Finding, left_out())], Exit::Done);
+        check(&[(Invariant, asked()), (Invariant, left_out())], ProgramExit::Done);
+        check(&[(Finding, asked()), (Invariant, left_out())], ProgramExit::CannotTell);
+        check(&[(Finding, left_out())], ProgramExit::Done);
     }
 
     fn judgement(claims: &[(ClaimKind, Verdict)]) -> Judgement {
@@ -410,28 +416,28 @@ mod tests {
             let mut marred = judgement(claims);
             marred.against.push("trial 1 failed".to_owned());
             let marred = exit(&ended, &marred, gate, false);
-            assert!(gate == Gate::Open || marred != Exit::Done, "{gate:?} {claims:?}");
+            assert!(gate == Gate::Open || marred != ProgramExit::Done, "{gate:?} {claims:?}");
             let without = exit(&ended, &judgement(claims), gate, true);
-            assert!(gate == Gate::Open || without != Exit::Done, "{gate:?} {claims:?}");
+            assert!(gate == Gate::Open || without != ProgramExit::Done, "{gate:?} {claims:?}");
         };
         let done = || RunState::Done;
-        check(Gate::Open, done(), 0, &[(Invariant, DoesNotHold)], Exit::Done);
-        check(Gate::Open, done(), 1, &[(Invariant, Holds)], Exit::Incomplete);
-        check(Gate::Open, RunState::Interrupted, 0, &[], Exit::Interrupted);
+        check(Gate::Open, done(), 0, &[(Invariant, DoesNotHold)], ProgramExit::Done);
+        check(Gate::Open, done(), 1, &[(Invariant, Holds)], ProgramExit::Incomplete);
+        check(Gate::Open, RunState::Interrupted, 0, &[], ProgramExit::Interrupted);
         let stopped = RunState::Broken("this machine cannot reproduce the fault".to_owned());
-        check(Gate::Invariants, stopped, 0, &[(Invariant, DoesNotHold)], Exit::Incomplete);
-        check(Gate::Invariants, done(), 0, &[(Finding, DoesNotHold)], Exit::Done);
-        check(Gate::Invariants, done(), 0, &[(Invariant, DoesNotHold)], Exit::DoesNotHold);
-        check(Gate::Invariants, done(), 0, &[(Invariant, CannotTell)], Exit::CannotTell);
-        check(Gate::Invariants, done(), 0, &[(Invariant, Holds)], Exit::Done);
-        check(Gate::Everything, done(), 0, &[(Finding, DoesNotHold)], Exit::DoesNotHold);
+        check(Gate::Invariants, stopped, 0, &[(Invariant, DoesNotHold)], ProgramExit::Incomplete);
+        check(Gate::Invariants, done(), 0, &[(Finding, DoesNotHold)], ProgramExit::Done);
+        check(Gate::Invariants, done(), 0, &[(Invariant, DoesNotHold)], ProgramExit::DoesNotHold);
+        check(Gate::Invariants, done(), 0, &[(Invariant, CannotTell)], ProgramExit::CannotTell);
+        check(Gate::Invariants, done(), 0, &[(Invariant, Holds)], ProgramExit::Done);
+        check(Gate::Everything, done(), 0, &[(Finding, DoesNotHold)], ProgramExit::DoesNotHold);
         check(
             Gate::Everything,
             done(),
             0,
             &[(Finding, CannotTell), (Invariant, DoesNotHold)],
-            Exit::DoesNotHold,
+            ProgramExit::DoesNotHold,
         );
-        check(Gate::Everything, done(), 2, &[(Finding, DoesNotHold)], Exit::Incomplete);
+        check(Gate::Everything, done(), 2, &[(Finding, DoesNotHold)], ProgramExit::Incomplete);
     }
 }

@@ -11,14 +11,16 @@ use spec::{Profile, Study};
 use verdict::{ClaimVerdict, Figures, Judgement, Noise, Source};
 
 use crate::arguments::ShowArguments;
+use crate::command::compare::series;
 use crate::complaint::Complaint;
 use crate::exchange::put;
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 use crate::records::Opened;
-use crate::{compared, records, study_tables, summary, terminal};
+use crate::{compared, records, study_tables, summary};
+use console::terminal;
 
 /// Prints every claim with what became of it.
-pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
+pub(crate) fn show(arguments: &ShowArguments) -> Result<ProgramExit, Complaint> {
     let directory = &arguments.directory;
     arguments.exchange.check()?;
     if arguments.printed {
@@ -44,7 +46,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<Exit, Complaint> {
         }
     }
     arguments.exchange.write(&opened)?;
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
 /// Prints the answer and what it rests on.
@@ -64,7 +66,7 @@ pub(crate) fn print(opened: &Opened, judgement: &Judgement) {
 
 /// Prints a table for each study of a record, or of the records in a folder: what its source printed, and what
 /// was met of it.
-fn printed(directory: &Path) -> Result<Exit, Complaint> {
+fn printed(directory: &Path) -> Result<ProgramExit, Complaint> {
     let paths = match record::is_record(directory) {
         true => vec![directory.to_owned()],
         false => records_in(directory)?,
@@ -88,7 +90,7 @@ fn printed(directory: &Path) -> Result<Exit, Complaint> {
             .map_err(|problems| Complaint::of_problems(folder, name, &problems))?;
         terminal::result(report::printed(&study, &met));
     }
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
 /// The records in a folder; of a file, what to name instead.
@@ -112,8 +114,15 @@ fn records_in(directory: &Path) -> Result<Vec<PathBuf>, Complaint> {
     Ok(paths)
 }
 
-fn list(directory: &Path, as_json: bool) -> Result<Exit, Complaint> {
+fn list(directory: &Path, as_json: bool) -> Result<ProgramExit, Complaint> {
     let paths = records_in(directory)?;
+    if let Some(series) = series::in_folder(&paths)? {
+        match as_json {
+            true => terminal::json(&series.json()),
+            false => series.print(),
+        }
+        return Ok(ProgramExit::Done);
+    }
     let mut rows = Vec::new();
     for path in &paths {
         let reader = record::Reader::open(path)?;
@@ -148,7 +157,7 @@ fn list(directory: &Path, as_json: bool) -> Result<Exit, Complaint> {
         true => terminal::json(&json!(rows)),
         false => terminal::narrate("show one of them: pgrig show DIR"),
     }
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
 /// Writes [`json`] into a file that the user has named.
@@ -263,6 +272,7 @@ fn actions(trial: &Trial) -> impl Iterator<Item = Value> {
                 "ended_s": one.ended.map(at),
                 "limit_s": one.limit_ns as f64 / 1e9,
                 "is_late": one.is_late(),
+                "skipped": one.skipped,
             })
         })
     })

@@ -8,20 +8,20 @@ use study::StateRequest;
 
 use crate::arguments::RunArguments;
 use crate::complaint::Complaint;
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 use crate::records::{self, Opened};
-use crate::{signals, studies, terminal};
+use crate::studies;
+use console::terminal;
 
 /// Finds the newest record of the study that kept states, and looks at one of them.
-pub(crate) fn state(arguments: &RunArguments) -> Result<Exit, Complaint> {
+pub(crate) fn state(arguments: &RunArguments, number: usize) -> Result<ProgramExit, Complaint> {
     if !arguments.trust_record {
         let what = "a state is not looked at without --trust-record: the SQL of its record's study runs, \
                     and a server starts from the files that the record has kept";
         let hint = "add --trust-record where you have made the record or trust who has";
         return Err(Complaint::new(what).hinted(Some(hint)));
     }
-    let number = arguments.state.unwrap_or_default();
-    let study = arguments.study.as_deref().unwrap_or_default();
+    let study = studies::named(arguments.study.as_deref())?;
     let (opened, trial, kept) = kept(study, arguments.trial)?;
     let point = opened.study.point(&trial.variant, &trial.scenario, &trial.axes);
     let point = point.ok_or_else(|| {
@@ -41,7 +41,7 @@ pub(crate) fn state(arguments: &RunArguments) -> Result<Exit, Complaint> {
     };
     let (trial_number, place) = (trial.number, place.display());
     terminal::narrate(format_args!("state {number} of trial {trial_number}, kept in {place}"));
-    let again = study::look_again(&request, &signals::control())?;
+    let again = study::look_again(&request, &console::interrupted(lab::end_labs))?;
     for line in &again.then {
         terminal::result(format_args!("then: {line}"));
     }
@@ -50,7 +50,7 @@ pub(crate) fn state(arguments: &RunArguments) -> Result<Exit, Complaint> {
         let image = image.display();
         terminal::narrate(format_args!("the disk is in {image}: debugfs {image} reads it"));
     }
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }
 
 /// The newest record of a study, or the record that is named, and the trial whose states it kept.

@@ -5,12 +5,12 @@ use spec::Profile;
 
 use crate::arguments::StudiesArguments;
 use crate::complaint::Complaint;
-use crate::exit::Exit;
+use crate::exit::ProgramExit;
 use crate::studies::{self, NamedStudy};
-use crate::terminal::{self, STRONG, styled};
+use console::terminal::{self, STRONG, styled};
 
 /// Lists the shipped studies with their questions.
-pub(crate) fn studies(arguments: &StudiesArguments) -> Result<Exit, Complaint> {
+pub(crate) fn studies(arguments: &StudiesArguments) -> Result<ProgramExit, Complaint> {
     let shipped = studies::shipped();
     if arguments.json {
         let all = shipped.into_iter().map(|folder| {
@@ -20,7 +20,7 @@ pub(crate) fn studies(arguments: &StudiesArguments) -> Result<Exit, Complaint> {
         });
         let all = all.collect::<Result<Vec<_>, Complaint>>()?;
         terminal::json(&json!(all));
-        return Ok(Exit::Done);
+        return Ok(ProgramExit::Done);
     }
     let width = shipped.iter().map(|folder| folder.name.len()).max().unwrap_or(0);
     for folder in shipped {
@@ -31,5 +31,5 @@ pub(crate) fn studies(arguments: &StudiesArguments) -> Result<Exit, Complaint> {
         terminal::result(format_args!("{name}  {}", study.question));
     }
     terminal::narrate("run one with: pgrig run STUDY --profile smoke|quick|published|full");
-    Ok(Exit::Done)
+    Ok(ProgramExit::Done)
 }

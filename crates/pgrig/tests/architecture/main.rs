@@ -2,6 +2,7 @@
 //! them.
 
 mod circles;
+mod defaults;
 mod pages;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,24 +32,37 @@ fn rooms() -> Vec<Room> {
     rows.collect()
 }
 
-/// Crates in the tree with their dependencies, those of tests left out.
-fn crates() -> BTreeMap<String, BTreeSet<String>> {
-    let entries = fs::read_dir(root().join("crates")).unwrap();
-    let crates = entries.filter_map(|entry| {
+/// The folders of all packages, those of the rig and those of the tools.
+fn packages() -> BTreeMap<String, (PathBuf, toml::Table)> {
+    let folders = ["crates", "tools"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let packages = folders.into_iter().flatten().filter_map(|entry| {
         let path = entry.unwrap().path();
         let manifest = fs::read_to_string(path.join("Cargo.toml")).ok()?;
         let manifest: toml::Table = manifest.parse().unwrap();
+        let name = manifest["package"]["name"].as_str().unwrap().to_owned();
+        Some((name, (path, manifest)))
+    });
+    packages.collect()
+}
+
+/// Crates in the tree with their dependencies, those of tests left out.
+fn crates() -> BTreeMap<String, BTreeSet<String>> {
+    let crates = packages().into_iter().map(|(name, (_, manifest))| {
         let dependencies = manifest.get("dependencies").and_then(toml::Value::as_table);
         let dependencies = dependencies.into_iter().flat_map(|table| table.keys().cloned());
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        Some((name, dependencies.collect()))
+        (name, dependencies.collect())
     });
     crates.collect()
 }
 
+/// The folder of a crate.
+fn folder(name: &str) -> PathBuf {
+    packages().remove(name).unwrap_or_else(|| panic!("no crate {name}")).0
+}
+
 /// Rust sources below a crate's `src`, each with its code: comments and unit tests left out.
 fn sources(name: &str) -> Vec<(PathBuf, String)> {
-    files(&root().join("crates").join(name).join("src"))
+    files(&folder(name).join("src"))
         .into_iter()
         .filter(|path| !is_test(path))
         .map(|path| {
@@ -78,17 +92,21 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A file without its comments and without the items behind `#[cfg(test)]`. Such an item ends, as
-/// rustfmt lays it out, with the first line that closes it at its own indentation.
+/// A file without its comments and without the items behind `#[cfg(test)]`.
 fn code_of(text: &str) -> String {
-    let mut lines = text.lines();
+    let lines = lines_of(text).into_iter().map(|(_, line)| line);
+    lines.filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+/// The lines of a file, from 1, without the items behind `#[cfg(test)]`. Such an item ends, as rustfmt lays it out, with
+/// the first line that closes it at its own indentation.
+fn lines_of(text: &str) -> Vec<(usize, &str)> {
+    let mut lines = (1..).zip(text.lines());
     let mut kept = Vec::new();
-    while let Some(line) = lines.next() {
-        if line.trim_start().starts_with("//") {
-            continue;
-        }
-        let Some(indentation) = line.strip_suffix("#[cfg(test)]") else {
-            kept.push(line);
+    while let Some((number, line)) = lines.next() {
+        let indentation = line.strip_suffix("#[cfg(test)]").filter(|it| it.trim().is_empty());
+        let Some(indentation) = indentation else {
+            kept.push((number, line));
             continue;
         };
         let is_end = |line: &str| match line.strip_prefix(indentation) {
@@ -96,9 +114,9 @@ fn code_of(text: &str) -> String {
             Some(rest) => rest.starts_with(['}', ')']) || rest.ends_with([';', '}', ',']),
             None => false,
         };
-        lines.by_ref().find(|line| is_end(line)).expect("the end of an item");
+        lines.by_ref().find(|(_, line)| is_end(line)).expect("the end of an item");
     }
-    kept.join("\n")
+    kept
 }
 
 #[test]
@@ -181,13 +199,30 @@ fn one_room_reads_proc() {
 
 #[test]
 fn one_room_prints() {
-    assert_page_says(&["the only one that prints"], &["pgrig"]);
-    for name in crates().into_keys().filter(|name| name != "pgrig") {
+    assert_page_says(&["the only one that prints"], &["console"]);
+    for name in crates().into_keys().filter(|name| name != "console") {
         for (path, code) in sources(&name) {
-            for word in ["println!", "eprintln!", "print!(", "eprint!("] {
+            for word in ["println!", "print!(", "anstream::"] {
                 assert!(!code.contains(word), "{} has {word}", path.display());
             }
         }
+    }
+}
+
+/// Whoever runs a tool on a production server has no program there that loads, breaks or kills.
+#[test]
+fn tools_have_nothing_of_the_rig() {
+    let crates = crates();
+    for tool in ["pgrig-guard", "pgrig-shard"] {
+        let (mut reached, mut next) = (BTreeSet::new(), vec![tool.to_owned()]);
+        while let Some(name) = next.pop() {
+            next.extend(crates[&name].iter().filter(|name| crates.contains_key(*name)).cloned());
+            reached.insert(name);
+        }
+        for room in ["lab", "fault", "load", "host", "os", "study"] {
+            assert!(!reached.contains(room), "{tool} contains {room}");
+        }
+        assert!(reached.len() > 3, "{reached:?}");
     }
 }
 
@@ -205,7 +240,8 @@ fn pure_rooms_have_no_clock_socket_thread_file_or_environment() {
 }
 
 /// Rooms that compute from their arguments alone.
-const PURE: [&str; 8] = ["wire", "script", "stats", "history", "crash", "tail", "spec", "verdict"];
+const PURE: [&str; 9] =
+    ["wire", "script", "stats", "history", "crash", "nemesis", "tail", "spec", "verdict"];
 
 /// What a function of its arguments has no use for.
 const IMPURE: [&str; 9] = [
@@ -236,7 +272,7 @@ fn no_room_names_a_study() {
 #[test]
 fn modules_use_each_other_in_one_direction() {
     for name in crates().into_keys() {
-        let root = root().join("crates").join(&name).join("src");
+        let root = folder(&name).join("src");
         let circles = circles::circles(&root, &sources(&name), CIRCLE_MAX);
         assert!(circles.is_empty(), "{name} has circles of modules: {circles:?}");
     }
@@ -252,9 +288,9 @@ fn every_file_says_what_it_is_and_is_short_enough_to_be_read() {
             let text = fs::read_to_string(&path).unwrap();
             assert!(text.starts_with("//!"), "{} has no module docs", path.display());
         }
-        for path in files(&root().join("crates").join(&name)) {
+        for path in files(&folder(&name)) {
             let lines = fs::read_to_string(&path).unwrap().lines().count();
-            let path = path.strip_prefix(root().join("crates")).unwrap().display().to_string();
+            let path = path.strip_prefix(root()).unwrap().display().to_string();
             assert!(lines <= LINES_MAX, "{path} has {lines} lines, more than {LINES_MAX}");
         }
     }

@@ -25,10 +25,15 @@ const OPENINGS: [&str; 12] = [
     "Whichever",
 ];
 
+/// The Rust files of all packages.
+fn all_files() -> Vec<PathBuf> {
+    ["crates", "tools"].iter().flat_map(|folder| files(&root().join(folder))).collect()
+}
+
 #[test]
 fn doc_comments_begin_with_a_noun_or_a_verb() {
     let (mut all, mut found) = (0_u32, Vec::new());
-    for path in files(&root().join("crates")) {
+    for path in all_files() {
         let is_source = path.components().any(|part| part.as_os_str() == "src");
         if !is_source {
             continue;
@@ -56,7 +61,7 @@ fn doc_comments_begin_with_a_noun_or_a_verb() {
 /// An example in a comment would be a program of its own to build: `doctest = false`.
 #[test]
 fn examples_in_comments_are_no_programs() {
-    for path in files(&root().join("crates")) {
+    for path in all_files() {
         let text = fs::read_to_string(&path).unwrap();
         let fences = text.lines().map(str::trim_start).filter_map(|line| {
             line.strip_prefix("/// ```").or_else(|| line.strip_prefix("//! ```"))
@@ -222,7 +227,7 @@ fn typical_changes_touch_the_files_that_are_listed() {
         let mut names = row.split('`').skip(1).step_by(2);
         let Some(example) = names.next().filter(|name| name.contains("::")) else { continue };
         let listed: BTreeSet<PathBuf> = names.map(|name| root().join(name)).collect();
-        for path in files(&root().join("crates")) {
+        for path in all_files() {
             let is_source = path.components().any(|part| part.as_os_str() == "src");
             let names_it = || fs::read_to_string(&path).unwrap().contains(example);
             assert!(!is_source || !names_it() || listed.contains(&path), "{example}: {path:?}");
@@ -244,4 +249,100 @@ fn the_page_of_the_ledger_has_the_lists_of_the_code() {
     };
     check("## What it assumes\n", &record::ledger::ASSUMES);
     check("## What it never looks at\n", &record::ledger::NEVER_LOOKS_AT);
+}
+
+/// The file of a campaign only grows: each line is a load, and no load of a disk is in it twice.
+#[test]
+fn the_file_of_explored_loads_has_each_load_once() {
+    let text = fs::read_to_string(root().join("docs/measurements/states.tsv")).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("postgresql\tdisk\tseed\tstates\tfailed\tseconds"));
+    let mut loads = BTreeSet::new();
+    for line in lines {
+        let words: Vec<&str> = line.split('\t').collect();
+        let [version, disk, seed, states, failed, seconds] = words[..] else { panic!("{line}") };
+        let number = |word: &str| word.parse::<u64>().unwrap_or_else(|_| panic!("{line}"));
+        assert!(version.starts_with(|c: char| c.is_ascii_digit()), "{line}");
+        assert!(number(states) > 0 && number(seconds) > 0, "{line}");
+        assert!(number(failed) <= number(states), "{line}");
+        assert!(loads.insert((disk, number(seed))), "twice: {line}");
+    }
+    assert!(!loads.is_empty());
+}
+
+/// The pages for users: what measures a day, a generated page and changelogs left out.
+fn user_pages() -> Vec<PathBuf> {
+    let root = root();
+    let mut pages = vec![root.join("README.md"), root.join("extension/pg_governor/README.md")];
+    pages.extend(["studies", "python"].map(|folder| root.join(folder).join("README.md")));
+    for folder in ["docs", "docs/studies", "docs/questions", "docs/grafana"] {
+        pages.extend(entries(&root.join(folder)));
+    }
+    pages.extend(entries(&root.join("tools")).into_iter().map(|tool| tool.join("README.md")));
+    let is_page = |page: &PathBuf| page.extension().is_some_and(|end| end == "md") && page.exists();
+    pages.retain(|page| is_page(page) && !page.ends_with("docs/coverage.md"));
+    pages
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// The prose of a page, line by line: blocks and spans of code and the targets of links are left out.
+fn prose(text: &str) -> Vec<(usize, String)> {
+    let mut is_code = false;
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        } else if !is_code {
+            let spans = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
+            let mut links = spans.split("](");
+            let mut kept = links.next().unwrap_or("").to_owned();
+            for link in links {
+                kept.push_str(link.split_once(')').map_or("", |(_, rest)| rest));
+            }
+            found.push((index + 1, kept));
+        }
+    }
+    found
+}
+
+/// True of a text with a day such as 2026-11-29.
+fn has_a_day(text: &str) -> bool {
+    text.as_bytes().windows(10).any(|word| {
+        word.iter().enumerate().all(|(place, byte)| match place {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+    })
+}
+
+/// Words for what a machine was doing on the day of a measurement.
+const STATES: [&str; 3] = ["load average", "busy machine", "quiet machine"];
+
+/// Pages that have one of [`STATES`], each with the reason.
+const ALLOWED_STATES: [(&str, &str); 1] =
+    [("docs/studies/pgbench.md", "the source prints its load average, and the study repeats it")];
+
+/// Figures of a day lie below docs/measurements, with their machine.
+#[test]
+fn pages_for_users_have_no_day_and_no_load_of_a_machine() {
+    assert!(has_a_day("on 2026-11-29, quick") && !has_a_day("20151220_01.md, 0 to 5, 1-2-3"));
+    let root = root();
+    let pages = user_pages();
+    assert!(pages.len() >= 30, "{} pages", pages.len());
+    let mut found = Vec::new();
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        let is_allowed = ALLOWED_STATES.iter().any(|(name, _)| page == root.join(name));
+        for (number, line) in prose(&text) {
+            let small = line.to_lowercase();
+            let has_a_state = STATES.iter().any(|state| small.contains(state)) && !is_allowed;
+            if has_a_day(&line) || has_a_state {
+                found.push(format!("{}:{number}: {line}", page.display()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "belongs below docs/measurements: {found:#?}");
 }

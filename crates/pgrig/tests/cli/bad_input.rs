@@ -71,7 +71,7 @@ fn the_state_of_a_server_that_is_not_there_says_how_to_name_one() {
     let desk = Desk::new();
     let said = desk.pgrig(&["guard", "status", "host=/nonexistent"]).ended(2);
     assert!(said.err.contains("error: connecting to "), "{}", said.err);
-    assert!(said.err.contains("hint:   name the primary as in `pgrig guard "), "{}", said.err);
+    assert!(said.err.contains("hint:   name the primary as in `pgrig-guard "), "{}", said.err);
 }
 
 #[test]

@@ -352,7 +352,7 @@ fn servers_of_the_users_are_compared_and_left_as_they_were() {
 
     // pgbench's tables in a schema of pgrig's, made twice and compared.
     let first = ["-S", "--json", "found.json", "--out", "one"];
-    let longer = ["-c", "1", "--max-time", "40s", "--precision", "20%"];
+    let longer = ["-c", "1", "-R", "300", "--max-time", "40s", "--precision", "20%"];
     let said = desk.pgrig(&[&["compare"], &both[..], &longer, &first].concat()).ended(0);
     assert!(said.err.contains("made twice from the same seed"), "{}", said.err);
     if a.installation().version().major < 18 {
@@ -456,9 +456,12 @@ fn a_profile_shows_where_the_time_goes() {
     desk.write("md5.sql", &work("md5(g::text)"));
     let sides =
         ["compare", "--data", "data.sql", "--b-sql", "md5.sql", "-f", "work.sql", "-c", "2"];
-    let more = ["--max-time", "20s", "--profile", "--out", "found"];
-    desk.pgrig(&[&sides[..], &more].concat()).ended(0);
-    let read = |name: &str| std::fs::read_to_string(desk.path("found").join(name)).unwrap();
+    let more = ["--max-time", "40s", "--profile", "--out", "found"];
+    let said = desk.pgrig(&[&sides[..], &more].concat()).ended(0);
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(desk.path("found").join(name));
+        text.unwrap_or_else(|error| panic!("{name}: {error}: {}", said.out))
+    };
     let (a, b) = (read("pairs/01-B-A-load-a.folded"), read("pairs/01-B-A-load-b.folded"));
     assert!(b.contains("md5_text") && !a.contains("md5_text"), "{b}");
     let page = read("report.html");

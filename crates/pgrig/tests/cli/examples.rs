@@ -50,7 +50,15 @@ fn every_example_is_a_command_that_works() {
     {
         desk.write(name, "SELECT 1;\n");
     }
+    desk.write("shop/scripts/1.sql", "SELECT 1;\n");
+    let script = "[[script]]\nfile = \"scripts/1.sql\"\ncovered = true\nweight = 1\n";
+    desk.write("shop/workload.toml", &format!("format = 1\n{script}"));
     desk.write("fix.patch", "");
+    desk.write("postgresql.conf", "jit = on\nwork_mem = 8MB\n");
+    let (production, _lab) = testing::servers::server(&[]);
+    let mut backup = std::process::Command::new(production.installation().program("pg_basebackup"));
+    backup.args(["--dbname", &production.endpoint().to_string(), "--checkpoint=fast", "--pgdata"]);
+    assert!(backup.arg(desk.path("backup")).status().expect("pg_basebackup runs").success());
     desk.write("postgres/configure", "");
     for words in ["init -q -b master", "add .", "commit -q -m first"] {
         let mut git = std::process::Command::new("git");

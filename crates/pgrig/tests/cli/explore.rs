@@ -9,19 +9,19 @@ question = "Is every crash survived?"
 rounds = 1
 window = "700ms"
 warmup = "100ms"
-settings = { shared_buffers = "16MB", autovacuum = "off" }
+settings = { shared_buffers = "16MB", autovacuum = "off", allow_in_place_tablespaces = "on" }
 data = { script = "init.sql", reset = "clone" }
 [topologies.safe.nodes.primary]
 disk = { cut = "block", size = "512MB", log = "256MB" }
 [topologies.whole.nodes.primary]
 disk = { cut = "block", size = "512MB", sector = 4096 }
 [topologies.apart.nodes.primary]
-disk = { cut = "block", size = "512MB", log = "256MB", wal = "128MB" }
+disk = { cut = "block", size = "512MB", log = "256MB", wal = "128MB", tablespaces = "128MB" }
 [topologies.pair.nodes]
 primary = {}
 standby = { of = "primary", sync = 1, disk = { cut = "block", size = "512MB", log = "256MB" } }
 [topologies.none.nodes.primary]
-disk = { cut = "block", size = "512MB", log = "256MB", wal = "128MB" }
+disk = { cut = "block", size = "512MB", log = "256MB", wal = "128MB", tablespaces = "128MB" }
 swallow_fsync = "all"
 [variants.safe]
 topology = "safe"
@@ -40,6 +40,10 @@ ledger = { insert = "writes_log" }
 [scenarios.explore]
 run = ["writes"]
 variants = ["safe", "apart", "none"]
+before = [
+  { on = "primary", sql = "CREATE TABLESPACE spread LOCATION ''" },
+  { on = "primary", sql = "ALTER INDEX writes_log_pkey SET TABLESPACE spread" },
+]
 checks = ["ledger", { explore = "primary", states = 4, least = 4, second_cuts = 1 }]
 [scenarios.promoted]
 run = ["writes"]
@@ -64,7 +68,7 @@ timeline = [{ at = "200ms", power_cut = "primary" }]
 on_loss = "reconnect"
 checks = ["ledger", "amcheck"]
 [[claims]]
-says = "no state fails: of a server, of one with its WAL on another disk, of a standby that is promoted"
+says = "no state fails: of a server, of one with its WAL and its tablespaces on other disks, of a standby that is promoted"
 every = "explore_failed == 0 and explore_states >= 4 and explore_second > 0"
 trials = "safe/explore|apart/explore|pair/promoted"
 kind = "invariant"
@@ -129,7 +133,7 @@ fn every_crash_is_looked_at_and_a_state_that_fails_is_looked_at_again() {
     let then = said.out.lines().find(|line| line.starts_with("then: ")).unwrap();
     let now = said.out.lines().find(|line| line.starts_with("now: ")).unwrap();
     assert_eq!(then.strip_prefix("then: "), now.strip_prefix("now: "), "{}", said.out);
-    for image in ["disk", "disk.wal"] {
+    for image in ["disk", "disk.wal", "disk.tablespaces"] {
         let image = std::fs::read(desk.path(image)).unwrap();
         assert_eq!(&image[1080..1082], [0x53, 0xef], "ext4's magic number");
     }

@@ -38,6 +38,48 @@ fn two_majors_load_the_same_data_each_and_that_is_said() {
     assert_eq!(json["data"], "loaded_twice");
 }
 
+/// B's data are A's, by pg_upgrade: its durations and what it asks for are in the record, and the planner has statistics.
+#[test]
+#[ignore = "needs two major versions: scripts/versions"]
+fn data_are_upgraded_for_b() {
+    let sides = two_majors().expect("two major versions of PostgreSQL");
+    let [a, b] = sides.each_ref().map(|one| one.bin().display().to_string());
+    for mode in ["--b-upgrade", "--b-upgrade=link"] {
+        let desk = Desk::new();
+        let arguments = ["compare", "--a-bin", &a, "--b-bin", &b, mode, "-S", "-c", "2"];
+        let more = ["--max-time", "16s", "--json", "found.json"];
+        let said = desk.pgrig(&[&arguments[..], &more].concat()).ended(0);
+        assert!(said.err.contains("A's data, upgraded by pg_upgrade for B"), "{}", said.err);
+        let told = [
+            "B's data are A's by pg_upgrade: its check took ",
+            "pg_upgrade asks for: vacuumdb ",
+            "From the end of the upgrade until the planner had all statistics it took ",
+        ];
+        for words in told {
+            assert!(said.out.contains(words), "{words}: {}", said.out);
+        }
+        assert!(!said.out.contains("no option names"), "{}", said.out);
+        let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        crate::schemas::check("show", &json);
+        assert_eq!(json["comparison"]["data"], "upgraded");
+    }
+}
+
+#[test]
+fn an_upgrade_needs_a_later_version() {
+    let bin = testing::servers::installation().bin().display().to_string();
+    let desk = Desk::new();
+    let arguments = ["compare", "--a-bin", &bin, "--b-bin", &bin, "--b-upgrade=clone", "-S"];
+    let said = desk.pgrig(&arguments).ended(1);
+    assert!(
+        said.err.contains("--b-upgrade=clone upgrades A's data, of PostgreSQL "),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("name the programs of the old version"), "{}", said.err);
+}
+
 /// Programs in a folder of their own, each of which runs the real one of `real`; the server only
 /// after `before`, a part of a shell script.
 fn write_programs(desk: &Desk, real: &Installation, before: &str) {

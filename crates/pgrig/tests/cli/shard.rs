@@ -81,8 +81,9 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
     let begun = "INSERT INTO pgrig_shard.batch (source, target, buckets, step)
                  VALUES (0, 1, '{0}', 'planned'), (0, 1, '{2}', 'switching')";
     nodes[0].connect().unwrap().batch_execute(begun).unwrap();
-    let said = shard(&["status"]).ended(0);
-    assert!(said.err.contains("`pgrig shard abandon` gives it up"), "{}", said.err);
+    let said = shard(&["status"]).ended(2);
+    assert!(said.err.contains("`pgrig-shard abandon` gives it up"), "{}", said.err);
+    assert!(said.out.contains("  not served: batch "), "{}", said.out);
     let given_up = totals(&["abandon"], 0);
     assert_eq!((&given_up["abandoned"], &given_up["kept"]), (&json!(2), &json!(0)), "{given_up}");
     assert_eq!(shard(&["abandon"]).ended(0).out, "no move was under way\n");
@@ -96,7 +97,7 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
     let said = shard(&["status"]).ended(2);
     let expected = "out of step: bucket 15: node 2 by the mapping since version";
     assert!(said.out.contains(expected), "{}", said.out);
-    assert!(said.err.contains("`pgrig shard rebalance` brings them into step"), "{}", said.err);
+    assert!(said.err.contains("`pgrig-shard rebalance` brings them into step"), "{}", said.err);
     check_json(&shard(&["status", "--json"]).ended(2), |status| {
         assert_eq!(status["is_undecided"], json!(false));
         assert_eq!(status["out_of_step"].as_array().map(Vec::len), Some(2), "{status}");
@@ -104,6 +105,19 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
     let said = shard(&["remove", "0"]).ended(1);
     assert!(said.err.contains("nodes are not where version 3 of the mapping"), "{}", said.err);
     assert!(totals(&["rebalance"], 0)["mended"].as_u64() > Some(2));
+    shard(&["status"]).ended(0);
+
+    // A slot that came back with a server.
+    let slot = "SELECT slot_name::text FROM pg_create_logical_replication_slot(
+        (SELECT format('pgrig_shard_%s_7', left(cluster, 8)) FROM pgrig_shard.node), 'pgoutput')";
+    let slot = format!("slot {} on node 1", nodes[2].value(slot).unwrap().unwrap());
+    let said = shard(&["status"]).ended(2);
+    assert!(said.out.contains(&format!("  of no move: {slot}\n")), "{}", said.out);
+    assert!(said.err.contains("a slot of no move keeps WAL for ever"), "{}", said.err);
+    check_json(&shard(&["status", "--json"]).ended(2), |status| {
+        assert_eq!(status["remnants"], json!([slot]));
+    });
+    assert_eq!(totals(&["rebalance"], 0)["mended"], 1);
     shard(&["status"]).ended(0);
 
     let moved = totals(&["remove", "0", "--grace", "0"], 0);
@@ -193,7 +207,7 @@ fn what_cannot_be_is_one_clear_message() {
 /// The server and the database of a connection string, as the status shows them.
 fn host_of(conninfo: &str) -> String {
     let resolved = server::resolve_conninfo(conninfo).unwrap();
-    format!("{}/{}", resolved.place(), resolved.setting("database").unwrap_or_default())
+    format!("{}/postgres", resolved.place())
 }
 
 /// Looks at a status in JSON, which keeps to its schema.

@@ -7,14 +7,25 @@ use std::thread;
 
 use crate::{Desk, Said};
 
+const LEFT_OUT: [&str; 6] = ["cutover", "failover", "overload", "restore", "sharding", "soak"];
+
+/// The note of claims that a race of PostgreSQL's may refute.
+const DOCUMENTED_RACE: &str =
+    "PostgreSQL documents it, but a transaction that only reads can see an anomaly";
+
 #[test]
 fn every_shipped_study_proves_itself_and_its_record_can_be_read() {
     let desk = Desk::new();
     let listed = desk.pgrig(&["studies"]).ended(0).out;
     let is_incomplete = AtomicBool::new(false);
     let studies = listed.lines().filter_map(|line| line.split_whitespace().next());
-    // It fetches packages and waits for elections: `make soak-failover`, and the machines of study's tests.
-    let studies = Mutex::new(studies.filter(|study| *study != "failover"));
+    // `make smoke` runs all. `make test` leaves out what its time has no room for: failover, which fetches packages and
+    // waits for elections, sharding, which a test of hosts runs, and studies whose acts have tests of their own (logical,
+    // phases, and those of restores and of clients that try again without servers).
+    let is_run = |study: &&str| {
+        std::env::var_os("PGRIG_TESTS_ALL_SMOKES").is_some() || !LEFT_OUT.contains(study)
+    };
+    let studies = Mutex::new(studies.filter(is_run));
     // Three at a time: they prove what is lost and what is not, and their speed says nothing.
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -36,13 +47,21 @@ fn every_shipped_study_proves_itself_and_its_record_can_be_read() {
 
 /// Runs a study with `--gate`. Returns whether all of it ran: only root can do some of it.
 fn proves_itself(desk: &Desk, study: &str) -> bool {
-    let run = ["run", study, "--profile", "smoke", "--out", study, "--gate"];
-    let mut command = desk.command(&run);
-    if study == "sharding" {
-        // Its I/O and its memory are limited, which servers in memory cannot have.
-        command.env("TMPDIR", "/var/tmp");
+    let run = || {
+        let mut command =
+            desk.command(&["run", study, "--profile", "smoke", "--out", study, "--gate"]);
+        if study == "sharding" {
+            // Its I/O and its memory are limited, which servers in memory cannot have.
+            command.env("TMPDIR", "/var/tmp");
+        }
+        Said::of(&command.output().unwrap())
+    };
+    let mut said = run();
+    // A rare race of PostgreSQL's that is documented is no defect of the rig; it does not come twice.
+    if said.code != Some(0) && said.out.contains(DOCUMENTED_RACE) {
+        fs::remove_dir_all(desk.path(study)).unwrap();
+        said = run();
     }
-    let said = Said::of(&command.output().unwrap());
     // Nothing of it fits: only root can run it, or its packages cannot be had.
     if said.code == Some(3) {
         testing::skip::because(format!("study {study} does not fit this machine"));

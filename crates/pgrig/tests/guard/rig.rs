@@ -129,12 +129,13 @@ impl Rig {
         self.status_of(&self.primary, &[&["--state", &state], more].concat())
     }
 
-    /// The same of any server, and without a state directory.
+    /// The same of any server, and without a state directory. An error comes behind what is said.
     pub(crate) fn status_of(&self, node: &Node, more: &[&str]) -> (i32, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgrig"));
         command.args(["guard", "status"]).args(more).env("NO_COLOR", "1");
         let output = command.arg(node.endpoint().to_string()).output().unwrap();
-        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+        let said = output.stdout.iter().chain(&output.stderr).copied().collect();
+        (output.status.code().unwrap(), String::from_utf8(said).unwrap())
     }
 
     pub(crate) fn setting(&self) -> String {

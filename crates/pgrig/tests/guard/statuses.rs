@@ -40,6 +40,17 @@ fn each_exit_code_has_its_sentence() {
     rig.standbys[0].resume().unwrap();
     rig.wait_until_caught_up(0);
     check(&rig, (0, "covered: "));
+    // It confirms, and replays nothing: commits of remote_apply wait for ever.
+    rig.by_hand(&["ALTER SYSTEM SET synchronous_commit = remote_apply", reload]);
+    check(&rig, (0, "covered: "));
+    rig.standbys[0].value("SELECT pg_wal_replay_pause()").unwrap();
+    let paused = "SELECT pg_get_wal_replay_pause_state()";
+    rig.standbys[0].poll_query_until(paused, "paused", PATIENCE).unwrap();
+    rig.by_hand(&["SET synchronous_commit = local; INSERT INTO t VALUES (2)"]);
+    check(&rig, (3, "stalled: the standbys of s1 have not confirmed"));
+    rig.standbys[0].value("SELECT pg_wal_replay_resume()").unwrap();
+    rig.by_hand(&["ALTER SYSTEM RESET synchronous_commit", reload]);
+    rig.wait_until_caught_up(0);
     rig.standbys[0].kill9().unwrap();
     let gone = "SELECT count(*) FROM pg_stat_replication";
     rig.primary.poll_query_until(gone, "0", PATIENCE).unwrap();

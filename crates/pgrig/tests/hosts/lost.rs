@@ -58,11 +58,11 @@ fn inventory() -> String {
     format!("{hosts}[place]\nprimary = \"db\"\ngenerators = [\"load1\", \"load2\"]\n")
 }
 
+/// The trials of a record that have come to an end.
 pub(crate) fn trials(folder: &Path) -> Vec<Value> {
-    let mut paths: Vec<_> = fs::read_dir(folder.join("out/trials"))
-        .expect("trials")
-        .map(|entry| entry.unwrap().path().join("trial.json"))
-        .collect();
+    let found = fs::read_dir(folder.join("out/trials")).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = found.map(|entry| entry.path().join("trial.json")).collect();
+    paths.retain(|path| path.exists());
     paths.sort();
     let read = |path: &std::path::PathBuf| {
         serde_json::from_str(&fs::read_to_string(path).expect("a trial")).expect("JSON")

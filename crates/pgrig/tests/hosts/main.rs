@@ -4,6 +4,7 @@
 
 mod bad_hosts;
 mod campaign;
+mod clocks;
 mod desk;
 mod faults;
 mod hostile;
@@ -20,6 +21,7 @@ use bad_hosts::{
     each_cause_is_told_once_for_all_hosts_that_have_it,
 };
 use campaign::faults_of_hosts_are_no_violations_by_the_database;
+use clocks::clocks_that_are_not_known_well_are_no_violation;
 use faults::{
     a_host_that_is_killed_or_hangs_is_noticed, hosts_killed_at_random_moments_are_noticed,
     nothing_is_left_when_the_rig_is_killed, servers_of_labs_can_be_killed_while_a_statement_runs,
@@ -40,6 +42,12 @@ use study::{
 const INSIDE: &str = "PGRIG_TEST_INSIDE";
 
 fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((word, rest)) = words.split_first()
+        && word == clocks::LATE_ANSWERS
+    {
+        return clocks::answer_late(rest);
+    }
     // What the tests make on the network must neither meet the machine's nor outlive them.
     if testing::skip::is_root() && std::env::var_os(INSIDE).is_none() {
         let status = Command::new("unshare")
@@ -72,6 +80,7 @@ fn main() -> ExitCode {
         what_a_study_lacks_on_hosts_is_said_first,
         a_host_that_is_lost_ends_a_study,
         a_lost_host_of_clients_is_no_violation_and_the_run_goes_on,
+        clocks_that_are_not_known_well_are_no_violation,
         nothing_of_a_study_is_left_when_the_rig_is_ended,
         faults_of_hosts_are_no_violations_by_the_database,
         a_study_over_sshd,

@@ -36,6 +36,9 @@ fn inventory() -> String {
     (1..=4).map(host).collect()
 }
 
+/// The folder below that of a test in which labs are made, here and on hosts.
+pub(crate) const LABS: &str = "labs";
+
 pub(crate) fn pgrig(folder: &Path, words: &str) -> Command {
     if skip::is_root() {
         // The namespace of these tests is new.
@@ -43,10 +46,10 @@ pub(crate) fn pgrig(folder: &Path, words: &str) -> Command {
     }
     let mut command = Command::new(PGRIG);
     // Labs of hosts on this machine are made there, so that the test sees what is left.
-    fs::create_dir_all(folder.join("labs")).expect("a folder");
-    command.args(words.split_whitespace()).current_dir(folder).env("TMPDIR", folder.join("labs"));
+    fs::create_dir_all(folder.join(LABS)).expect("a folder");
+    command.args(words.split_whitespace()).current_dir(folder).env("TMPDIR", folder.join(LABS));
     // PostgreSQL's user has to get through.
-    for (path, mode) in [(folder.to_owned(), 0o755), (folder.join("labs"), 0o777)] {
+    for (path, mode) in [(folder.to_owned(), 0o755), (folder.join(LABS), 0o777)] {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its mode");
     }
     command
@@ -107,7 +110,7 @@ pub(crate) fn expect_nothing(folder: &Path) {
         ["host", "lab", "probe", "generator"].iter().all(|role| doing(role).is_empty())
     });
     until("the end of every lab's directory", || {
-        fs::read_dir(folder.join("labs")).expect("labs").next().is_none()
+        fs::read_dir(folder.join(LABS)).expect(LABS).next().is_none()
     });
 }
 

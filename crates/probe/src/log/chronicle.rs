@@ -114,8 +114,13 @@ impl Chronicle {
         } else if let Some(text) = message.strip_prefix("automatic ") {
             let length_ns = seconds_after(message, "elapsed: ").unwrap_or(0);
             let text = first_line(text);
-            let what = text.split(": index scans").next().unwrap_or_default();
-            self.ended(at, length_ns, MarkKind::Autovacuum, format!("auto{what}"));
+            let what = text.split_once(": index scans").map_or(&*text, |(what, _)| what);
+            let (what, manner) = match what.strip_prefix("aggressive ") {
+                Some(what) => (what, " (aggressive)"),
+                None => (what, ""),
+            };
+            let removed = removed_rows(message).unwrap_or_default(); // an analyze removes none
+            self.ended(at, length_ns, MarkKind::Autovacuum, format!("auto{what}{manner}{removed}"));
         } else if message.starts_with("process ") && message.contains(" still waiting for ") {
             let text = format!("lock wait: {}", first_line(message));
             self.error(at, "lock wait".to_owned(), text);
@@ -261,6 +266,19 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(TEXT_MAX).collect()
 }
 
+/// What an autovacuum removed, and what it could not: `: 900 rows removed, 30 dead ones kept`.
+fn removed_rows(message: &str) -> Option<String> {
+    let line = message.lines().find_map(|line| line.trim().strip_prefix("tuples: "))?;
+    let count = |after: &str| {
+        let number = line.split(", ").find_map(|part| part.strip_suffix(after))?;
+        number.parse::<u64>().ok()
+    };
+    let removed = count(" removed")?;
+    let kept = count(" are dead but not yet removable").filter(|kept| *kept > 0);
+    let kept = kept.map_or(String::new(), |kept| format!(", {kept} dead ones kept"));
+    Some(format!(": {removed} rows removed{kept}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -353,15 +371,20 @@ mod tests {
     #[test]
     fn autovacuum_lasts_as_long_as_it_says() {
         let vacuum = "automatic vacuum of table \"bank.public.accounts\": index scans: 1\n\
-            pages: 0 removed, 164 remain\nsystem usage: CPU: user: 0.10 s, system: 0.05 s, \
+            pages: 0 removed, 164 remain\n\ttuples: 900 removed, 100 remain, 30 are dead but \
+            not yet removable\nsystem usage: CPU: user: 0.10 s, system: 0.05 s, \
             elapsed: 1.50 s";
+        let aggressive = "automatic aggressive vacuum of table \"a.b.c\": index scans: 0\nsystem usage: CPU: \
+            user: 0.10 s, system: 0.00 s, elapsed: 0.25 s";
         let analyze = "automatic analyze of table \"bank.public.accounts\"\nsystem usage: CPU: \
             user: 0.10 s, system: 0.00 s, elapsed: 0.25 s";
         check(
-            &[(5_000, log(vacuum)), (6_000, log(analyze))],
+            &[(5_000, log(vacuum)), (6_000, log(analyze)), (7_000, log(aggressive))],
             &[
-                "3500–5000 Autovacuum autovacuum of table \"bank.public.accounts\"",
+                "3500–5000 Autovacuum autovacuum of table \"bank.public.accounts\": 900 rows removed, \
+                 30 dead ones kept",
                 "5750–6000 Autovacuum autoanalyze of table \"bank.public.accounts\"",
+                "6750–7000 Autovacuum autovacuum of table \"a.b.c\" (aggressive)",
             ],
         );
     }

@@ -37,12 +37,13 @@ fn backend(client: &mut Client) -> i32 {
 #[test]
 fn a_servers_shared_memory_tells_what_each_backend_does() {
     let bench = Bench::start(&[]);
-    let burns = "DO $$ DECLARE until timestamptz := clock_timestamp() + '2.5 s'; \
+    // They are cancelled once they were looked at, however long that takes.
+    let burns = "DO $$ DECLARE until timestamptz := clock_timestamp() + '60 s'; \
                  BEGIN WHILE clock_timestamp() < until LOOP END LOOP; END $$";
     let known = [
-        ("SELECT pg_sleep(2.5)", "Timeout:PgSleep"),
+        ("SELECT pg_sleep(60)", "Timeout:PgSleep"),
         (burns, ""),
-        ("SET lock_timeout = '4s'; BEGIN; LOCK TABLE pgbench_branches; COMMIT", "Lock:relation"),
+        ("SET lock_timeout = '60s'; BEGIN; LOCK TABLE pgbench_branches; COMMIT", "Lock:relation"),
     ];
     let mut holder = bench.node.connect().unwrap();
     let of_holder = backend(&mut holder);
@@ -62,8 +63,8 @@ fn a_servers_shared_memory_tells_what_each_backend_does() {
              FROM pg_stat_activity WHERE state = 'active' AND pid IN ({pids})"
         );
         let mut witness = bench.node.connect().unwrap();
-        // For as long as a sample of them fits in: what is not at work then fails below.
-        for _ in 0..100 {
+        // What is not at work then fails below.
+        for _ in 0..2_000 {
             if witness.query_one(&is_at_work, &[]).unwrap().get(0) {
                 break;
             }
@@ -73,6 +74,8 @@ fn a_servers_shared_memory_tells_what_each_backend_does() {
         let started = [bench.node.host_pid().unwrap() as u32];
         let sampled = sample(&bench, &started, || thread::sleep(Duration::from_millis(1_200)));
         holder.batch_execute("COMMIT").unwrap();
+        let cancel = format!("SELECT pg_cancel_backend(pid) FROM unnest(ARRAY[{pids}]) pid");
+        witness.batch_execute(&cancel).unwrap();
         sampled
     });
     assert_eq!(

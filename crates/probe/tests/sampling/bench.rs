@@ -53,6 +53,7 @@ impl Bench {
             database: "postgres".to_owned(),
             log: Some(self.node.structured_log().1),
             root_pid: self.node.host_pid().map(|pid| pid as u32),
+            horizon_every_s: None,
         }
     }
 

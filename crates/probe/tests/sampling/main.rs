@@ -3,6 +3,7 @@
 
 mod activity;
 mod bench;
+mod horizon;
 mod topology;
 
 use std::{
@@ -43,10 +44,10 @@ fn samples_come_every_second_and_deltas_equal_the_clients_counts() {
 
     let commits = of(&readings, "primary", "db_commits");
     assert!((3..=6).contains(&commits.len()), "{}", commits.len());
-    for pair in commits.windows(2) {
-        let apart = pair[1].at.since(pair[0].at) as f64 / 1e9;
-        assert!((0.5..1.5).contains(&apart), "{apart} s between two samples");
-    }
+    // One may come late on a busy machine, and the next one in time.
+    let [first, .., last] = &commits[..] else { panic!("three at least") };
+    let apart = last.at.since(first.at) as f64 / 1e9 / (commits.len() - 1) as f64;
+    assert!((0.7..1.4).contains(&apart), "{apart} s between two samples on average");
     assert!(readings.samples.iter().all(|s| s.at.as_secs_f64() <= lasted.as_secs_f64()));
     assert!(readings.samples.is_sorted_by_key(|sample| sample.at));
     // Process groups are read more rarely where that is costly.
@@ -102,21 +103,27 @@ fn what_sessions_wait_for_is_seen_and_ends() {
 #[test]
 fn as_many_sessions_are_seen_as_are_at_work() {
     let bench = Bench::start(&[]);
-    let burns = "DO $$ DECLARE until timestamptz := clock_timestamp() + '3.5 s'; \
-                 BEGIN WHILE clock_timestamp() < until LOOP END LOOP; END $$";
+    let burns = "DO $$ BEGIN LOOP END LOOP; END $$";
     // A leader and its workers, whose query holds them for long enough on any machine.
     let in_parallel = "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; \
                        SET jit = off; SET min_parallel_table_scan_size = 0; \
-                       SET min_parallel_index_scan_size = 0; SET statement_timeout = '3.5s'; \
+                       SET min_parallel_index_scan_size = 0; \
                        SELECT sum(sqrt(a.aid + b.aid)) FROM pgbench_accounts a, pgbench_accounts b";
-    let statements = ["SELECT pg_sleep(3.5)", "SELECT pg_sleep(3.5)", burns, in_parallel];
+    let statements = ["SELECT pg_sleep(600)", "SELECT pg_sleep(600)", burns, in_parallel];
+    let clients = statements.map(|_| bench.node.connect().unwrap());
     let running = Probes::start(bench.config(), Instant::now()).unwrap();
     thread::scope(|scope| {
-        for statement in statements {
-            let mut client = bench.node.connect().unwrap();
-            // The parallel one ends at its time limit.
-            scope.spawn(move || client.batch_execute(statement).unwrap_or_default());
+        for (statement, mut client) in statements.into_iter().zip(clients) {
+            scope.spawn(move || client.batch_execute(statement).expect_err("it is cancelled"));
         }
+        let at_work = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' \
+                       AND pid <> pg_backend_pid() AND query ~ '^SELECT pg_sleep|^DO|sqrt'";
+        bench.node.poll_query_until(at_work, "6", Duration::from_secs(60)).unwrap();
+        // Two whole seconds, wherever they begin, and time for their samples.
+        thread::sleep(Duration::from_millis(4_200));
+        let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity \
+                      WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
+        bench.node.value(cancel).unwrap();
     });
     let readings = running.stop();
     let most = |label: &str| {
@@ -322,7 +329,8 @@ fn autovacuum_and_lock_waits_become_marks() {
     assert!(lock.text.starts_with("lock wait: process "), "{lock:?}");
     let is_vacuum = |mark: &&Mark| {
         mark.kind == MarkKind::Autovacuum
-            && mark.text == "autovacuum of table \"postgres.public.pgbench_accounts\""
+            && mark.text.starts_with("autovacuum of table \"postgres.public.pgbench_accounts\": ")
+            && mark.text.ends_with(" rows removed")
     };
     assert!(readings.marks.iter().any(|mark| is_vacuum(&mark)), "{:?}", readings.marks);
 }
@@ -387,6 +395,7 @@ fn what_can_not_be_read_is_a_note() {
         conninfo: conninfo.to_owned(),
         log: None,
         root_pid: None,
+        horizon_every_s: None,
         ..bench.server()
     };
     config.servers.push(absent("gone", "host=/no/such/directory user=x"));

@@ -16,10 +16,13 @@ pub(super) fn words(found: &Comparison) -> Vec<String> {
     if !found.set.is_empty() {
         let set = found.set.iter().map(|(name, value)| format!("{name} = {value}"));
         let set = set.collect::<Vec<_>>().join(", ");
-        words.push(format!(
-            "pgrig has set on both: {set}. Everything else is the server's default."
-        ));
+        let rest = match found.given.settings_of.is_empty() {
+            true => " Everything else is the server's default.",
+            false => "",
+        };
+        words.push(format!("pgrig has set on both: {set}.{rest}"));
     }
+    words.extend(found.given.words());
     // What one side alone has is in the table.
     let differing = found.differences.iter().filter(|one| one.is_told_first());
     let differing: Vec<&str> = differing.map(|one| one.name.as_str()).collect();
@@ -56,7 +59,7 @@ pub(super) fn intervals(found: &Comparison) -> String {
         [found.confidence, found.threshold].map(|share| (share * 1e8).round() / 1e6);
     format!(
         "The intervals of {deciding}, in the claims as in the table, hold together at {percent} % at \
-         every moment; the others hold at {percent} % each. Differences below {least} % count as none."
+         every look; the others hold at {percent} % each. Differences below {least} % count as none."
     )
 }
 

@@ -30,9 +30,8 @@ impl Comparison {
     /// The points of the study that its sides are.
     fn points(&self, of: &Study) -> Option<[usize; 2]> {
         let Some(point) = &self.point else { return (of.points.len() == 2).then_some([0, 1]) };
-        let [a, b] = [&self.a, &self.b].map(|side| {
-            of.point(side.variant.as_deref().unwrap_or_default(), &point.scenario, &point.axes)
-        });
+        let [a, b] = [&self.a, &self.b]
+            .map(|side| of.point(side.variant.as_deref()?, &point.scenario, &point.axes));
         Some([a?, b?])
     }
 

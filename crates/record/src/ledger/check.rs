@@ -32,7 +32,8 @@ pub struct Rows {
 /// no failed row, no doubled row, none that was not intended, and every value as it was sent.
 /// `exposed` are the stretches in which the primary was alone.
 pub fn check(ledger: &Ledger, rows: &Rows, exposed: &[Exposure]) -> Findings {
-    check_unless(ledger, rows, exposed, &|| false).unwrap_or_default()
+    check_unless(ledger, rows, exposed, &|| false)
+        .expect("a check that is never over comes to its end")
 }
 
 /// [`check()`], given up as soon as `is_over`; none then.
@@ -54,6 +55,7 @@ pub fn check_unless(
         let found = ClientRows {
             counts,
             last_inserted: counts.map(last_inserted),
+            // 0 is before the first transaction: no row of the client is in the table.
             last_updated: updated.as_ref().map(|all| all.get(&client).copied().unwrap_or(0)),
         };
         one_client((client, history), ledger, &found, &covers, &mut findings);
@@ -73,6 +75,7 @@ struct ClientRows<'a> {
 
 fn last_inserted(counts: &[u32]) -> u64 {
     let last = counts.iter().rposition(|count| *count > 0);
+    // 0 is before the first transaction: no row of the client is in the table.
     last.map_or(0, |index| index as u64 + 1)
 }
 
@@ -118,7 +121,8 @@ impl ClientRows<'_> {
     fn lacks(&self, seq: u64, wrote: Wrote) -> String {
         let mut words = Vec::new();
         if wrote.insert > 0 && self.is_inserted(seq) == Some(false) {
-            let last = self.last_inserted.unwrap_or(0);
+            let last =
+                self.last_inserted.expect("the insert table was read: is_inserted has an answer");
             words.push(format!("no row in the insert table, the client's last there is {last}"));
         }
         if let Some(last) = self.last_updated.filter(|last| wrote.update && *last < seq) {
@@ -269,6 +273,7 @@ fn updated(ledger: &Ledger, rows: &[Row], findings: &mut Findings) -> BTreeMap<u
             // It holds what came after the last entry that is there.
             (None, Some(client)) if ledger.is_cut(client) => {
                 findings.unjudged_rows += 1;
+                // A row of a client whose ledger was cut is not judged: its number is only shown.
                 (client, row.seq.and_then(|seq| u64::try_from(seq).ok()).unwrap_or(0), Moment(0))
             }
             _ => {

@@ -157,6 +157,7 @@ impl About {
     pub(super) fn row(row: &Row) -> About {
         About {
             client: row.client.and_then(|client| u32::try_from(client).ok()),
+            // No transaction has the number 0: the row names none.
             seq: row.seq.and_then(|seq| u64::try_from(seq).ok()).unwrap_or(0),
             at: Moment(0),
         }

@@ -189,6 +189,7 @@ impl Ledger {
         text: &[u8],
         is_over: &dyn Fn() -> bool,
     ) -> Result<bool, (usize, String)> {
+        // Without a newline, no line is whole.
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         if whole < text.len() {
             self.torn.push(name.to_owned());
@@ -325,7 +326,11 @@ impl Ledger {
         let inside = acknowledged.map(|one| one.ended).filter(|at| (from..until).contains(at));
         let mut moments: Vec<Moment> = inside.chain([from, until]).collect();
         moments.sort_unstable();
-        moments.windows(2).map(|pair| pair[1].since(pair[0])).max().unwrap_or(0)
+        moments
+            .windows(2)
+            .map(|pair| pair[1].since(pair[0]))
+            .max()
+            .expect("both ends of the stretch are moments")
     }
 
     /// The share of the tenths of a stretch of time in each of which a client had a transaction under
@@ -399,5 +404,6 @@ fn number_of(givers: &mut Vec<Giver>, giver: Giver) -> u16 {
         givers.push(giver);
         givers.len() - 1
     });
+    // 0 is no known server: what it acknowledges has an unknown cover, and is not called safe.
     u16::try_from(index + 1).unwrap_or(0)
 }

@@ -23,6 +23,7 @@ pub(crate) fn header() -> Header {
         facts: Vec::new(),
         notes: Vec::new(),
         comparison: None,
+        search: None,
     }
 }
 

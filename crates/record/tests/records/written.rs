@@ -58,6 +58,9 @@ fn finished(number: usize, ending: Ending) -> Finished {
         lag: latency(&[]),
         statements: Vec::new(),
         per_client: vec![1, 2],
+        per_client_good: Vec::new(),
+        served: Latency::new(),
+        unserved: Latency::new(),
         longest_wait_ns: 4_000_000,
         longest_wait_is_open: false,
         open: latency(&[]),
@@ -223,7 +226,7 @@ fn every_pair_of_versions_reads_or_says_why_not() {
         ours.replace("\"seed\"", "\"sed\": 1,\n  \"seed\""),
         "reading DIR/record.json line 6: unknown field `sed`, expected one of `format`, `pgrig`, \
          `study`, `profile`, `seed`, `rounds`, `only`, `again`, `started_at`, `ended_at`, \
-         `state`, `plan`, `facts`, `notes`, `comparison` at line 6 column 7; the file was changed \
+         `state`, `plan`, `facts`, `notes`, `comparison`, `search` at line 6 column 7; the file was changed \
          after it was written; run the study again",
     );
     check(

@@ -12,6 +12,7 @@ function main() {
       button.textContent = "copied";
     });
   }
+  for (const table of document.querySelectorAll("table.sorts")) sortsOf(table);
   publishStatus();
 }
 

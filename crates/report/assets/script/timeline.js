@@ -115,6 +115,7 @@ const MARK_NAMES = {
   autovacuum: "autovacuum",
   exposure: "exposure",
   replication: "replication",
+  horizon: "oldest xmin held",
   server_error: "server error",
 };
 

@@ -14,7 +14,9 @@ const RIGHT: f64 = 94.0;
 /// Each transaction is a bar from its beginning to its end, an arrow leads from each to the one that
 /// comes after it.
 pub(crate) fn cycle_plot(witness: &Witness) -> String {
-    let begun = witness.transactions.iter().map(|one| one.begun).min().unwrap_or(0);
+    let begun = witness.transactions.iter().map(|one| one.begun).min();
+    // A witness without transactions has nothing to draw.
+    let begun = begun.unwrap_or(0);
     let ended = witness.transactions.iter().map(|one| one.ended.unwrap_or(one.begun)).max();
     let span = ended.unwrap_or(begun).saturating_sub(begun).max(1) as f64;
     let at = |ns: u64| LEFT + (RIGHT - LEFT) * ns.saturating_sub(begun) as f64 / span;

@@ -1,6 +1,6 @@
 //! The panels of a timeline, from what clients, servers and the machine reported.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use record::{Mark, MarkKind};
 use spec::{Metric, metrics};
@@ -77,6 +77,32 @@ pub(super) fn panels(data: &Evidence, grid: &Grid) -> Vec<Panel> {
     panels.push(behind(&data.samples, grid));
     panels.push(poolers(&data.samples, grid));
     panels.extend(waits(&data.samples, grid));
+    panels.push(by_label(
+        &data.samples,
+        grid,
+        &metrics::XMIN_AGE,
+        "Age of the oldest xmin",
+        "transactions",
+        1.0,
+    ));
+    panels.push(by_label(&data.samples, grid, &metrics::DEAD_TUPLES, "Dead rows", "rows", 1.0));
+    panels.push(by_label(&data.samples, grid, &metrics::HEAP_BYTES, "Heap of tables", "MiB", MIB));
+    panels.push(by_label(
+        &data.samples,
+        grid,
+        &metrics::INDEX_BYTES,
+        "Indexes of tables",
+        "MiB",
+        MIB,
+    ));
+    panels.push(by_label(
+        &data.samples,
+        grid,
+        &metrics::SLOT_RETAINED_BYTES,
+        "WAL that slots retain",
+        "MiB",
+        MIB,
+    ));
     panels.push(group_cpu(&data.samples, grid));
     panels.push(machine_cpu(&data.samples, grid));
     panels.push(storage(&data.samples, grid));
@@ -197,6 +223,7 @@ fn errors(intervals: &[Stretch], grid: &Grid) -> Panel {
             let Some(cell) = grid.cell(grid.seconds(interval.start) + 0.001) else {
                 continue;
             };
+            // An error that did not occur is not in the map.
             let count = interval.errors.get(state).copied().unwrap_or(0) as f64;
             *values[cell].get_or_insert(0.0) += count / grid.step_s;
         }
@@ -264,6 +291,41 @@ fn behind(samples: &Samples, grid: &Grid) -> Panel {
     panel
 }
 
+/// A line for each table, slot or other label of a gauge, the largest ones, in units of so much.
+fn by_label(
+    samples: &Samples,
+    grid: &Grid,
+    metric: &Metric,
+    title: &str,
+    unit: &str,
+    one: f64,
+) -> Panel {
+    let mut panel = panel(title, unit, Style::Lines);
+    let readings = grid.readings(samples, metric);
+    let several = readings.keys().map(|key| &key.0).collect::<BTreeSet<_>>().len() > 1;
+    let mut series: Vec<(f64, Series)> = Vec::new();
+    for (node, label) in readings.keys() {
+        let values = readings.series(&(node.clone(), label.clone()), grid.cells);
+        let values: Vec<Option<f64>> =
+            values.into_iter().map(|value| value.map(|value| value / one)).collect();
+        let largest = values.iter().flatten().copied().fold(0.0, f64::max);
+        let label = match (label.is_empty(), several) {
+            (true, _) => node.clone(),
+            (false, true) => format!("{label}, {node}"),
+            (false, false) => label.clone(),
+        };
+        if largest > 0.0 {
+            series.push((largest, Series { label, colour: GREY, dashed: false, values }));
+        }
+    }
+    series.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let shown = series.into_iter().take(LINES_MAX).enumerate();
+    panel.series = shown
+        .map(|(position, (_, series))| Series { colour: (2 * position) % GREY, ..series })
+        .collect();
+    panel
+}
+
 /// Clients of poolers: those that wait for a server connection, and the others.
 fn poolers(samples: &Samples, grid: &Grid) -> Panel {
     let mut panel = panel("Clients of poolers", "clients", Style::Lines);
@@ -279,7 +341,7 @@ fn poolers(samples: &Samples, grid: &Grid) -> Panel {
         }
         for (position, (node, databases)) in nodes.into_iter().enumerate() {
             let (label, colour) = (format!("{verb}, {node}"), (position * 2) % GREY);
-            let values = sum(databases.into_iter()).unwrap_or_default();
+            let values = sum(databases.into_iter()).expect("a node is listed with a database");
             panel.series.push(Series { label, colour, dashed, values });
         }
     }
@@ -300,6 +362,7 @@ fn group_cpu(samples: &Samples, grid: &Grid) -> Panel {
             // Odd colours and dashes are the generators', even ones the servers'.
             colour: if generator { (generators * 2 - 1) % GREY } else { (position * 2) % GREY },
             dashed: generator,
+            // A process without parts has no line.
             values: sum(parts.into_iter()).unwrap_or_default(),
         });
     }

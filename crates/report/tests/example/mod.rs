@@ -156,6 +156,7 @@ pub(crate) fn header(study: &Study, trials: &[Finished]) -> Header {
         ],
         notes: Vec::new(),
         comparison: None,
+        search: None,
     }
 }
 
@@ -222,6 +223,7 @@ pub(crate) fn bench() -> report::Bench {
             limit_ms: Some(5.0),
             words: "2,000 a second keep p99 < 5ms; 90 % interval 1,900 to 2,400 (6 windows)"
                 .to_owned(),
+            details: Vec::new(),
             end: report::SearchEnd::Found { load: 2_000.0, interval: (1_900.0, 2_400.0) },
             knee: Some(2_000.0),
             fitted: FITTED.to_vec(),

@@ -139,6 +139,7 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
             began,
             ended,
             limit_ns: 250_000_000,
+            skipped: None,
         }
     };
     let actions = match number {
@@ -152,6 +153,7 @@ fn trial(shape: &Shape, number: usize, round: usize, prng: &mut Prng) -> Finishe
     let trial = Trial {
         ending,
         actions,
+        made_anew: None,
         started_at: format!("2026-11-21T14:{:02}:{:02}Z", number / 2, (number % 2) * 30),
         began,
         ended: close.plus_ns(800_000_000),
@@ -231,6 +233,9 @@ fn workload(shape: &Shape, factor: f64, intervals: &[Interval], prng: &mut Prng)
         lag: Latency::new(),
         statements: statements(shape, factor, prng),
         per_client: (0..8).map(|_| (each * (1.0 + 0.01 * normal(prng))) as u64).collect(),
+        per_client_good: Vec::new(),
+        served: Latency::new(),
+        unserved: Latency::new(),
         longest_wait_ns: latency.max_ns().unwrap_or(0),
         longest_wait_is_open: false,
         open: Latency::new(),

@@ -7,7 +7,7 @@ use crate::names::Slot;
 use crate::number::fixed;
 use crate::prng::Prng;
 use crate::value::Value;
-use crate::variables::{self, Variable, Variables};
+use crate::variables::{self, Variables};
 use crate::{distribution, hash};
 
 /// Smallest standard deviations that `random_gaussian` spans on either side.
@@ -136,16 +136,15 @@ impl Expr {
     }
 
     fn variable(&self, slot: Slot, all: &Variables) -> Evaluated {
-        let variable = all.get(slot);
-        variable.value().ok_or_else(|| match variable {
-            Variable::Text(text) if variables::is_integer(text) => {
+        all.value(slot).ok_or_else(|| match all.text(slot) {
+            Some(text) if variables::is_integer(text) => {
                 EvalError::IntegerVariable(String::from_utf8_lossy(text).into())
             }
-            Variable::Text(text) => EvalError::MalformedVariable {
+            Some(text) => EvalError::MalformedVariable {
                 name: self.name(slot).into(),
                 text: String::from_utf8_lossy(text).into(),
             },
-            _ => EvalError::UndefinedVariable(self.name(slot).into()),
+            None => EvalError::UndefinedVariable(self.name(slot).into()),
         })
     }
 }

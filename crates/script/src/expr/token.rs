@@ -167,6 +167,7 @@ fn number_token(rest: &[u8], start: usize) -> Result<(Token, Range<usize>), LexE
     }
     if matches!(rest.get(length), Some(b'e' | b'E')) {
         let sign = usize::from(matches!(rest.get(length + 1), Some(b'+' | b'-')));
+        // At the end of the text there are no digits.
         let exponent = rest.get(length + 1 + sign..).map_or(0, |_| digits(length + 1 + sign));
         if exponent > 0 {
             is_int = false;

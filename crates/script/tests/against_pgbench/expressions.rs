@@ -225,7 +225,7 @@ fn expression() -> impl Strategy<Value = String> {
     })
     .prop_filter("comparisons do not chain", |text| {
         let mut names = Names::new();
-        Script::parse("t", format!("\\set v {text}"), Syntax::Current, &mut names).is_ok()
+        Script::parse("t", format!("\\set v {text}"), Syntax::Pgbench, &mut names).is_ok()
     })
 }
 

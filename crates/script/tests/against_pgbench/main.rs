@@ -32,7 +32,7 @@ fn theirs(directory: &Path, text: &str, seed: u64, options: &[&str]) -> Output {
 /// Run `text` once with the first client of seed `seed` here.
 fn ours(text: &str, seed: u64, defines: &[(&str, &str)]) -> Done {
     let mut names = Names::new();
-    let script = Script::parse("t.sql", text, Syntax::Current, &mut names)
+    let script = Script::parse("t.sql", text, Syntax::Pgbench, &mut names)
         .unwrap_or_else(|error| panic!("{error}\n{text}"));
     let seeds = Seeds::new(seed, 1, 1, None);
     let mut variables = session::startup(&names, 0, seed, seeds.default_seed);

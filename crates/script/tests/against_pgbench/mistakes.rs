@@ -13,7 +13,7 @@ fn same_complaint(listener: &Listener, text: &str) {
     let mut command = support::pgbench(listener.directory());
     let output = support::finish(command.args(["-t1", "-f", "t.sql"]));
     let mut names = Names::new();
-    let here = Script::parse("t.sql", text, Syntax::Current, &mut names).err();
+    let here = Script::parse("t.sql", text, Syntax::Pgbench, &mut names).err();
     let here = here.map(|error| error.to_string());
     assert_eq!(here, support::first_error(&output), "{text:?}");
     assert!(here.is_some(), "{text:?} is no mistake");

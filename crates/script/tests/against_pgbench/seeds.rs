@@ -21,7 +21,7 @@ fn a_seed_gives_every_client_its_numbers() {
         let mut there = support::debugged(&output);
 
         let mut names = Names::new();
-        let script = Script::parse("t", text, Syntax::Current, &mut names).unwrap();
+        let script = Script::parse("t", text, Syntax::Pgbench, &mut names).unwrap();
         let seeds = Seeds::new(seed, clients, 1, None);
         let mut here = Vec::new();
         for (client, prng) in seeds.clients.iter().enumerate() {

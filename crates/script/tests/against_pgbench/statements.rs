@@ -14,7 +14,7 @@ fn same_statements(listener: &Listener, text: &[u8], protocol: Protocol) {
     let file = listener.directory().join("t.sql");
     fs::write(&file, text).unwrap();
     let mut names = Names::new();
-    let Ok(script) = Script::parse("t.sql", text, Syntax::Current, &mut names) else {
+    let Ok(script) = Script::parse("t.sql", text, Syntax::Pgbench, &mut names) else {
         return;
     };
     // pgbench reads past the end of SQL that ends in a variable or a colon.
@@ -223,7 +223,7 @@ fn commands_are_listed_alike() {
         .map(|line| line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()))
         .map(|line| line.trim_start_matches(' '))
         .collect();
-    let script = Script::parse("t.sql", &text, Syntax::Current, &mut Names::new()).unwrap();
+    let script = Script::parse("t.sql", &text, Syntax::Pgbench, &mut Names::new()).unwrap();
     let here: Vec<&str> =
         script.commands.iter().flat_map(|command| command.source.split('\n')).collect();
     assert_eq!(here, there[..here.len()]);

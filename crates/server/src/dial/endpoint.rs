@@ -45,9 +45,12 @@ impl Endpoint {
     /// Every address of `host`, whose name is looked up here. A name without an address is one
     /// endpoint that cannot be opened.
     pub fn resolve(host: &Host, keepalives: Keepalives) -> Vec<Self> {
-        let addresses = match host.socket_path() {
-            Some(path) => vec![unix_address(&path)],
-            None => tcp_addresses(host.network_name().unwrap_or_default(), host.port),
+        let addresses = match host.network_name() {
+            Some(name) => tcp_addresses(name, host.port),
+            None => {
+                let path = host.socket_path().expect("a host without a network name has a socket");
+                vec![unix_address(&path)]
+            }
         };
         let host = Arc::new(host.clone());
         let endpoint = |address| Endpoint { address, host: Arc::clone(&host), keepalives };

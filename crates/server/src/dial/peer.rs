@@ -24,7 +24,8 @@ impl Peer {
             .map_err(|error| format!("could not get peer credentials: {error}"))?
             .uid
             .as_raw();
-        let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let users = fs::read_to_string("/etc/passwd")
+            .map_err(|error| format!("could not read /etc/passwd for requirepeer: {error}"))?;
         match user(&users, uid) {
             Some(actual) if actual == self.name => Ok(()),
             Some(actual) => Err(format!(
@@ -54,6 +55,7 @@ pub(super) fn doubt(directory: &str, socket: BorrowedFd<'_>) -> Option<String> {
     if uid == 0 || uid == rustix::process::geteuid().as_raw() {
         return None;
     }
+    // Without the file, the message names the user's number.
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = user(&users, uid).map_or(format!("user {uid}"), |name| format!("user \"{name}\""));
     Some(format!("{everybody}, and it runs as {name}, neither as root nor as you"))

@@ -222,6 +222,7 @@ impl Socket {
     }
 
     fn decrypt(&mut self, mut raw: &[u8], into: &mut Vec<u8>) -> Result<(), std::io::Error> {
+        // Without TLS there is nothing to decrypt.
         let Some(tls) = &mut self.tls else { return Ok(()) };
         while !raw.is_empty() {
             // After the peer's farewell TLS takes no more; what follows means nothing.

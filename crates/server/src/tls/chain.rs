@@ -126,6 +126,7 @@ fn check_dates(certificate: &Certificate, now: UnixTime) -> Result<(), Certifica
 /// Demands that no critical extension is unknown, and that the purposes, if any are named, have a
 /// server's among them.
 fn check_extensions(certificate: &Certificate) -> Result<(), CertificateError> {
+    // A certificate of version 1 has no extensions.
     let extensions = certificate.tbs_certificate.extensions.as_deref().unwrap_or_default();
     if extensions.iter().any(|one| one.critical && !KNOWN.contains(&one.extn_id)) {
         return Err(CertificateError::UnhandledCriticalExtension);
@@ -147,7 +148,9 @@ fn check_server(certificate: &Certificate) -> Result<(), CertificateError> {
     if !uses.is_none_or(is_able) {
         return Err(CertificateError::InvalidPurpose);
     }
+    // A certificate of version 1 has no extensions.
     let extensions = certificate.tbs_certificate.extensions.as_deref().unwrap_or_default();
+    // A certificate without the old extension restricts nothing by it.
     let Some(kind) = extensions.iter().find(|one| one.extn_id == NETSCAPE_TYPE) else {
         return Ok(());
     };
@@ -188,6 +191,7 @@ fn check_authority(
         None if is_root && uses.is_some() => {}
         _ => return Err(refusal("a certificate was signed by one that is no authority")),
     }
+    // A key whose uses are not named has all of them (RFC 5280, 4.2.1.3).
     let Some(uses) = uses else { return Ok(()) };
     if !uses.key_cert_sign() {
         return Err(refusal("the key of an authority is not for signing certificates"));
@@ -203,6 +207,7 @@ pub(super) fn check_identifiers(
     certificate: &Certificate,
     issuer: &Certificate,
 ) -> Result<(), CertificateError> {
+    // A certificate that names no key of its issuer demands none.
     let Some(named) = extension::<AuthorityKeyIdentifier>(certificate)? else { return Ok(()) };
     let key = extension::<SubjectKeyIdentifier>(issuer)?.map(|key| key.0);
     let is_other_key =

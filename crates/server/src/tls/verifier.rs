@@ -129,10 +129,12 @@ fn check_path(
     });
     let mut why = CertificateError::UnknownIssuer;
     for (root, _) in same {
+        let root = parsed(root)?;
         let mut chain = below.clone();
-        chain.push(parsed(root)?);
+        chain.push(root.clone());
+        // Without lists, nothing is revoked.
         let checked = chain::check(&chain, now, lists.is_some())
-            .and_then(|()| check_root_is_not_revoked(&chain, lists.unwrap_or_default()));
+            .and_then(|()| check_root_is_not_revoked(&root, lists.unwrap_or_default()));
         match checked {
             Ok(()) => return Ok(chain),
             Err(error) => why = error,
@@ -143,10 +145,9 @@ fn check_path(
 
 /// OpenSSL looks the root up in its own list, too.
 fn check_root_is_not_revoked(
-    chain: &[Certificate],
+    root: &Certificate,
     lists: &[&CertRevocationList<'static>],
 ) -> Result<(), CertificateError> {
-    let Some(root) = chain.last() else { return Ok(()) };
     let name = name_of(root).ok_or(CertificateError::BadEncoding)?;
     let serial = root.tbs_certificate.serial_number.as_bytes();
     for list in lists.iter().filter(|list| list.issuer() == name) {

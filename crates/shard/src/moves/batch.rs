@@ -214,8 +214,9 @@ impl Moves<'_> {
         let node = format!("UPDATE pgrig_shard.node SET version = {version};\n");
         let leave = format!(
             "{node}UPDATE pgrig_shard.bucket SET state = 'gone', version = {version},
-                 since = clock_timestamp()
-             WHERE bucket = ANY ({buckets}) AND state = 'fenced'"
+                 target = {}, since = clock_timestamp()
+             WHERE bucket = ANY ({buckets}) AND state = 'fenced'",
+            batch.to
         );
         let mut rest = self.cluster.owned(batch.from);
         rest.retain(|bucket| !batch.buckets.contains(bucket));
@@ -254,7 +255,8 @@ impl Moves<'_> {
         self.did(number, "told the other nodes");
         let mut owners = self.cluster.owners.clone();
         for bucket in &batch.buckets {
-            owners[usize::try_from(*bucket).unwrap_or(0)] = batch.to;
+            let index = usize::try_from(*bucket).expect("the first bucket has the number 0");
+            owners[index] = batch.to;
         }
         let took_ms = self.age_ms(batch, "gone")?;
         let flip = format!(

@@ -79,7 +79,7 @@ impl Moves<'_> {
                     to,
                     table: theirs.table.clone(),
                     source_rows: theirs.rows,
-                    target_rows: ours.map_or(0, |ours| ours.rows),
+                    target_rows: ours.map(|ours| ours.rows),
                 });
             }
         }

@@ -1,8 +1,11 @@
 //! Bringing servers into step that are not where the mapping believes them to be.
 
-use super::{Event, Moves};
-use crate::cluster::on_node;
+use server::Client;
+
+use super::{Event, Moves, RETRY};
 use crate::error::Error;
+use crate::logical::{DROP_SLOT, END_WALSENDER, SLOT, drop_subscription};
+use crate::remnant::{RemnantKind, RemnantPlace, ReplicationRemnant, remnants};
 use crate::removal::drop_bucket;
 use crate::routines;
 use crate::state::{BatchStep, ClusterState, RecoveryDecision, Repair};
@@ -34,6 +37,21 @@ impl Moves<'_> {
 
     /// The nodes, then the proxy, then the copies: whoever is cut short leaves what is repaired again.
     fn repair(&mut self, census: &ClusterState, repair: &Repair) -> Result<(), Error> {
+        for number in &repair.strangers {
+            self.cluster.deploy_node(*number, NO_VERSION, &[])?;
+            self.mended(format!("node {number} is made anew, without buckets"));
+        }
+        if !repair.strangers.is_empty() {
+            return Ok(());
+        }
+        for number in &repair.renumbered {
+            let sql = format!("UPDATE pgrig_shard.node SET number = {number}");
+            self.cluster.change_node(*number, "giving a node its number", &sql)?;
+            self.mended(format!("node {number} knows its number"));
+        }
+        if !repair.renumbered.is_empty() {
+            return Ok(());
+        }
         let version = repair.version;
         let fenced: Vec<i32> = repair.fenced.iter().copied().collect();
         for number in &repair.nodes {
@@ -46,7 +64,7 @@ impl Moves<'_> {
             let sql = format!(
                 "UPDATE pgrig_shard.node SET version = {version};
                  UPDATE pgrig_shard.bucket SET state = 'owned', version = {version},
-                     since = clock_timestamp()
+                     target = NULL, since = clock_timestamp()
                      WHERE state = 'gone' AND bucket = ANY ({own});
                  UPDATE pgrig_shard.bucket SET state = 'owned', since = clock_timestamp()
                      WHERE state = 'fenced' AND bucket = ANY ({own})
@@ -105,84 +123,112 @@ impl Moves<'_> {
         (self.tell)(&Event::Mended { what });
     }
 
-    /// Ends replication of batches that the proxy does not list: a proxy that was restored has lost them.
-    /// Slots for the copy of single tables stay where the target could not reach the source.
+    /// Drops what belongs to no move under way: that of moves which the proxy has lost, and what came back
+    /// with a server that was restored, even if it has left the cluster.
     pub(super) fn end_stray_replication(&mut self) -> Result<(), Error> {
-        let name = self.name(0)?;
-        let prefix = name.strip_suffix('0').unwrap_or(&name).to_owned();
-        let batches = self.cluster.unfinished()?;
-        let known: Vec<String> =
-            batches.iter().map(|(number, _)| format!("{prefix}{number}")).collect();
-        let numbers: Vec<i32> = self.cluster.nodes.iter().map(|node| node.number).collect();
-        for query in [SUBSCRIPTIONS, SLOTS, PUBLICATIONS] {
-            for number in &numbers {
-                let failed = |source| on_node("looking for replication", *number, source);
-                let rows = self.cluster.data_node(*number)?.query(query, &[&prefix, &known]);
-                for row in rows.map_err(failed)? {
-                    let name: &str = row.get(0);
-                    match query {
-                        SUBSCRIPTIONS => self.drop_subscription(*number, name)?,
-                        SLOTS => self.drop_slot(*number, name)?,
-                        _ => self.drop_publication(*number, name)?,
+        // A subscription that is gone leaves the slots by which it has copied tables.
+        for _ in 0..2 {
+            let batches = self.cluster.unfinished()?;
+            let mut servers = Vec::new();
+            for number in self.numbers() {
+                servers.push(self.cluster.replication(number)?);
+            }
+            let mut former = self.cluster.former_nodes()?;
+            servers.extend(former.iter().map(|(_, replication)| replication.clone()));
+            let found = remnants(&servers, &batches, &self.cluster.prefix());
+            if found.is_empty() {
+                break;
+            }
+            for remnant in found {
+                match &remnant.place {
+                    RemnantPlace::Node(number) => self.drop_remnant(*number, &remnant)?,
+                    place => {
+                        let mut of_place = former.iter_mut().filter(|(_, one)| one.place == *place);
+                        if let Some((client, _)) = of_place.next() {
+                            self.drop_on_former(client, &remnant)?;
+                        }
                     }
-                    self.mended(format!("{name} of no batch is dropped on node {number}"));
                 }
-            }
-        }
-        numbers.iter().try_for_each(|number| self.drop_table_slots(*number))
-    }
-
-    /// Drops slots by which single tables were copied, and whose subscription is gone.
-    pub(super) fn drop_table_slots(&mut self, number: i32) -> Result<(), Error> {
-        let failed = |source| on_node("looking for replication slots", number, source);
-        let slots = self.cluster.data_node(number)?.query(TABLE_SLOTS, &[]).map_err(failed)?;
-        for row in slots {
-            let (slot, subscription, system): (&str, i64, &str) =
-                (row.get(0), row.get(1), row.get(2));
-            let (mut is_of_a_node, mut is_used) = (false, false);
-            for other in self.cluster.nodes.iter().map(|node| node.number).collect::<Vec<_>>() {
-                let failed = |source| on_node("looking for subscriptions", other, source);
-                let client = self.cluster.data_node(other)?;
-                let row =
-                    client.query_one(SUBSCRIBES, &[&system, &subscription]).map_err(failed)?;
-                is_of_a_node |= row.get::<_, bool>(0);
-                is_used |= row.get::<_, bool>(1);
-            }
-            if is_of_a_node && !is_used {
-                self.drop_slot(number, slot)?;
-                self.mended(format!("slot {slot} of no subscription is dropped on node {number}"));
+                self.mended(format!("{remnant} of no batch is dropped"));
             }
         }
         Ok(())
     }
+
+    /// Drops slots of a node by which single tables were copied, and whose subscription is gone.
+    pub(super) fn drop_table_slots(&mut self, number: i32) -> Result<(), Error> {
+        let batches = self.cluster.unfinished()?;
+        let mut servers = Vec::new();
+        for number in self.numbers() {
+            servers.push(self.cluster.replication(number)?);
+        }
+        let place = RemnantPlace::Node(number);
+        for remnant in remnants(&servers, &batches, &self.cluster.prefix()) {
+            if remnant.kind == RemnantKind::TableSlot && remnant.place == place {
+                self.drop_remnant(number, &remnant)?;
+                self.mended(format!("{remnant} of no subscription is dropped"));
+            }
+        }
+        Ok(())
+    }
+
+    fn numbers(&self) -> Vec<i32> {
+        self.cluster.nodes.iter().map(|node| node.number).collect()
+    }
+
+    fn drop_remnant(&mut self, number: i32, remnant: &ReplicationRemnant) -> Result<(), Error> {
+        match remnant.kind {
+            RemnantKind::Subscription => self.drop_subscription(number, &remnant.name),
+            RemnantKind::Slot | RemnantKind::TableSlot => self.drop_slot(number, &remnant.name),
+            RemnantKind::Publication => self.drop_publication(number, &remnant.name),
+        }
+    }
+
+    /// A server that has left has none of the cluster's functions, so no tool is refused there.
+    fn drop_on_former(
+        &self,
+        client: &mut Client,
+        remnant: &ReplicationRemnant,
+    ) -> Result<(), Error> {
+        let name = &remnant.name;
+        let dropped = match remnant.kind {
+            RemnantKind::Subscription => client.batch_execute(&drop_subscription(name)),
+            RemnantKind::Slot | RemnantKind::TableSlot => drop_slot_at_once(client, name),
+            RemnantKind::Publication => {
+                client.batch_execute(&format!("DROP PUBLICATION IF EXISTS {name}"))
+            }
+        };
+        dropped.map_err(|source| Error::Refused {
+            what: format!(
+                "{remnant} of no batch is not dropped: {}",
+                server::message::chain(&source)
+            ),
+            hint:
+                "drop it there; if that server is no concern of this cluster any more, delete its \
+                   line from the table pgrig_shard.former_node of the proxy"
+                    .into(),
+        })
+    }
 }
+
+/// Ends the walsender that uses a slot, if there is one, and drops the slot.
+fn drop_slot_at_once(client: &mut Client, name: &str) -> Result<(), postgres::Error> {
+    for _ in 0..WALSENDERS_MAX {
+        client.execute(END_WALSENDER, &[&name])?;
+        if client.execute(DROP_SLOT, &[&name])? > 0 || client.query_opt(SLOT, &[&name])?.is_none() {
+            return Ok(());
+        }
+        std::thread::sleep(RETRY);
+    }
+    // In use all the same: the server says so.
+    client.execute("SELECT pg_drop_replication_slot($1)", &[&name]).map(drop)
+}
+
+/// Below that of every mapping: it certifies nothing.
+const NO_VERSION: i64 = 0;
+
+/// A subscriber that nobody knows connects again and again.
+const WALSENDERS_MAX: u32 = 25;
 
 /// A server that is restored again and again is not waited for.
 const REPAIRS_MAX: u32 = 4;
-
-const SUBSCRIPTIONS: &str = "
-    SELECT subname::text FROM pg_subscription JOIN pg_database d ON d.oid = subdbid
-    WHERE datname = current_database() AND subname ~ ('^' || $1 || '[0-9]+$')
-      AND NOT subname::text = ANY ($2::text[])";
-
-const SLOTS: &str = "
-    SELECT slot_name::text FROM pg_replication_slots
-    WHERE database = current_database() AND slot_name ~ ('^' || $1 || '[0-9]+$')
-      AND NOT slot_name::text = ANY ($2::text[])";
-
-const PUBLICATIONS: &str = "
-    SELECT pubname::text FROM pg_publication
-    WHERE pubname ~ ('^' || $1 || '[0-9]+$') AND NOT pubname::text = ANY ($2::text[])";
-
-/// PostgreSQL names them by the subscription, the table and the subscriber's system.
-const TABLE_SLOTS: &str = "
-    SELECT slot_name::text, split_part(slot_name::text, '_', 2)::bigint,
-           split_part(slot_name::text, '_', 5)
-    FROM pg_replication_slots
-    WHERE database = current_database() AND slot_name ~ '^pg_[0-9]+_sync_[0-9]+_[0-9]+$'";
-
-const SUBSCRIBES: &str = "
-    SELECT system_identifier::text = $1,
-           system_identifier::text = $1
-           AND EXISTS (SELECT FROM pg_subscription WHERE oid::bigint = $2)
-    FROM pg_control_system()";

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use postgres::error::SqlState;
 
 use super::Moves;
-use crate::cluster::{LOCK_PATIENCE, on_node, on_proxy};
+use crate::cluster::{LOCK_PATIENCE, on_node};
 use crate::error::Error;
 use crate::logical::{DROP_SLOT, END_WALSENDER, PROGRESS, SLOT, SUBSCRIPTION, drop_subscription};
 use crate::plan::Batch;
@@ -15,7 +15,7 @@ use crate::text::{bucket_schema, literal};
 impl Moves<'_> {
     /// The publication of the buckets' schemas, and the slot.
     pub(super) fn publish(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
-        let name = self.name(number)?;
+        let name = self.name(number);
         let schemas: Vec<String> = batch.buckets.iter().map(|b| bucket_schema(*b)).collect();
         let publish =
             format!("CREATE PUBLICATION {name} FOR TABLES IN SCHEMA {}", schemas.join(", "));
@@ -48,7 +48,7 @@ impl Moves<'_> {
 
     /// The subscription, which follows the source once the rows are there.
     pub(super) fn subscribe(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
-        let name = self.name(number)?;
+        let name = self.name(number);
         let source = self.cluster.node(batch.from)?.conninfo.clone();
         let failed = |source| on_node("subscribing", batch.to, source);
         let client = self.cluster.data_node(batch.to)?;
@@ -70,7 +70,7 @@ impl Moves<'_> {
 
     /// Lets a subscription go on that a switch has stopped before it returned.
     pub(super) fn follow(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
-        let name = self.name(number)?;
+        let name = self.name(number);
         let failed = |source| on_node("looking at the subscription", batch.to, source);
         let is_stopped = "SELECT NOT subenabled FROM pg_subscription
                           JOIN pg_database d ON d.oid = subdbid
@@ -92,7 +92,7 @@ impl Moves<'_> {
         number: i32,
         batch: &Batch,
     ) -> Result<Option<String>, Error> {
-        let name = self.name(number)?;
+        let name = self.name(number);
         let (from, to, lag_max) = (batch.from, batch.to, self.options.lag_bytes_max);
         // Failures that are overcome are none: PostgreSQL tries again by itself.
         let (mut failures_before, mut least) = (self.failures(&name, to)?, i64::MAX);
@@ -171,7 +171,7 @@ impl Moves<'_> {
     /// target's commits are asynchronous, and only what it has flushed is confirmed: a commit of
     /// our own flushes them.
     pub(super) fn catch_up(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
-        let name = self.name(number)?;
+        let name = self.name(number);
         let (from, to, limit) = (batch.from, batch.to, self.options.fence_max);
         let failed = |source| on_node("flushing", from, source);
         // Flushes commits that were asynchronous: walsenders send only what is on disk.
@@ -191,7 +191,7 @@ impl Moves<'_> {
 
     /// From here on nothing but the target's own clients writes to its buckets.
     pub(super) fn stop_applying(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
-        let name = self.name(number)?;
+        let name = self.name(number);
         let failed = |source| on_node("stopping the subscription", batch.to, source);
         let client = self.cluster.data_node(batch.to)?;
         if client.query_opt(SUBSCRIPTION, &[&name]).map_err(failed)?.is_some() {
@@ -203,7 +203,7 @@ impl Moves<'_> {
 
     /// Removes subscription, slots and publication.
     pub(super) fn end_replication(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
-        let name = self.name(number)?;
+        let name = self.name(number);
         self.drop_subscription(batch.to, &name)?;
         self.drop_slot(batch.from, &name)?;
         // A target that cannot reach the source leaves those by which it copied single tables.
@@ -248,18 +248,15 @@ impl Moves<'_> {
         self.cluster.change_node(number, "dropping the publication", &drop)
     }
 
-    /// The name that publication, slot and subscription of a batch have. Slots and subscriptions
-    /// are seen by the whole server, which may be in other clusters, too.
-    pub(super) fn name(&mut self, number: i32) -> Result<String, Error> {
-        let name =
-            "SELECT format('pgrig_shard_%s_%s', left(id, 8), $1::int) FROM pgrig_shard.cluster";
-        let row = self.cluster.proxy.query_one(name, &[&number]);
-        Ok(row.map_err(|source| on_proxy("reading the cluster", source))?.get(0))
+    /// The name that publication, slot and subscription of a batch have.
+    pub(super) fn name(&self, number: i32) -> String {
+        format!("{}{number}", self.cluster.prefix())
     }
 
     fn failures(&mut self, name: &str, to: i32) -> Result<i64, Error> {
         let row = self.cluster.data_node(to)?.query_opt(FAILURES, &[&name]);
         let row = row.map_err(|source| on_node("looking at the subscription", to, source))?;
+        // The server's statistics have a row of a subscription from its first failure on.
         Ok(row.map_or(0, |row| row.get(0)))
     }
 }
@@ -272,10 +269,13 @@ const FAILURES: &str = "
     SELECT apply_error_count + sync_error_count FROM pg_stat_subscription_stats
     WHERE subname = $1";
 
+/// What the subscription has applied, or one of its tables has by itself until the others go on with it: a table waits
+/// for that position for ever where the source has lost it.
 const APPLIED: &str = "
-    SELECT remote_lsn::text FROM pg_replication_origin_status o
-    JOIN pg_subscription s ON o.external_id = 'pg_' || s.oid
-    JOIN pg_database d ON d.oid = s.subdbid
+    SELECT greatest(
+        (SELECT remote_lsn FROM pg_replication_origin_status WHERE external_id = 'pg_' || s.oid),
+        (SELECT max(srsublsn) FROM pg_subscription_rel WHERE srsubid = s.oid))::text
+    FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
     WHERE subname = $1 AND datname = current_database()";
 
 const LAG: &str = "

@@ -18,7 +18,9 @@ CREATE TABLE IF NOT EXISTS pgrig_shard.bucket (
     state text NOT NULL CHECK (state IN ('arriving', 'owned', 'fenced', 'gone')),
     since timestamptz NOT NULL DEFAULT clock_timestamp(),
     -- The switch by which it came, or left; of one that arrives 0.
-    version bigint NOT NULL DEFAULT 0
+    version bigint NOT NULL DEFAULT 0,
+    -- The node to which one has left that is gone.
+    target int
 );
 
 -- A key's bucket, as PARTITION BY HASH (key) with this modulus would have it. Only the lowest bits

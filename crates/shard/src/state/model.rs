@@ -1,5 +1,5 @@
-//! A model of a move: one bucket, three nodes and a proxy, in which every commit is one change of one
-//! server. Each server is restored at each moment to each of its earlier states, the tool is killed after
+//! A model of moves: one bucket, three servers that come and go as nodes, and a proxy, in which every commit is
+//! one change of one server. Each server is restored at each moment to each of its earlier states, the tool is killed after
 //! each commit, and clients write in between. The decisions are those of the program itself.
 
 use std::collections::{BTreeMap, HashSet};
@@ -16,6 +16,10 @@ struct Node {
     state: Option<BucketState>,
     /// The switch by which the bucket came, or left.
     since: i64,
+    /// The node to which it has left.
+    target: Option<usize>,
+    /// False for a server that holds nothing of the cluster; it may hold ends of replication.
+    is_member: bool,
     rows: u128,
     slot: Option<u32>,
     subscription: Option<u32>,
@@ -27,6 +31,18 @@ struct Proxy {
     owner: usize,
     since: i64,
     batch: Option<Move>,
+    /// The nodes, and the servers that have been nodes.
+    is_listed: [bool; 3],
+    is_former: [bool; 3],
+}
+
+/// What an operator asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goal {
+    /// The bucket goes to this node, which is added if it is not in the list.
+    Own(usize),
+    /// This node leaves, if it has no bucket.
+    Leave(usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,11 +79,13 @@ struct Tool<'w> {
 }
 
 impl World {
-    fn new() -> Self {
-        let mut nodes = [const { None::<Node> }; 3].map(Option::unwrap_or_default);
-        nodes.iter_mut().for_each(|node| node.version = 1);
+    fn new(is_listed: [bool; 3]) -> Self {
+        let node =
+            |is_member: bool| Node { is_member, version: i64::from(is_member), ..Node::default() };
+        let mut nodes = is_listed.map(node);
         (nodes[0].state, nodes[0].since) = (Some(BucketState::Owned), 1);
-        let proxy = Proxy { version: 1, owner: 0, since: 1, batch: None };
+        let is_former = [false; 3];
+        let proxy = Proxy { version: 1, owner: 0, since: 1, batch: None, is_listed, is_former };
         Self { proxy, nodes, broken: Vec::new(), links: 0, writes: 0, kept: 0 }
     }
 
@@ -78,16 +96,24 @@ impl World {
             step: one.step,
             version: one.version,
         });
-        let reply = |node: &Node| {
+        let reply = |(says, node): (i32, &Node)| {
             let has = node.state.map(|state| (0, (state, node.since)));
             let buckets: BTreeMap<i32, (BucketState, i64)> = has.into_iter().collect();
-            Reply::Member(NodeState { version: node.version, buckets })
+            let gone = node.target.filter(|_| node.state == Some(BucketState::Gone));
+            let targets = gone.map(|target| (0, target as i32)).into_iter().collect();
+            match node.is_member {
+                true => Reply::Member(NodeState { says, version: node.version, buckets, targets }),
+                false => Reply::Stranger,
+            }
         };
         ClusterState {
             version: self.proxy.version,
             owners: vec![(self.proxy.owner as i32, self.proxy.since)],
             batches: batch.into_iter().collect(),
-            nodes: (0..).zip(self.nodes.iter().map(reply)).collect(),
+            nodes: (0..)
+                .zip((0..).zip(&self.nodes).map(reply))
+                .filter(|(number, _)| self.proxy.is_listed[*number as usize])
+                .collect(),
         }
     }
 
@@ -178,8 +204,8 @@ impl World {
 
     /// True at every moment, whatever has happened.
     fn check(&self) {
-        if self.nodes.iter().all(|node| node.version == self.proxy.version) {
-            let serving = self.nodes.iter().filter(|node| node.serves()).count();
+        if self.listed().all(|node| node.version == self.proxy.version) {
+            let serving = self.listed().filter(|node| node.serves()).count();
             assert_eq!(
                 serving, 1,
                 "a call to all nodes counts rows doubly or not at all: {self:?}"
@@ -187,14 +213,33 @@ impl World {
         }
     }
 
+    fn listed(&self) -> impl Iterator<Item = &Node> {
+        let nodes = self.nodes.iter().zip(self.proxy.is_listed);
+        nodes.filter(|(_, is_listed)| *is_listed).map(|(node, _)| node)
+    }
+
+    /// Nodes that say that they are nodes, have the bucket, and are not in the list.
+    fn forgotten(&self) -> Vec<usize> {
+        let is_forgotten = |number: &usize| {
+            let node = &self.nodes[*number];
+            node.is_member && node.state.is_some() && !self.proxy.is_listed[*number]
+        };
+        (0..3).filter(is_forgotten).collect()
+    }
+
     /// True after a run that says that all is well.
     fn check_done(&self) {
         let owner = &self.nodes[self.proxy.owner];
         assert_eq!(owner.state, Some(BucketState::Owned), "not served: {self:?}");
         assert_eq!(owner.rows & self.kept, self.kept, "rows lost: {self:?}");
-        let others = self.nodes.iter().filter(|node| node.state.is_some()).count();
+        let others = self.listed().filter(|node| node.state.is_some()).count();
         assert_eq!(others, 1, "copies are left: {self:?}");
-        assert!(self.nodes.iter().all(|node| node.version == self.proxy.version), "{self:?}");
+        assert!(self.listed().all(|node| node.version == self.proxy.version), "{self:?}");
+        for (number, node) in self.nodes.iter().enumerate() {
+            let is_asked = self.proxy.is_listed[number] || self.proxy.is_former[number];
+            let is_free = node.slot.is_none() && node.subscription.is_none();
+            assert!(!is_asked || is_free, "node {number} has a slot or a subscription: {self:?}");
+        }
         assert_eq!(self.census().out_of_step(), []);
     }
 }
@@ -207,7 +252,13 @@ impl Node {
 
 impl Tool<'_> {
     /// Ends what was begun and moves the bucket to a node, if one is given.
-    fn run(&mut self, goal: Option<usize>) -> Result<(), Ending> {
+    fn run(&mut self, goal: Option<Goal>) -> Result<(), Ending> {
+        if let Some(Goal::Own(to)) = goal
+            && self.world.forgotten().contains(&to)
+        {
+            self.list(to)?;
+        }
+        let mut is_swept = false;
         for _ in 0..40 {
             let census = self.world.census();
             match census.decide() {
@@ -218,14 +269,31 @@ impl Tool<'_> {
                     return Err(Ending::Refused);
                 }
                 RecoveryDecision::Repair(repair) => self.repair(&repair)?,
+                RecoveryDecision::InStep if !is_swept => {
+                    is_swept = true;
+                    self.sweep()?;
+                }
                 RecoveryDecision::InStep => match (self.world.proxy.batch, goal) {
                     (Some(one), _) => self.step(one)?,
-                    (None, Some(to)) if to != self.world.proxy.owner => {
+                    (None, Some(Goal::Own(to))) if !self.world.proxy.is_listed[to] => {
+                        let version = self.world.proxy.version;
+                        self.commit(|world| {
+                            (world.nodes[to].is_member, world.nodes[to].version) = (true, version);
+                        })?;
+                        self.list(to)?;
+                    }
+                    (None, Some(Goal::Own(to))) if to != self.world.proxy.owner => {
                         let from = self.world.proxy.owner;
                         let one = Move { from, to, step: BatchStep::Planned, version: None };
                         self.commit(|world| world.proxy.batch = Some(one))?;
                     }
+                    (None, Some(Goal::Leave(one)))
+                        if one != self.world.proxy.owner && self.world.proxy.is_listed[one] =>
+                    {
+                        self.depart(one)?;
+                    }
                     (None, _) => {
+                        self.sweep()?;
                         self.world.check_done();
                         return Ok(());
                     }
@@ -233,6 +301,42 @@ impl Tool<'_> {
             }
         }
         panic!("it goes on for ever: {:?}", self.world);
+    }
+
+    /// As `deploy::list_node`.
+    fn list(&mut self, node: usize) -> Result<(), Ending> {
+        self.commit(|world| {
+            (world.proxy.is_listed[node], world.proxy.is_former[node]) = (true, false);
+        })
+    }
+
+    /// As `deploy::depart`: what the node has of replication stays.
+    fn depart(&mut self, node: usize) -> Result<(), Ending> {
+        self.commit(|world| {
+            let Node { slot, subscription, .. } = world.nodes[node];
+            world.nodes[node] = Node { slot, subscription, ..Node::default() };
+        })?;
+        self.commit(|world| {
+            (world.proxy.is_listed[node], world.proxy.is_former[node]) = (false, true);
+        })
+    }
+
+    /// As `moves::repair::end_stray_replication`.
+    fn sweep(&mut self) -> Result<(), Ending> {
+        let batch = self.world.proxy.batch;
+        for at in 0..3 {
+            let proxy = &self.world.proxy;
+            let is_asked = proxy.is_listed[at] || proxy.is_former[at];
+            let node = &self.world.nodes[at];
+            if is_asked && node.subscription.is_some() && batch.is_none_or(|one| one.to != at) {
+                self.commit(|world| world.nodes[at].subscription = None)?;
+            }
+            let node = &self.world.nodes[at];
+            if is_asked && node.slot.is_some() && batch.is_none_or(|one| one.from != at) {
+                self.commit(|world| world.nodes[at].slot = None)?;
+            }
+        }
+        Ok(())
     }
 
     fn commit(&mut self, change: impl FnOnce(&mut World)) -> Result<(), Ending> {
@@ -246,6 +350,13 @@ impl Tool<'_> {
 
     /// As `moves::repair`: the nodes, the proxy, the copies.
     fn repair(&mut self, repair: &Repair) -> Result<(), Ending> {
+        for node in &repair.strangers {
+            let at = *node as usize;
+            self.commit(|world| (world.nodes[at].is_member, world.nodes[at].version) = (true, 0))?;
+        }
+        if !repair.strangers.is_empty() {
+            return Ok(());
+        }
         let (version, (owner, since)) = (repair.version, repair.owners[0]);
         let owner = owner as usize;
         for node in &repair.nodes {
@@ -255,7 +366,7 @@ impl Tool<'_> {
                 node.version = version;
                 node.state = match node.state {
                     Some(BucketState::Gone) if at == owner => {
-                        node.since = since;
+                        (node.since, node.target) = (since, None);
                         Some(BucketState::Owned)
                     }
                     Some(BucketState::Fenced) if at == owner && repair.fenced.is_empty() => {
@@ -292,7 +403,7 @@ impl Tool<'_> {
             assert!(!served || only == 0, "rows {only:b} are dropped: {world:?}");
             assert!(!world.nodes[at].serves(), "{world:?}");
             let node = &mut world.nodes[at];
-            (node.state, node.since, node.rows) = (None, 0, 0);
+            (node.state, node.since, node.target, node.rows) = (None, 0, None, 0);
         })
     }
 
@@ -348,6 +459,7 @@ impl Tool<'_> {
         self.commit(|world| {
             world.nodes[from].version = version;
             (world.nodes[from].state, world.nodes[from].since) = (Some(BucketState::Gone), version);
+            world.nodes[from].target = Some(to);
         })?;
         self.commit(|world| {
             world.nodes[to].version = version;
@@ -360,7 +472,11 @@ impl Tool<'_> {
 
     fn complete(&mut self, one: Move) -> Result<(), Ending> {
         let version = one.version.unwrap();
-        for other in (0..3).filter(|other| *other != one.from && *other != one.to) {
+        let is_told = |other: &usize| *other != one.from && *other != one.to;
+        for other in (0..3).filter(is_told) {
+            if !self.world.proxy.is_listed[other] {
+                continue;
+            }
             self.commit(|world| world.nodes[other].version = version)?;
         }
         self.commit(|world| {
@@ -393,16 +509,15 @@ impl Tool<'_> {
 }
 
 /// Runs the tool to its end; the world after each commit is what it leaves if it is killed then.
-fn run(world: &mut World, goal: Option<usize>) -> (Ending, Vec<World>) {
+fn run(world: &mut World, goal: Option<Goal>) -> (Ending, Vec<World>) {
     let mut tool = Tool { world, seen: Vec::new() };
     let ending = tool.run(goal).err().unwrap_or(Ending::Done);
     (ending, tool.seen)
 }
 
-/// A history without a fault, in which the bucket goes to these nodes and clients write after each
-/// commit.
-fn history(goals: &[usize]) -> Vec<World> {
-    let mut world = World::new();
+/// A history without a fault, of a cluster that begins with these nodes; clients write after each commit.
+fn history(is_listed: [bool; 3], goals: &[Goal]) -> Vec<World> {
+    let mut world = World::new(is_listed);
     world.write();
     let mut worlds = vec![world.clone()];
     for goal in goals {
@@ -419,10 +534,12 @@ struct Count {
     worlds: usize,
     done: usize,
     refused: usize,
+    /// Refused worlds in which all is well when a forgotten node is added again.
+    taken_back: usize,
 }
 
-/// Everything that can follow: the tool ends what was begun, or moves the bucket to any node; it is
-/// killed after each commit, and clients write then.
+/// Everything that can follow: the tool ends what was begun, or moves the bucket to any node, or any node leaves;
+/// it is killed after each commit, and clients write then. A node that the proxy has forgotten is added again.
 fn explore(start: World, known: &mut HashSet<World>, count: &mut Count) {
     let mut open = vec![start];
     while let Some(mut world) = open.pop() {
@@ -439,13 +556,19 @@ fn explore(start: World, known: &mut HashSet<World>, count: &mut Count) {
         open.extend(made);
         if ending == Ending::Refused {
             count.refused += 1;
+            for node in world.forgotten() {
+                let mut world = world.clone();
+                let (ending, made) = run(&mut world, Some(Goal::Own(node)));
+                count.taken_back += usize::from(ending == Ending::Done);
+                open.extend(made);
+            }
             continue;
         }
         count.done += 1;
         if known.insert(after.normal()) {
-            for goal in 0..3 {
+            for goal in (0..3).flat_map(|node| [Goal::Own(node), Goal::Leave(node)]) {
                 let (ending, made) = run(&mut after.clone(), Some(goal));
-                assert_eq!(ending, Ending::Done, "it goes on: {after:?}");
+                assert_eq!(ending, Ending::Done, "it goes on: {goal:?} {after:?}");
                 open.extend(made);
             }
         }
@@ -465,7 +588,21 @@ fn faults<'w>(now: &'w World, past: &'w [World]) -> impl Iterator<Item = World> 
 
 #[test]
 fn one_server_that_is_restored_at_any_moment_to_any_other_loses_and_doubles_nothing() {
-    let past = history(&[1, 0, 2]);
+    let count = one_restored(&history([true; 3], &[Goal::Own(1), Goal::Own(0), Goal::Own(2)]));
+    assert!(count.worlds > 1000 && count.done > 1000 && count.refused > 100, "{count:?}");
+}
+
+/// Nodes come, go, and come again.
+#[test]
+fn a_server_that_was_no_node_or_is_none_any_more_loses_and_doubles_nothing() {
+    let goals = [Goal::Own(1), Goal::Leave(0), Goal::Own(2), Goal::Leave(1), Goal::Own(0)];
+    let count = one_restored(&history([true, false, false], &goals));
+    assert!(count.worlds > 1000 && count.done > 1000 && count.refused > 100, "{count:?}");
+    assert!(count.taken_back > 100, "{count:?}");
+}
+
+/// Each world of a history with each fault of one server.
+fn one_restored(past: &[World]) -> Count {
     let (mut known, mut count) = (HashSet::new(), Count::default());
     for (at, now) in past.iter().enumerate() {
         let refused = count.refused;
@@ -477,15 +614,16 @@ fn one_server_that_is_restored_at_any_moment_to_any_other_loses_and_doubles_noth
             count.done += count_here.done;
             count.worlds += count_here.worlds;
             count.refused += count_here.refused;
+            count.taken_back += count_here.taken_back;
         }
     }
-    assert!(count.worlds > 1000 && count.done > 1000 && count.refused > 100, "{count:?}");
+    count
 }
 
 /// A second server is restored at any moment of the repair.
 #[test]
 fn two_servers_that_are_restored_lose_and_double_nothing_either() {
-    let past = history(&[1, 0]);
+    let past = history([true; 3], &[Goal::Own(1), Goal::Own(0)]);
     let (mut known, mut count) = (HashSet::new(), Count::default());
     for (at, now) in past.iter().enumerate() {
         for mut world in faults(now, &past[..at]).collect::<Vec<_>>() {

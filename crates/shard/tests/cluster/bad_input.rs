@@ -46,7 +46,7 @@ fn a_cluster_that_cannot_be_is_refused_with_a_reason() {
         assert!(error.to_string().contains(expected), "{error}");
         assert!(error.hint().is_some());
     };
-    check(Cluster::open(&proxy).err(), "another pgrig shard is at work");
+    check(Cluster::open(&proxy).err(), "another pgrig-shard is at work");
     check(Cluster::open(&servers.node(1).conninfo).err(), "there is no cluster");
     check(cluster.remove(0).err(), "node 0 is the last one");
     check(cluster.remove(7).err(), "there is no node 7");

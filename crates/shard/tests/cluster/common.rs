@@ -1,11 +1,12 @@
 //! A small cluster in a lab, and clients that write to it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use lab::{Lab, Node, NodeConfig, Settings};
+use lab::{Lab, LabConfig, Node, NodeConfig, Settings};
 use postgres::{Client, NoTls};
 use shard::{Cluster, Options};
 use testing::servers;
@@ -38,17 +39,20 @@ pub(crate) struct Servers {
     // Servers go before their lab.
     pub(crate) proxy: Node,
     pub(crate) nodes: Vec<Node>,
-    _lab: Lab,
+    _labs: [Lab; 2],
 }
 
 impl Servers {
-    /// A proxy and `count` data nodes, running.
+    /// A proxy and `count` data nodes, running. PGRIG_PROXY_BIN names the programs of the proxy where the
+    /// nodes' version has no PL/Proxy.
     pub(crate) fn start(count: usize) -> Self {
-        let lab = servers::lab();
-        let start = |name: &str| servers::start(&lab, name, NodeConfig::new(settings()));
-        let proxy = start("proxy");
-        let nodes = (0..count).map(|number| start(&format!("node{number}"))).collect();
-        Self { proxy, nodes, _lab: lab }
+        let bin = std::env::var_os("PGRIG_PROXY_BIN");
+        let of_proxy = lab::find::find(bin.as_deref().map(Path::new)).unwrap();
+        let labs = [servers::lab(), Lab::open(LabConfig::new(of_proxy)).unwrap()];
+        let start = |lab: &Lab, name: &str| servers::start(lab, name, NodeConfig::new(settings()));
+        let proxy = start(&labs[1], "proxy");
+        let nodes = (0..count).map(|number| start(&labs[0], &format!("node{number}"))).collect();
+        Self { proxy, nodes, _labs: labs }
     }
 
     pub(crate) fn conninfo(&self) -> String {

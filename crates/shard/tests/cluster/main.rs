@@ -4,6 +4,7 @@ mod bad_input;
 mod common;
 mod crashes;
 mod deploy;
+mod forgotten;
 mod functions;
 mod moving;
 mod restored;

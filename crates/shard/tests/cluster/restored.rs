@@ -7,20 +7,20 @@ use crate::common::{KEYS, Servers, connect, open_again, options};
 use crate::crashes::{never, run_and_die_at, run_and_die_when};
 
 /// A copy of a server's data; the server goes on.
-fn copy(node: &mut Node) -> lab::Snapshot {
+pub(crate) fn copy(node: &mut Node) -> lab::Snapshot {
     node.kill9().unwrap();
     let copy = node.snapshot().unwrap();
     node.start().unwrap();
     copy
 }
 
-fn restore(node: &mut Node, copy: &lab::Snapshot) {
+pub(crate) fn restore(node: &mut Node, copy: &lab::Snapshot) {
     node.kill9().unwrap();
     node.init_from_snapshot(copy).unwrap();
     node.start().unwrap();
 }
 
-fn run(cluster: &mut Cluster) -> Result<Vec<String>, Error> {
+pub(crate) fn run(cluster: &mut Cluster) -> Result<Vec<String>, Error> {
     let mut mended = Vec::new();
     let mut tell = |event: &Event<'_>| {
         if let Event::Mended { what } = event {
@@ -32,7 +32,7 @@ fn run(cluster: &mut Cluster) -> Result<Vec<String>, Error> {
 }
 
 /// The rows that a call to all nodes counts, or the state of its error.
-fn counted(servers: &Servers) -> Result<i64, String> {
+pub(crate) fn counted(servers: &Servers) -> Result<i64, String> {
     let sum = "SELECT sum(counters)::bigint FROM counters()";
     let row = connect(&servers.conninfo()).query_one(sum, &[]);
     row.map(|row| row.get(0)).map_err(|error| error.code().unwrap().code().to_owned())
@@ -54,6 +54,9 @@ fn a_source_that_comes_back_from_before_a_switch_serves_nothing_of_it() {
     assert!(!status.is_undecided && !status.out_of_step.is_empty(), "{status:?}");
     let owned = status.nodes[0].says.as_ref().unwrap().owned;
     assert_eq!((status.nodes[0].mapped, owned), (8, 16));
+    // What a dry run asks, which changes nothing.
+    let error = Cluster::look(&servers.conninfo()).unwrap().check_in_step().unwrap_err();
+    assert!(matches!(error, Error::OutOfStep { .. }), "{error}");
     let mut cluster = open_again(&servers);
     let error = cluster.add(&servers.node(2)).unwrap_err();
     assert!(matches!(error, Error::OutOfStep { .. }) && error.hint().is_some(), "{error}");

@@ -18,6 +18,13 @@ fn abandon(cluster: &mut Cluster) -> (usize, usize) {
     (abandoned, kept)
 }
 
+/// Moves what is planned; a move that waits for ever fails.
+fn run_within_a_minute(cluster: &mut Cluster, tell: &mut dyn FnMut(&Event<'_>)) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let is_late = || Instant::now() > deadline;
+    Moves::new(cluster, options(), tell, &is_late).run().unwrap();
+}
+
 /// Opens the cluster when the server has seen that the last tool is gone.
 fn open(servers: &Servers) -> Cluster {
     let opened =
@@ -35,6 +42,7 @@ fn buckets_that_cannot_move_are_refused_before_anything_moves() {
     servers.fill();
     cluster.add(&servers.node(1)).unwrap();
     let mut node = connect(&servers.node(0).conninfo);
+    node.batch_execute("CREATE TABLE public.all_counters ()").unwrap();
     let mut check = |spoil: &str, mend: &str, expected: &str| {
         node.batch_execute(spoil).unwrap();
         let error = cluster.check_movable(&options(), NodeChange::None).unwrap_err();
@@ -51,6 +59,11 @@ fn buckets_that_cannot_move_are_refused_before_anything_moves() {
         &format!("{table} SET UNLOGGED"),
         &format!("{table} SET LOGGED"),
         "table bucket_0015.counter is not logged",
+    );
+    check(
+        &format!("{table} INHERIT public.all_counters"),
+        &format!("{table} NO INHERIT public.all_counters"),
+        "bucket_0015 has parent of counter: all_counters, which is not in the template",
     );
     check(
         &format!("{table} DROP CONSTRAINT counter_pkey"),
@@ -281,11 +294,42 @@ fn a_slot_that_the_server_has_given_up_is_made_again() {
         Event::Anew { why, .. } => reasons.push((*why).to_owned()),
         _ => {}
     };
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let is_late = || Instant::now() > deadline;
-    Moves::new(&mut cluster, options(), &mut tell, &is_late).run().unwrap();
+    run_within_a_minute(&mut cluster, &mut tell);
     assert_eq!(reasons.len(), 1, "{reasons:?}");
     assert!(reasons[0].starts_with("node 0 has given up replication slot"), "{reasons:?}");
+    assert_eq!(servers.check_rows(), KEYS);
+}
+
+#[test]
+fn a_table_that_waits_for_wal_that_its_source_has_lost_is_copied_again() {
+    let mut servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let conninfo = servers.node(1).conninfo;
+    let target = &mut servers.nodes[1];
+    let mut reasons = Vec::new();
+    let mut is_ahead = false;
+    let mut tell = |event: &Event<'_>| match event {
+        Event::Did { what: "subscribed", .. } if !is_ahead => {
+            // As if the source had been restored after the table's own worker had caught up with it.
+            let without_workers = "ALTER SYSTEM SET max_logical_replication_workers = 0";
+            connect(&conninfo).batch_execute(without_workers).unwrap();
+            target.restart().unwrap();
+            let ahead = "UPDATE pg_subscription_rel SET srsubstate = 's', srsublsn = 'FF/0'
+                         WHERE srrelid = (SELECT min(srrelid) FROM pg_subscription_rel)";
+            assert_eq!(connect(&conninfo).execute(ahead, &[]).unwrap(), 1);
+            let with_workers = "ALTER SYSTEM RESET max_logical_replication_workers";
+            connect(&conninfo).batch_execute(with_workers).unwrap();
+            target.restart().unwrap();
+            is_ahead = true;
+        }
+        Event::Anew { why, .. } => reasons.push((*why).to_owned()),
+        _ => {}
+    };
+    run_within_a_minute(&mut cluster, &mut tell);
+    assert_eq!(reasons.len(), 1, "{reasons:?}");
+    assert!(reasons[0].contains("has received what node 0 has lost since"), "{reasons:?}");
     assert_eq!(servers.check_rows(), KEYS);
 }
 

@@ -15,6 +15,8 @@ pub(crate) struct TopologyState {
     rejoined: Vec<String>,
     faulty: Vec<String>,
     throttled: Vec<String>,
+    /// Servers on which a snapshot is held.
+    held: Vec<String>,
 }
 
 impl TopologyState {
@@ -61,6 +63,13 @@ impl TopologyState {
             }
             Action::Throttle { .. } | Action::SlowDisk { .. } => self.throttled.push(name.clone()),
             Action::Pause { .. } => self.paused.push(name.clone()),
+            Action::HoldSnapshot { .. } if self.held.contains(&name) => {
+                return Err(format!("a snapshot of {name} is held already"));
+            }
+            Action::HoldSnapshot { .. } => self.held.push(name.clone()),
+            Action::ReleaseSnapshot { .. } if !was(&mut self.held) => {
+                return Err(format!("no snapshot of {name} is held by then"));
+            }
             Action::Continue { .. } if !was(&mut self.paused) => {
                 return Err(format!("{name} was not paused before"));
             }
@@ -94,7 +103,7 @@ impl TopologyState {
             Action::Reconnect { .. } => self.faulty.retain(|known| *known != name),
             _ => {}
         }
-        if let Some(why) = topology.node(&name).and_then(|node| lacks_disk(action, node)) {
+        if let Some(why) = topology.node(&name).and_then(|node| lacks_part(action, node)) {
             return Err(why);
         }
         match (action, topology.node(&name)) {
@@ -102,6 +111,11 @@ impl TopologyState {
                 Action::Promote { .. }
                 | Action::Sql { .. }
                 | Action::Checkpoint { .. }
+                | Action::Backup { .. }
+                | Action::RestorePoint { .. }
+                | Action::StepClock { .. }
+                | Action::HoldSnapshot { .. }
+                | Action::ReleaseSnapshot { .. }
                 | Action::KillBackend { .. },
                 Some(_),
             ) => self.gives_no_answer(&name).map_or(Ok(()), Err),
@@ -130,10 +144,16 @@ fn not_own(name: &str, topology: &Topology) -> Option<String> {
     Some(format!("{name} is {}, whose server pgrig does not start", node.noun()))
 }
 
-/// Says why the disk of a node is not one that an action is done to, where it is not.
-fn lacks_disk(action: &Action, node: &Node) -> Option<String> {
+/// Says why a node has not the disk or the archive that an action needs, where it has not.
+fn lacks_part(action: &Action, node: &Node) -> Option<String> {
     let Node { name, disk, .. } = node;
     match action {
+        Action::StepClock { .. } if !node.has_own_clock => {
+            Some(format!("{name} has the clock of the machine: give it own_clock = true"))
+        }
+        Action::Backup { .. } | Action::RestorePoint { .. } if !node.is_archived => {
+            Some(format!("{name} has no archive: give it archive = true"))
+        }
         Action::PowerCut { .. } if !disk.can_be_cut() => {
             Some(format!("the disk of {name} cannot be cut: give it disk = {{ cut = … }}"))
         }
@@ -145,9 +165,12 @@ fn lacks_disk(action: &Action, node: &Node) -> Option<String> {
         {
             Some(format!("{name} has no block disk: give it disk = {{ cut = \"block\" }}"))
         }
-        Action::FailDisk { .. } | Action::PowerCut { at: Some(_), .. } if disk.has_wal_apart() => {
+        Action::FailDisk { .. } | Action::PowerCut { at: Some(_), .. }
+            if disk.has_parts_apart() =>
+        {
             Some(format!(
-                "{name} has two disks, and a request is counted on one: leave out wal at its disk"
+                "{name} has several disks, and a request is counted on one: leave out wal and tablespaces at its \
+                 disk"
             ))
         }
         _ => None,
@@ -159,7 +182,7 @@ fn lacks_disk(action: &Action, node: &Node) -> Option<String> {
 pub(crate) fn lacks_any(action: &Action, topology: &Topology) -> Option<String> {
     let lacks = |node: &Node| match action {
         Action::Rejoin { .. } => not_own(&node.name, topology),
-        _ => lacks_disk(action, node),
+        _ => lacks_part(action, node),
     };
     let may_be = topology.nodes.iter().filter(|node| node.has_server());
     let lacks: Option<Vec<String>> = may_be.map(lacks).collect();

@@ -6,11 +6,12 @@ use terms::{Direction, DiskFault, DiskRequest, StopMode};
 
 use super::meant::{link_named, node, own_server, server, span_of};
 use super::{Action, ActionTarget, ProcessVerb, RejoinBy, fail_requests, rebalance};
+use crate::duration;
 use crate::fields::Fields;
 use crate::folder::Folder;
 use crate::link;
 use crate::machine::{Machine, Process};
-use crate::node::{Node, NodeKind};
+use crate::node::{Node, NodeKind, Subscription, SubscriptionBegin};
 use crate::throttle::{self, Throttle};
 use crate::timeline::sql_text;
 use crate::topology::Topology;
@@ -261,6 +262,40 @@ impl Entry<'_> {
         Some(Action::Rejoin { node, of, by })
     }
 
+    fn subscribe(&self) -> Option<Action> {
+        let node = node(self.fields, self.verb, self.topology)?;
+        let begins = |to: &Subscription| to.begin == SubscriptionBegin::ByAction;
+        if !node.subscribes.as_ref().is_some_and(begins) {
+            let message = format!("{} has no subscription that begins by an action", node.name);
+            let hint = "give it subscribes = { to = NODE, begin = \"action\" }";
+            self.fields.problems.hinted(span_of(self.fields, self.verb), message, hint);
+        }
+        Some(Action::Subscribe { node: node.name.clone() })
+    }
+
+    fn step_clock(&self) -> Option<Action> {
+        let text = self.fields.required("by").and_then(|_| self.fields.text("by"));
+        let by_us = text.and_then(|text| {
+            let (back, length) = match text.strip_prefix('-') {
+                Some(length) => (true, length),
+                None => (false, text),
+            };
+            match duration::parse_us(length) {
+                Ok(us) => i64::try_from(us).ok().map(|us| if back { -us } else { us }),
+                Err(why) => {
+                    let hint = "write by = \"-3s\" for back, by = \"3s\" for forth";
+                    self.fields.problems.hinted(
+                        span_of(self.fields, "by"),
+                        format!("by: {why}"),
+                        hint,
+                    );
+                    None
+                }
+            }
+        });
+        Some(Action::StepClock { node: self.own_server()?, by_us: by_us? })
+    }
+
     fn throttle(&self) -> Option<Action> {
         let to = self.fields.required("to");
         let to = to.and_then(|value| Throttle::parse(value, self.fields.problems));
@@ -316,6 +351,36 @@ pub(crate) const VERBS: &[Verb] = &[
     verb("checkpoint", "{ at = \"5s\", checkpoint = NODE }", "runs CHECKPOINT", |entry| {
         entry.checkpoint()
     }),
+    verb(
+        "backup",
+        "{ at = \"1s\", backup = NODE }",
+        "takes a base backup of a server with archive = true, which the check restore begins with",
+        |entry| Some(Action::Backup { node: entry.server()? }),
+    ),
+    verb(
+        "restore_point",
+        "{ at = \"random(3s,8s)\", restore_point = NODE }",
+        "notes a moment that the check restore goes to: the server's clock, its position in the WAL, a restore point with a name, and a transaction",
+        |entry| Some(Action::RestorePoint { node: entry.server()? }),
+    ),
+    verb(
+        "step_clock",
+        "{ at = \"5s\", step_clock = NODE, by = \"-3s\" }",
+        "steps the clock that a server with own_clock = true sees; the machine's stays",
+        |entry| entry.step_clock(),
+    ),
+    verb(
+        "hold_snapshot",
+        "{ at = \"0s\", hold_snapshot = NODE }",
+        "begins a transaction that keeps its snapshot and does nothing more (idle in transaction), so that no dead row that is younger can be removed; on a standby with hot_standby_feedback its primary cannot remove them either",
+        |entry| Some(Action::HoldSnapshot { node: entry.server()? }),
+    ),
+    verb(
+        "release_snapshot",
+        "{ at = \"9s\", release_snapshot = NODE }",
+        "ends the transaction of hold_snapshot",
+        |entry| Some(Action::ReleaseSnapshot { node: entry.server()? }),
+    ),
     verb(
         "stop",
         "{ at = \"5s\", stop = NODE, mode = \"fast\" }",
@@ -385,6 +450,12 @@ pub(crate) const VERBS: &[Verb] = &[
     verb("promote", "{ at = \"5s\", promote = NODE }", "makes a standby a primary", |entry| {
         Some(Action::Promote { node: entry.node()? })
     }),
+    verb(
+        "subscribe",
+        "{ at = \"5s\", subscribe = NODE }",
+        "makes the subscription of a server whose subscribes has begin = \"action\"",
+        |entry| entry.subscribe(),
+    ),
     verb(
         "power_cut",
         "{ at = \"5s\", power_cut = NODE }",

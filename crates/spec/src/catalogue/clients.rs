@@ -3,7 +3,7 @@
 use super::Kind::Total;
 use super::MetricDirection::{Higher, Lower, Neither};
 use super::Scope::{Statement, Trial, Workload};
-use super::{Metric, MetricSource, Source, by, quantile, row};
+use super::{Metric, MetricSource, Source, by, labelled, quantile, row};
 
 const WAIT: Source = by(
     MetricSource::Clients,
@@ -14,6 +14,7 @@ const SERVICE: Source = by(MetricSource::Clients, "clients, open loop, from the 
 const PACE: Source = by(MetricSource::Clients, "clients, open loop");
 const CLIENTS: Source = by(MetricSource::Clients, "clients");
 const CONNECT: Source = by(MetricSource::Clients, "clients, connect phase");
+const CAPACITY: Source = by(MetricSource::Clients, "clients, closed loops before the load");
 const OWN: Source = by(MetricSource::Generator, "generator");
 
 #[rustfmt::skip] // rows read as the table that they are
@@ -31,6 +32,56 @@ metrics! {
     TPS_CV = row("tps_cv", "", Lower, Workload, Total, CLIENTS,
         "unsteadiness: coefficient of variation (standard deviation ÷ mean) of the successful \
          transactions of the window's whole seconds"),
+
+    TPS_SLOPE_PCT = row("tps_slope_pct", "%/h", Neither, Workload, Total, CLIENTS,
+        "change of throughput an hour, in per cent of its mean: the line through the seconds of a phase"),
+    TPS_SLOPE_LOW_PCT = row("tps_slope_low_pct", "%/h", Neither, Workload, Total, CLIENTS,
+        "lower end of the 95 % interval of tps_slope_pct"),
+    TPS_SLOPE_HIGH_PCT = row("tps_slope_high_pct", "%/h", Neither, Workload, Total, CLIENTS,
+        "upper end of the 95 % interval of tps_slope_pct"),
+    LATENCY_SLOPE_PCT = row("latency_slope_pct", "%/h", Neither, Workload, Total, WAIT,
+        "change of the mean latency an hour, in per cent of its mean"),
+    LATENCY_SLOPE_LOW_PCT = row("latency_slope_low_pct", "%/h", Neither, Workload, Total, WAIT,
+        "lower end of the 95 % interval of latency_slope_pct"),
+    LATENCY_SLOPE_HIGH_PCT = row("latency_slope_high_pct", "%/h", Neither, Workload, Total, WAIT,
+        "upper end of the 95 % interval of latency_slope_pct"),
+    TPS_RECOVERY_S = row("tps_recovery_s", "s", Lower, Workload, Total, CLIENTS,
+        "from the beginning of a phase until throughput was at 95 % of the first phase's and stayed \
+         there; at least the length of the phase where it never was"),
+    TPS_RECOVERED = row("tps_recovered", "", Higher, Workload, Total, CLIENTS,
+        "1 if throughput was at 95 % of the first phase's again before the phase ended, 0 if it \
+         never was"),
+
+    CAPACITY_TPS = row("capacity_tps", "1/s", Higher, Workload, Total, CAPACITY,
+        "the highest throughput of closed loops of more and more clients before the load, on the same servers; rates in \
+         multiples of the capacity are multiples of it"),
+    CAPACITY_CLIENTS = row("capacity_clients", "", Neither, Workload, Total, CAPACITY,
+        "clients of the closed loop with that throughput"),
+    GOODPUT_TPS = row("goodput_tps", "1/s", Higher, Workload, Total, CLIENTS,
+        "successful transactions a second that ended within their deadline, counted from when they were due; all \
+         successful ones of a workload without a deadline"),
+    GOODPUT_SHARE = row("goodput_share", "", Higher, Workload, Total, CLIENTS,
+        "goodput of a phase ÷ that of the phase of the same trial with the most"),
+    GOODPUT_RECOVERY_S = row("goodput_recovery_s", "s", Lower, Workload, Total, CLIENTS,
+        "hysteresis: from the beginning of a phase until goodput was at 95 % of the first phase's and stayed there; at \
+         least the length of the phase where it never was; of the trial as a whole, that of its last phase"),
+    GOODPUT_RECOVERED = row("goodput_recovered", "", Higher, Workload, Total, CLIENTS,
+        "1 if goodput was at 95 % of the first phase's again before the phase ended, 0 if it never was"),
+    GOODPUT_JAIN = row("goodput_jain", "", Higher, Workload, Total, CLIENTS,
+        "Jain's fairness index of the transactions of each client that met their deadline, 1 = all equal"),
+    MISSED = row("missed", "", Lower, Workload, Total, CLIENTS,
+        "successful transactions that ended after their deadline"),
+    STARVED_CLIENTS = row("starved_clients", "", Lower, Workload, Total, CLIENTS,
+        "clients of which no transaction succeeded inside the window"),
+    COLLAPSED = row("collapsed", "", Lower, Workload, Total, CLIENTS,
+        "1 if the workload collapsed, 0 if not: a client got nothing in a window in which clients had two transactions and \
+         more on average, or goodput fell below half of an earlier phase's in a phase in which no less was asked for"),
+    SERVED_FIRST_S = row("served_first_s", "s", Lower, Workload, Total, CLIENTS,
+        "shortest time of a client from the loss of its connection, in the window, until a transaction of it succeeded"),
+    SERVED_LAST_S = row("served_last_s", "s", Lower, Workload, Total, CLIENTS,
+        "longest such time; at least that where a client had none until the close"),
+    UNSERVED = row("unserved", "", Lower, Workload, Total, CLIENTS,
+        "clients that lost their connections and had no successful transaction afterwards until the close"),
 
     STANDSTILLS = row("standstills", "", Lower, Workload, Total, CLIENTS,
         "how often throughput stood still: runs of whole seconds of the window in which no \
@@ -105,6 +156,8 @@ metrics! {
     RETRIES = row("retries", "", Lower, Workload, Total, CLIENTS, "retries in all"),
     ERRORS = row("errors", "", Lower, Workload, Total, CLIENTS,
         "errors that the server or the network gave, retried ones included"),
+    SQLSTATE_ERRORS = labelled("SQLSTATE", row("sqlstate_errors", "", Lower, Workload, Total, CLIENTS,
+        "errors that the server or the network gave, retried ones included, by SQLSTATE")),
     RECONNECTS = row("reconnects", "", Lower, Workload, Total, CLIENTS, "connections lost and made again"),
     ABORTED_CLIENTS = row("aborted_clients", "", Lower, Workload, Total, CLIENTS,
         "clients that gave up before the load was over"),

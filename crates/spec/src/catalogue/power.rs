@@ -2,7 +2,7 @@
 
 use super::Kind::Total;
 use super::MetricDirection::{Higher, Lower, Neither};
-use super::Scope::{Node, Statement, Workload};
+use super::Scope::{Node, Statement, Trial, Workload};
 use super::{Metric, MetricSource, Source, by, row};
 
 const CUT: Source = by(MetricSource::Check, "cachestat and the disk's own account");
@@ -10,6 +10,10 @@ const START: Source = by(MetricSource::Check, "the server's start");
 const EXPLORE: Source = by(
     MetricSource::LedgerAndRows,
     "states of the disk's log, recovered; ledger against rows, amcheck",
+);
+const ARCHIVE: Source = by(
+    MetricSource::Check,
+    "the names and headers of archived segments, backups and their manifests",
 );
 const RESTORE: Source =
     by(MetricSource::LedgerAndRows, "base backup and WAL archive, restored; ledger against rows");
@@ -38,11 +42,48 @@ metrics! {
         "1 if pg_amcheck or pg_checksums complained after the power cut or what the checks read \
          could not be read, 0 if all was well"),
     RESTORE_STARTED = row("restore_started", "", Higher, Node, Total, RESTORE,
-        "1 if the server took writes when base backup and WAL archive were restored, 0 if not"),
+        "1 if the server took writes when base backup and WAL archive were restored, each time, 0 if not"),
     RESTORE_S = row("restore_s", "s", Lower, Node, Total, RESTORE,
-        "from the stopped server until the restored one took writes"),
+        "from the stopped server until the restored one took writes; of several restores the longest"),
     RESTORE_LOST = row("restore_lost", "", Lower, Workload, Total, RESTORE,
-        "acknowledged transactions that are not there after restoring base backup and WAL archive"),
+        "acknowledged transactions that are not there after restoring base backup and WAL archive; of a restore to a \
+         moment those acknowledged before it"),
+    RESTORE_TARGETS = row("restore_targets", "", Higher, Node, Total, RESTORE,
+        "restores to a moment that were tried"),
+    RESTORE_REACHED = row("restore_reached", "", Higher, Node, Total, RESTORE,
+        "of them, those whose server reached its target and took writes"),
+    RESTORE_TRUE = row("restore_true", "", Higher, Node, Total, RESTORE,
+        "of those, the ones with every transaction that was acknowledged before the moment, and none that was sent after it"),
+    RESTORE_REQUIRED = row("restore_required", "", Neither, Workload, Total, RESTORE,
+        "transactions that had been acknowledged before the moments of all restores that reached theirs"),
+    RESTORE_LATE = row("restore_late", "", Lower, Workload, Total, RESTORE,
+        "transactions that were sent after the moment of a restore, and are there"),
+    RESTORE_INVENTED = row("restore_invented", "", Lower, Workload, Total, RESTORE,
+        "rows of a restored server that no client wrote, that failed, or that are doubled, broken or torn"),
+    RESTORE_OUT_OF_ORDER = row("restore_out_of_order", "", Lower, Workload, Total, RESTORE,
+        "acknowledged transactions that a restored server lacks, although it has one that was sent after their acknowledgement"),
+    RESTORE_UNDECIDED = row("restore_undecided", "", Neither, Workload, Total, RESTORE,
+        "transactions that were sent before the moment of a restore, and not acknowledged by then"),
+    RESTORE_UNDECIDED_PRESENT = row("restore_undecided_present", "", Neither, Workload, Total, RESTORE,
+        "of them, those that are there"),
+    RESTORE_BOUND_MS = row("restore_bound_ms", "ms", Lower, Node, Total, RESTORE,
+        "between the two bounds of a restore's moment on the run's clock, the longest"),
+    RESTORE_SINCE_BACKUP_S = row("restore_since_backup_s", "s", Neither, Node, Total, RESTORE,
+        "from the end of the backup to the moment of a restore, the longest"),
+    RESTORE_MISSING_SEGMENTS = row("restore_missing_segments", "", Lower, Node, Total, ARCHIVE,
+        "segments of the WAL between a backup and a target that the archive lacks"),
+    RESTORE_WRONG_TIMELINE = row("restore_wrong_timeline", "", Lower, Node, Total, ARCHIVE,
+        "archived segments whose first page is of another timeline, or of another place, than their name says"),
+    RESTORE_OTHER_SYSTEM = row("restore_other_system", "", Lower, Node, Total, ARCHIVE,
+        "archived segments of another database system than the backup"),
+    RESTORE_DAMAGED_BACKUPS = row("restore_damaged_backups", "", Lower, Node, Total, ARCHIVE,
+        "base backups that differ from their manifest (pg_verifybackup)"),
+    RESTORE_WITHOUT_PAGES = row("restore_without_pages", "", Lower, Node, Total, ARCHIVE,
+        "base backups of a server with full_page_writes off"),
+    RESTORE_CLOCK_STEP_MS = row("restore_clock_step_ms", "ms", Lower, Node, Total, by(MetricSource::Check, "the server's clock beside the run's"),
+        "the longest step of the server's clock against the run's between two looks, at backups, restore points and the end, beyond what the bounds allow"),
+    RESTORE_TIMELINES_LEFT = row("restore_timelines_left", "", Lower, Node, Total, ARCHIVE,
+        "restores whose target is on a timeline that the recovery does not follow"),
     CUT_BYTES_UNFLUSHED = row("cut_bytes_unflushed", "B", Neither, Node, Total, CUT,
         "bytes that had been written and not flushed when the power was cut"),
     CUT_BYTES_LOST = row("cut_bytes_lost", "B", Neither, Node, Total, CUT, "of them, bytes that the cut took"),
@@ -85,6 +126,8 @@ metrics! {
     EXPLORE_UNFOLLOWED = row("explore_unfollowed", "", Lower, Statement, Total, EXPLORE,
         "rows that the load wrote to a table that neither its ledger nor a query of the study follows; of all \
          together, the number of such tables"),
+    EXPLORE_UNCOMPARED = row("explore_uncompared", "", Lower, Trial, Total, EXPLORE,
+        "1 where no state was compared with what was acknowledged: of an asynchronous standby, of a cluster"),
     EXPLORE_RATE = row("explore_rate", "1/s", Higher, Node, Total, EXPLORE,
         "states looked through, a second"),
     EXPLORE_WRITES = row("explore_writes", "", Neither, Node, Total, EXPLORE, "writes in the log of the disk"),

@@ -8,6 +8,7 @@ use super::{Metric, MetricSource, Source, by, row};
 const LEDGER: Source = by(MetricSource::Ledger, "ledger");
 const BOTH: Source = by(MetricSource::LedgerAndRows, "ledger against rows");
 const WATCHED: Source = by(MetricSource::Server, "every server asked each 10 ms");
+const SAME: Source = by(MetricSource::Check, "two servers compared");
 const AMCHECK: Source = by(MetricSource::Check, "pg_amcheck");
 
 #[rustfmt::skip] // rows read as the table that they are
@@ -119,6 +120,24 @@ metrics! {
         "queries of the study whose value is not what the study expects"),
     SQL_CHECK_VALUE = row("sql_check_value", "", Neither, Statement, Total, by(MetricSource::Check, "queries of the study"),
         "the value of a query of the study after the load, where it is a number"),
+
+    ROWS_COMPARED = row("rows_compared", "", Neither, Trial, Total, SAME,
+        "rows of the first of two compared servers"),
+    ROWS_COMPARED_BYTES = row("rows_compared_bytes", "B", Neither, Trial, Total, SAME,
+        "size of their tables on the first server, without indexes and without values stored out of line"),
+    ROWS_COMPARE_S = row("rows_compare_s", "s", Neither, Trial, Total, SAME,
+        "time that the comparison of the rows took"),
+    ROWS_DIFFERENT = row("rows_different", "", Lower, Trial, Total, SAME,
+        "rows that are on one of two compared servers only, or are not the same on both, and tables that one lacks"),
+    ROWS_EXTRA = row("rows_extra", "", Neither, Trial, Total, SAME,
+        "rows that only the server has that may have rows of its own; they are not among the different ones"),
+    OBJECTS_COMPARED = row("objects_compared", "", Neither, Trial, Total, SAME,
+        "tables, indexes, constraints and triggers of the first of two compared servers"),
+    OBJECTS_DIFFERENT = row("objects_different", "", Lower, Trial, Total, SAME,
+        "of both servers, those that one lacks, or that have another owner, grant, replica identity, definition or \
+         validity"),
+    SEQUENCES_BEHIND = row("sequences_behind", "", Lower, Trial, Total, SAME,
+        "sequences of the second of two compared servers that would give values which the first one has given"),
 
     AMCHECK_CORRUPTIONS = row("amcheck_corruptions", "", Lower, Node, Total, AMCHECK,
         "places in tables and indexes that pg_amcheck complains about"),

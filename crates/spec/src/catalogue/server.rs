@@ -21,6 +21,12 @@ const CRASHES: Source = by(
     MetricSource::Server,
     "server log; start of the postmaster's children as pg_stat_activity has it",
 );
+const HORIZON: Source = by(
+    MetricSource::Server,
+    "pg_stat_activity, pg_prepared_xacts, pg_replication_slots, pg_stat_replication",
+);
+const TABLES: Source = by(MetricSource::Server, "pg_stat_user_tables");
+const SIZES: Source = by(MetricSource::Server, "pg_relation_size(), pg_indexes_size()");
 const SHARD: Source = by(MetricSource::Check, "the cluster's tables and its nodes");
 const PROC: Source = by(MetricSource::Machine, "/proc/PID/stat of the server's processes");
 
@@ -28,6 +34,8 @@ const PROC: Source = by(MetricSource::Machine, "/proc/PID/stat of the server's p
 metrics! {
     SERVER_CPU_US_PER_TX = row("server_cpu_us_per_tx", "µs", Lower, Trial, Total, PROC,
         "CPU that the servers spent on one successful transaction"),
+    SERVER_CPU_US_PER_GOOD_TX = row("server_cpu_us_per_good_tx", "µs", Lower, Trial, Total, PROC,
+        "CPU that the servers spent on one successful transaction within its deadline: what was done for others is in it"),
     SERVER_CPU_CORES = row("server_cpu_cores", "cores", Neither, Node, Total, PROC,
         "CPU that a node used inside the window"),
     SERVER_MEMORY_MB = row("server_memory_mb", "MiB", Lower, Node, Total, MEMORY,
@@ -102,6 +110,38 @@ metrics! {
         "time spent reading data blocks"),
     DB_WRITE_MS = row("db_write_ms", "ms/s", Lower, Node, Rate, by(MetricSource::Server, "pg_stat_database, track_io_timing"),
         "time spent writing data blocks"),
+    XMIN_AGE = row("xmin_age", "", Lower, Node, Gauge, HORIZON,
+        "age of the oldest xmin, in transactions: dead rows that are younger cannot be removed; read in \
+         scenarios with phases"),
+    XMIN_HELD = labelled("kind of holder", row("xmin_held", "", Lower, Node, Gauge, HORIZON,
+        "share of the readings at which one holder had kept the oldest xmin for 2 s or more: session, slot, \
+         prepared, standby (by its feedback), backup")),
+    WRAPAROUND_AGE = row("wraparound_age", "", Lower, Node, Gauge, by(MetricSource::Server, "pg_database.datfrozenxid"),
+        "age of the database's oldest transaction; at 2,147 million it stops"),
+    SLOT_RETAINED_BYTES = labelled("slot", row("slot_retained_bytes", "B", Lower, Node, Gauge, by(MetricSource::Server, "pg_replication_slots"),
+        "WAL that a replication slot retains")),
+    LIVE_TUPLES = labelled("table", row("live_tuples", "", Neither, Node, Gauge, TABLES,
+        "live rows of a table, as the statistics estimate them; the eight largest tables are read")),
+    DEAD_TUPLES = labelled("table", row("dead_tuples", "", Lower, Node, Gauge, TABLES,
+        "dead rows of a table that are not yet removed, as the statistics estimate them")),
+    DEAD_TUPLES_SLOPE = labelled("table", row("dead_tuples_slope", "1/h", Lower, Node, Total, TABLES,
+        "change of a table's dead rows an hour: the line through the readings of a phase")),
+    DEAD_TUPLES_SLOPE_LOW = labelled("table", row("dead_tuples_slope_low", "1/h", Lower, Node, Total, TABLES,
+        "lower end of the 95 % interval of dead_tuples_slope")),
+    DEAD_TUPLES_SLOPE_HIGH = labelled("table", row("dead_tuples_slope_high", "1/h", Lower, Node, Total, TABLES,
+        "upper end of the 95 % interval of dead_tuples_slope")),
+    TABLE_UPDATES = labelled("table", row("table_updates", "1/s", Neither, Node, Rate, TABLES, "rows of a table updated")),
+    TABLE_HOT_UPDATES = labelled("table", row("table_hot_updates", "1/s", Neither, Node, Rate, TABLES,
+        "rows of a table updated without a new index entry (HOT)")),
+    HOT_SHARE = labelled("table", row("hot_share", "", Higher, Node, Total, TABLES,
+        "share of a table's updates that were HOT")),
+    HEAP_BYTES = labelled("table", row("heap_bytes", "B", Lower, Node, Gauge, SIZES, "size of a table's heap")),
+    INDEX_BYTES = labelled("table", row("index_bytes", "B", Lower, Node, Gauge, SIZES, "size of a table's indexes")),
+    TOAST_BYTES = labelled("table", row("toast_bytes", "B", Lower, Node, Gauge, SIZES, "size of a table's TOAST")),
+    AUTOVACUUM_RUNS = row("autovacuum_runs", "", Neither, Node, Total, LOG,
+        "runs of autovacuum and autoanalyze that ended, as the log has them (log_autovacuum_min_duration)"),
+    AUTOVACUUM_S = row("autovacuum_s", "s", Neither, Node, Total, LOG, "time that these runs took"),
+
     DB_BACKENDS = row("db_backends", "", Neither, Node, Gauge, DATABASE, "sessions connected to the database"),
 
     SESSIONS = labelled("state", row("sessions", "", Neither, Node, Gauge, ACTIVITY,

@@ -120,6 +120,7 @@ question = "?"
 
 [topologies.all.nodes]
 primary = { disk = { cut = "block" } }
+follower = { bin = "/usr/lib/postgresql/15/bin", subscribes = { to = "primary", begin = "action", tables = ["orders"] } }
 
 [workloads.orders]
 script = "orders.sql"
@@ -127,8 +128,20 @@ script = "orders.sql"
 [workloads.made]
 builtin = [{ name = "select-only", weight = 2 }]
 
+[nemesis]
+trial = "load"
+promises = ["sql_check_failures == 0"]
+faults = ["pause", { name = "stall", begin = { pause = "{victim}" }, end = { continue = "{victim}" }, victims = ["primary"], length = "1ms .. 5ms" }]
+victims = ["primary"]
+steps = "1 .. 2"
+length = "1ms .. 5ms"
+gap = "0s .. 5ms"
+overlap = 0.5
+settle = "100ms"
+
 [scenarios.load]
 run = ["orders", "made"]
-checks = [{ sql = "SELECT 1", as = "one", expect = "1" }]
-timeline = [{ at = "50ms", slow_disk = "primary", flush = 2, by = "1ms" }, { at = "100ms", fail_disk = "primary", error = "EIO" }]
+checks = [{ sql = "SELECT 1", as = "one", expect = "1" }, { same_rows = ["primary", "follower"], tables = ["orders"], extra = "follower" }, { same_objects = ["primary", "follower"] }]
+phases = [{ name = "whole", for = "1s" }]
+timeline = [{ at = "10ms", hold_snapshot = "primary" }, { at = "20ms", release_snapshot = "primary" }, { at = "50ms", slow_disk = "primary", flush = 2, by = "1ms" }, { at = "100ms", fail_disk = "primary", error = "EIO" }, { when = { caught_up = "follower", within = "10ms" }, subscribe = "follower" }, { when = { sql = "SELECT true", on = "follower", within = "10ms" }, sql = "SELECT 1", on = "follower" }]
 "#;

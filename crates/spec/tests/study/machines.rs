@@ -187,7 +187,11 @@ fn servers_are_limited_and_follow_others_from_a_moment_on() {
     let text = "before = [\"SELECT '{primary.prot}'\"]\ntimeline = [";
     check("timeline = [", text, "nothing is called {primary.prot}");
     let text = "checks = [{ restore = \"standby1\" }]\ntimeline = [";
-    check("timeline = [", text, "standby1 is a standby, which archives no WAL of its own");
+    check(
+        "timeline = [",
+        text,
+        "standby1 is a standby, whose WAL is in the archive of the server that it follows",
+    );
     check(
         "{ at = \"1s\", throttle = \"primary\", to = { write_iops = 50 } },",
         "",

@@ -3,9 +3,14 @@
 mod claims;
 mod coverage;
 mod figures;
+mod logical;
 mod machines;
 mod mistakes;
+mod nemesis;
+mod patience;
+mod phases;
 mod points;
+mod restores;
 mod schema;
 mod set;
 mod shipped;

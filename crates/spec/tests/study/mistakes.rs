@@ -64,7 +64,7 @@ fn everything_that_is_wrong_is_pointed_at() {
          `\"primery\"` unknown node \"primery\" (did you mean \"primary\"?)\n\
          `{}` an action has no at\n\
          `{}` an action without a verb \
-         (one of sql, checkpoint, stop, kill, kill_backend, unthrottle, pause, continue, start, run, rebalance, rejoin, throttle, promote, power_cut, slow_disk, fail_disk, fail_requests, cut, \
+         (one of sql, checkpoint, backup, restore_point, step_clock, hold_snapshot, release_snapshot, stop, kill, kill_backend, unthrottle, pause, continue, start, run, rebalance, rejoin, throttle, promote, subscribe, power_cut, slow_disk, fail_disk, fail_requests, cut, \
          delay, reset, heal)",
     );
     check(
@@ -77,10 +77,10 @@ fn everything_that_is_wrong_is_pointed_at() {
          `{ counts = \"primary\" }` one check at a time \
          (write \"ledger\" or { ledger = NODE } or { history = \"serializable\" } or \
          \"amcheck\" or { amcheck = NODE } or { amcheck = \"every server now\" } or \"checksums\" or { checksums = NODE } or \
-         \"restore\" or { restore = NODE } or \
+         \"restore\" or { restore = NODE } or { restore = NODE, to = [\"time\", \"lsn\", \"name\", \"xid\", \"immediate\", \"latest\"], timeline = \"latest\" } or \
          { explore = NODE, states = 500, second_cuts = 10, complaints = \"SELECT …\", followed = { TABLE = \"SELECT …\" } } or \
          { explain = \"SELECT …\", as = \"NAME\", on = NODE } or \
-         { sql = \"SELECT …\", as = \"NAME\", expect = \"0\", on = NODE })",
+         { sql = \"SELECT …\", as = \"NAME\", expect = \"0\", on = NODE } or { same_rows = [NODE, NODE], tables = [\"stock\"], extra = NODE } or { same_objects = [NODE, NODE] })",
     );
     check(
         "over = {",
@@ -214,4 +214,25 @@ fn a_study_without_published_figures_has_no_profile_published() {
     let study = Study::parse(&own, Profile::Published).unwrap();
     // A value without one for published is that of full.
     assert_eq!(study.points[0].data.variables["rows"], "50000000");
+}
+
+#[test]
+fn a_file_of_rows_lies_in_the_folder() {
+    let study = OWN.to_owned();
+    let parse = |files: &[(&str, &str)]| {
+        let mut own = folder(&study);
+        own.files.extend(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())));
+        Study::parse(&own, Profile::Quick)
+    };
+    let draws = "\\setrow a query ./values/../q.sql\n\\setrow b file v.csv\nSELECT :a, :b;\n";
+    let found = parse(&[("orders.sql", draws), ("q.sql", "SELECT 1")]).unwrap_err();
+    assert_eq!(
+        found[0].message,
+        "orders.sql:2: \\setrow draws from \"v.csv\", which is no file of this folder"
+    );
+    let files = [("orders.sql", draws), ("q.sql", "SELECT 1"), ("v.csv", "x\n1\n")];
+    let study = parse(&files).unwrap();
+    let rows = &study.points[0].workloads[0].scripts[0].rows;
+    let names: Vec<&str> = rows.iter().map(|(_, text)| text.name.as_str()).collect();
+    assert_eq!(names, ["q.sql", "v.csv"]);
 }

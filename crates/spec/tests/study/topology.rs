@@ -67,6 +67,7 @@ fn a_topology_has_standbys_poolers_guards_proxies_and_links() {
         file_system: spec::FileSystem::Xfs,
         log_bytes: None,
         wal_bytes: Some(256 << 20),
+        tablespaces_bytes: None,
     };
     assert_eq!(node("primary").disk, disk);
     assert_eq!(
@@ -341,6 +342,46 @@ run = ["writes"]
 timeline = [{ at = "1s", slow_disk = "primary", flush = 2, by = "20ms" }, { at = "2s", unthrottle = "primary" }]
 checks = ["ledger"]
 "#;
+
+#[test]
+fn a_server_has_disks_for_its_wal_and_its_tablespaces_and_ext4_in_two_ways() {
+    use spec::{DataPart, Disk, FileSystem};
+    let disk = "disk = { cut = \"block\", size = \"1GB\", log = \"64MB\" }";
+    let three = "disk = { cut = \"block\", size = \"1GB\", log = \"64MB\", wal = \"128MB\", \
+                 tablespaces = \"256MB\", fs = \"ext4-writeback\" }";
+    let study = CRASHES.replacen(disk, three, 1);
+    // A request is counted on one disk only.
+    let study = [
+        "fail_disk = \"primary\", flush = 3, error = \"ENOSPC\"",
+        "power_cut = \"primary\", write = 7",
+    ]
+    .iter()
+    .fold(study, |study, action| study.replacen(action, "power_cut = \"primary\"", 1));
+    let node = parse(&study).points[0].topology.node("primary").unwrap().clone();
+    assert_eq!(node.settings.value("allow_in_place_tablespaces"), Some("on"));
+    let parts = [(DataPart::Main, 1 << 30), (DataPart::Wal, 128 << 20)];
+    assert_eq!(node.disk.parts()[..2], parts);
+    assert_eq!(node.disk.parts()[2..], [(DataPart::Tablespaces, 256 << 20)]);
+    let is_writeback =
+        |disk| matches!(disk, Disk::CutBlock { file_system: FileSystem::Ext4Writeback, .. });
+    assert!(is_writeback(node.disk), "{:?}", node.disk);
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(study.contains(from), "{from}");
+        let said = problems(&study.replacen(from, to, 1));
+        assert!(said.contains(expected), "{to}:\n{said}");
+    };
+    check("\"256MB\"", "\"1MB\"", "tablespaces: not the size of a disk");
+    let lack = "the tablespaces of primary are on a disk of their own, and base backups lack them then \
+                (leave out tablespaces, or the archive and the standbys)";
+    check("swallow_fsync", "archive = true\nswallow_fsync", lack);
+    let standby = "[topologies.one.nodes.second]\nof = \"primary\"\n[workloads.writes]";
+    check("[workloads.writes]", standby, lack);
+    check(
+        "power_cut = \"primary\"",
+        "power_cut = \"primary\", write = 7",
+        "primary has several disks, and a request is counted on one: leave out wal and tablespaces at its disk",
+    );
+}
 
 #[test]
 fn a_disk_keeps_a_log_fails_and_loses_its_power_at_a_request() {

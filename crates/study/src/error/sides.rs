@@ -12,6 +12,25 @@ pub enum SidesError {
         #[source]
         source: wire::conninfo::ConninfoError,
     },
+    #[error("reading the address of --like: {source}")]
+    LikeAddress {
+        #[source]
+        source: wire::conninfo::ConninfoError,
+    },
+    #[error("side {side} cannot have the collation {locale}, as {source_words} says: {why}")]
+    Locale {
+        side: &'static str,
+        locale: String,
+        /// What says so.
+        source_words: String,
+        why: String,
+    },
+    #[error("production preloads a library that cannot be loaded by side {side}: {source}")]
+    Library { side: &'static str, source: Box<lab::Error> },
+    #[error("production's setting {name} = {value} does not fit side {side}: {source}")]
+    OfProduction { side: &'static str, name: String, value: String, source: Box<lab::Error> },
+    #[error("--b-upgrade={mode} upgrades A's data, of PostgreSQL {}, to a later major version, and B is {}", .versions[0], .versions[1])]
+    NoUpgrade { mode: &'static str, versions: [String; 2] },
     #[error("setting {name} of side {side} has no effect: it is {value} on both sides")]
     SameSetting {
         side: &'static str,
@@ -74,6 +93,24 @@ impl SidesError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             SidesError::Conninfo { source, .. } => return source.hint().map(str::to_owned),
+            SidesError::LikeAddress { source } => return source.hint().map(str::to_owned),
+            SidesError::NoUpgrade { .. } => {
+                "name the programs of the old version and of the new one: --a-bin DIR, --b-bin DIR"
+            }
+            SidesError::Locale { .. } => {
+                "install that locale on this machine (locale-gen), or give another one with --locale; what then \
+                 depends on the order of texts is not production's"
+            }
+            SidesError::Library { source, .. } => {
+                let install = source.hint().map_or(String::new(), |hint| format!("{hint}; or "));
+                return Some(format!("{install}leave it out: --without shared_preload_libraries"));
+            }
+            SidesError::OfProduction { name, .. } => {
+                return Some(format!(
+                    "give it another value for this side (--a-set, --b-set) and leave it out of production's, or only \
+                     that: --without {name}"
+                ));
+            }
             SidesError::Data { source, .. } => return source.hint(),
             SidesError::SameSetting { .. } | SidesError::DefaultSetting { .. } => {
                 "give the sides different values, or leave the setting out"

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use script::{CommandKind, Names, Script, Syntax};
+use script::{CommandKind, Names, RowSourceKind, Script, Syntax};
 use spec::{Action, Point, Settings, Study};
 
 /// The places of the commands of these points, given by their indices, each once, in the order of the study.
@@ -28,6 +28,11 @@ pub fn commands(study: &Study, points: impl IntoIterator<Item = usize>) -> Vec<S
             for script in &workload.scripts {
                 let text = script.text();
                 found.extend(in_script(&text.name, &text.text, script.syntax));
+                let queries =
+                    script.rows.iter().filter(|(source, _)| source.kind == RowSourceKind::Query);
+                for (_, query) in queries {
+                    found.extend(in_script(&query.name, &query.text, Syntax::Current));
+                }
             }
         }
         let actions = point.timeline.iter().filter_map(|timed| match &timed.action {

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use lab::estimate::{BACKEND_BYTES, CLUSTER_BYTES, bytes_of_setting};
 use site::{SitePlan, connections};
-use spec::{Check, Data, Node, Pairing, Point, Reset, ScheduledTrial, Study, Topology, WarmUp};
+use spec::{
+    Action, Check, Data, Node, Pairing, Point, Reset, RestoreTarget, ScheduledTrial, Study,
+    Topology, WarmUp,
+};
 
 /// The approximate cost of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -78,11 +81,29 @@ fn trial_slowed_s(point: &Point, slowdown: f64) -> f64 {
     let before_s = STEP_S * point.before.len() as f64;
     let connect_s = f64::from(point.clients()) / CONNECTIONS_PER_S;
     let load_s = loaded_s(point);
-    let restores = point.checks.iter().any(|check| matches!(check, Check::Restore { .. }));
-    let restore_s = if restores { RESTORE_S } else { 0.0 };
+    let restore_s = RESTORE_S * f64::from(restores(point));
     let explore_s = f64::from(states(point)) / STATES_PER_S;
     let work_s = reset_s + turn_s + before_s + connect_s + restore_s + explore_s + TRIAL_S;
     load_s + work_s * slowdown
+}
+
+/// Restores of the checks of a point.
+fn restores(point: &Point) -> u32 {
+    let count = |is_it: fn(&Action) -> bool| {
+        point.timeline.iter().filter(|entry| is_it(&entry.action)).count().max(1) as u32
+    };
+    let points = count(|action| matches!(action, Action::RestorePoint { .. }));
+    let backups = count(|action| matches!(action, Action::Backup { .. }));
+    let of_target = |target: &RestoreTarget| match target {
+        RestoreTarget::Immediate => backups,
+        RestoreTarget::Latest => 1,
+        _ => points,
+    };
+    let of_check = |check: &Check| match check {
+        Check::Restore(restore) => restore.to.iter().map(of_target).sum::<u32>().max(1),
+        _ => 0,
+    };
+    point.checks.iter().map(of_check).sum()
 }
 
 /// Time for which clients are at work, in seconds.
@@ -92,7 +113,7 @@ fn loaded_s(point: &Point) -> f64 {
         // Most throughput is steady soon after the least time that is given to it.
         WarmUp::Auto { min_ms, max_ms } => min_ms + (max_ms - min_ms) / 3,
     };
-    (warmup_ms + point.window_ms) as f64 / 1e3
+    (warmup_ms + point.window_ms + point.capacity_ms()) as f64 / 1e3
 }
 
 /// States of power cuts that are looked through after a load.
@@ -116,7 +137,7 @@ pub(crate) fn interval_s(study: &Study, pairing: &Pairing) -> f64 {
     let servers = points.map(|point| servers(&point.topology)).into_iter().max().unwrap_or(1);
     let start_s = STEP_S + RESTART_S * servers as f64;
     let max_time = Duration::from_millis(pairing.pairs.max_ms);
-    start_s + compare::interval_s(max_time, pairing.pairs.block_ms, start_s)
+    start_s + measure::interval_s(max_time, pairing.pairs.block_ms, start_s)
 }
 
 /// The parts of a trial's memory.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use lab::find::PgBouncer;
 use lab::machine::{Disk, HugePages, Machine};
-use lab::{Installation, Resources, Target};
+use lab::{Installation, MachineContention, Resources, Target};
 use site::{Hosts, Labs};
 use wire::conninfo::{Address, Conninfo, Host};
 
@@ -169,10 +169,11 @@ impl MachineResources {
 
     fn with(servers: HasServers, labs: &Path) -> Result<MachineResources, lab::Error> {
         let machine = Machine::here();
+        let contention = MachineContention::observe(busyness::LOOK);
         Ok(MachineResources {
             memory_bytes: machine.memory.available_bytes,
             huge_pages: machine.huge_pages,
-            slowdown: busyness::slowdown(),
+            slowdown: busyness::slowdown(contention, machine.cores),
             disk_bytes: Disk::at(labs)?.free_bytes,
             open_files: machine.open_files.hard.unwrap_or(u64::MAX),
             is_root: lab::machine::is_root(),

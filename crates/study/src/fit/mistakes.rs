@@ -4,8 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lab::Installation;
+use load::{LoadError, RowTables};
 use script::{CommandKind, HistoryNote, Names, Script, Slot, Syntax, Target};
 use spec::{ScriptText, Study, VariableValues};
+
+use crate::script_rows;
 
 /// The mistakes, each in one line with its place.
 pub fn mistakes(study: &Study, installation: &Installation) -> std::io::Result<Vec<String>> {
@@ -76,16 +79,42 @@ fn scripts(study: &Study) -> Vec<String> {
                 let known = [&point.data.variables, &workload.variables];
                 mistakes.extend(in_script(&script.text(), script.syntax, &known));
             }
+            mistakes.extend(in_rows(&workload.scripts));
         }
     }
     mistakes
+}
+
+/// What does not fit of the rows that scripts draw from, as far as no server needs to be asked.
+fn in_rows(scripts: &[spec::Script]) -> Vec<String> {
+    let tables = match RowTables::read(&script_rows::of(scripts)) {
+        Ok(tables) => tables,
+        Err(error) => return vec![with_hint(&error)],
+    };
+    let wrong = scripts.iter().filter_map(|script| {
+        let text = script.text();
+        let parsed =
+            Script::parse(&text.name, &text.text, script.syntax, &mut Names::new()).ok()?;
+        tables.pickers(&parsed).err().map(|error| with_hint(&error))
+    });
+    wrong.collect()
+}
+
+fn with_hint(error: &LoadError) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error} ({hint})"),
+        None => error.to_string(),
+    }
 }
 
 fn in_script(text: &ScriptText, syntax: Syntax, variables: &[&VariableValues]) -> Vec<String> {
     let mut names = Names::default();
     let script = match Script::parse(&text.name, &text.text, syntax, &mut names) {
         Ok(script) => script,
-        Err(error) => return vec![error.to_string()],
+        Err(error) => {
+            let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}"));
+            return vec![format!("{error}{}", hint.unwrap_or_default())];
+        }
     };
     let mut set: BTreeSet<String> =
         variables.iter().flat_map(|known| known.keys().cloned()).collect();
@@ -114,6 +143,9 @@ fn in_script(text: &ScriptText, syntax: Syntax, variables: &[&VariableValues]) -
         match &command.kind {
             CommandKind::Sql { capture, .. } => {
                 prefixes.extend(capture.iter().map(|capture| capture.prefix().to_owned()));
+            }
+            CommandKind::SetRow(row) => {
+                set.extend(row.names.iter().map(|name| String::from(&**name)));
             }
             kind => set.extend(target(kind).map(|slot| names.name(slot).into_owned())),
         }
@@ -159,6 +191,8 @@ const BUILT_IN: [&str; 9] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use script::{RowSource, RowSourceKind};
+    use spec::ScriptSource;
 
     #[test]
     fn variables_that_nothing_sets_are_found() {
@@ -190,6 +224,31 @@ mod tests {
             .len(),
             1
         );
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_their_script_are_found() {
+        let check = |rows: &str, expected: &[&str]| {
+            let text = "\\setrow a, b file v.csv\nSELECT :'a', :b;\n";
+            let named = |name: &str, text: &str| ScriptText {
+                name: name.to_owned(),
+                text: text.to_owned(),
+            };
+            let file = named("a.sql", text);
+            assert_eq!(in_script(&file, Syntax::Current, &[]), Vec::<String>::new());
+            let source = RowSource { kind: RowSourceKind::File, path: "v.csv".to_owned() };
+            let script = spec::Script {
+                source: ScriptSource::File(file),
+                weight: 1,
+                syntax: Syntax::Current,
+                rows: vec![(source, named("v.csv", rows))],
+            };
+            assert_eq!(in_rows(&[script]), expected, "{rows}");
+        };
+        check("x,y\n1,2\n", &[]);
+        let columns = "a.sql:1: v.csv: \\setrow names 2 variables, but there are 1 columns: x \
+                       (name a variable for each column, in their order; a column of weights needs none)";
+        check("x\n1\n", &[columns]);
     }
 
     #[test]

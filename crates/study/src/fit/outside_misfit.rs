@@ -63,7 +63,11 @@ fn of_node(node: &Node) -> Vec<(&'static str, String, &'static str)> {
         by_tcp: _,
         initdb,
         is_archived,
+        archive_by: _,
+        has_own_clock,
         swallow_fsync,
+        subscribes,
+        bin,
     } = node;
     let mut lacks = Vec::new();
     if !matches!(kind, NodeKind::Postgres(_)) {
@@ -80,6 +84,18 @@ fn of_node(node: &Node) -> Vec<(&'static str, String, &'static str)> {
     if *is_archived {
         let needs = format!("an archive of the WAL of {name}");
         lacks.push(("archive", needs, "a target that archives as it is set"));
+    }
+    if *has_own_clock {
+        let needs = format!("a clock of its own for {name}");
+        lacks.push(("clock", needs, "one target"));
+    }
+    if subscribes.is_some() {
+        let needs = format!("a publisher for {name}");
+        lacks.push(("replication", needs, "one target"));
+    }
+    if let Some(bin) = bin {
+        let needs = format!("the programs in {} for {name}", bin.display());
+        lacks.push(("programs", needs, "a target with the programs that it has"));
     }
     if swallow_fsync.is_some() {
         let needs = format!("flushes of {name} that do nothing");

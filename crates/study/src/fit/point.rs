@@ -255,9 +255,9 @@ fn link_misfit(point: &Point) -> Option<Misfit> {
 fn power_misfits(point: &Point, free_bytes: u64) -> Vec<Misfit> {
     let no_program = Path::new("");
     let disks = point.topology.nodes.iter().flat_map(|node| {
-        [site::disk(node.disk, no_program), site::wal_disk(node.disk, no_program)]
+        let apart = site::disks_apart(node.disk, no_program);
+        site::disk(node.disk, no_program).into_iter().chain(apart.into_values())
     });
-    let disks = disks.flatten();
     let lacks = disks.filter_map(|config| {
         let (needs_bytes, directory) = (config.size_bytes, std::env::temp_dir());
         let no_space = fault::disk::Error::NoSpace { directory, needs_bytes, free_bytes };

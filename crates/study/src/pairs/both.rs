@@ -2,7 +2,6 @@
 
 use std::slice;
 
-use compare::SIDES;
 use import::Cache;
 use lab::estimate::CLUSTER_BYTES;
 use lab::guest::{OwnSchema, StudyRights};
@@ -11,6 +10,7 @@ use lab::{
     Installation, Lab, LabConfig, NodeConfig, Password, Server, Settings, TARGET_SCHEMA, Target,
 };
 use load::Control;
+use measure::SIDES;
 use record::comparison::DataOrigin;
 use site::{BuildContext, Hosts, Labs, Site, SitePlan, SiteUse, outside};
 use spec::Point;
@@ -51,7 +51,7 @@ impl<'a> SidePlaces<'a> {
         // The password of both labs is one: a copy of A's files has A's.
         let password = match &request.cache {
             Some(cache) => cache.password()?,
-            None => lab::new_password()?,
+            None => lab::shared_password()?,
         };
         let open = |side: usize| match &two.installations[side] {
             Some(installation) => Ok(SidePlace::Labs(Box::new(labs(
@@ -103,7 +103,8 @@ impl<'a> SidePlaces<'a> {
         let mut a = self.build(0, None)?;
         let has_same = self.are_ours() && a.plan.has_data_of(&self.plan(1));
         // A copy can only be made while A's servers have not run yet.
-        let copied = match has_same && self.can_read(&a)? {
+        let is_upgraded = self.request.upgrade.is_some();
+        let copied = match has_same && (is_upgraded || self.can_read(&a)?) {
             true => {
                 has_room_for_copy(&a)?;
                 Some(self.build(1, Some(&a))?)
@@ -112,6 +113,7 @@ impl<'a> SidePlaces<'a> {
         };
         self.make_ready(0, &mut a)?;
         let origin = match (&copied, self.request.no_init()) {
+            (Some(_), _) if is_upgraded => DataOrigin::Upgraded,
             (Some(_), _) => DataOrigin::Copied,
             (None, true) => DataOrigin::Found,
             (None, false) => DataOrigin::LoadedTwice,
@@ -155,7 +157,12 @@ impl<'a> SidePlaces<'a> {
         let built = match &self.all[side] {
             SidePlace::Labs(labs) => {
                 let hosts = Hosts::new();
-                let place = BuildContext { labs, hosts: &hosts, program: &self.request.program };
+                let place = BuildContext {
+                    labs,
+                    hosts: &hosts,
+                    program: &self.request.program,
+                    upgrade: self.request.upgrade,
+                };
                 let others = donor.map(slice::from_ref).unwrap_or_default();
                 Site::build(&place, plan, study, others, self.control, &mut |_| {})
             }
@@ -181,7 +188,7 @@ impl<'a> SidePlaces<'a> {
         let place = ready::ServiceContext { labs, program: &self.request.program };
         let failed = |why| SidesError::Unready { side: SIDES[side], why };
         let limit = watchdog::standing_limit(point, site);
-        let ready = watchdog::patiently(limit, "the preparation", String::from, || {
+        let ready = measure::patiently(limit, "the preparation", String::from, || {
             ready::servers(point, site, SiteUse::Yes, &place, self.control)?;
             ready::fronts(point, site, &place)
         });
@@ -230,7 +237,7 @@ fn connect(
 
 fn of_server(side: &str) -> impl FnOnce(lab::Error) -> Error {
     let side = side.to_owned();
-    move |source| compare::Error::Server { side, source }.into()
+    move |source| measure::PairError::Server { side, source }.into()
 }
 
 /// The identity of a server of the user's and its database.

@@ -1,7 +1,7 @@
 //! The options of initdb of the sides.
 
-use compare::SIDES;
 use lab::{Installation, Lab, LabConfig, NodeConfig, Settings};
+use measure::SIDES;
 use spec::InitdbOption;
 
 use crate::error::{Error, SidesError};
@@ -28,7 +28,7 @@ pub(super) fn check(
 }
 
 /// The properties that these options give a data directory.
-fn properties(
+pub(super) fn properties(
     installation: &Installation,
     side: &str,
     options: &[InitdbOption],

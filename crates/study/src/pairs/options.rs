@@ -6,6 +6,8 @@ use pgbench::options::{NotCompared, RunOptions};
 use spec::{DataFile, Folder, PgbenchTables, Profile, Study};
 
 use crate::error::{Error, SidesError};
+use crate::pairs::kept_scripts;
+use crate::pairs::production::ProductionSetup;
 use crate::pairs::settings;
 use crate::pairs::side::{Data, SideOptions};
 use crate::pairs::standing::StandingSide;
@@ -16,6 +18,8 @@ use crate::pairs::versus::ComparisonRequest;
 pub struct Options {
     /// The data that are made on servers; on those of the user's only without `no_init`.
     pub data: Data,
+    /// The database of a base backup that has the data; the only one where none is given.
+    pub database: Option<String>,
     /// Nothing is made on servers of the user's: their tables are there.
     pub no_init: bool,
     /// pgbench's options: scripts, clients, protocol.
@@ -35,15 +39,36 @@ builtin = "select-only"
 run = ["load"]
 "#;
 
-/// The folder of its study.
-pub(super) fn folder() -> Folder {
+/// The folder of its study, without its scripts.
+fn folder() -> Folder {
     let files = [(Folder::STUDY.to_owned(), STUDY.to_owned())].into();
     Folder { name: "compare".to_owned(), files, is_private: false }
 }
 
 impl Options {
+    /// The folder of its study, as the record keeps it.
+    pub(super) fn folder(&self) -> Folder {
+        let mut folder = folder();
+        kept_scripts::add(&mut folder, &self.workload);
+        folder
+    }
+
+    /// The same load with another number of clients on each side.
+    #[must_use]
+    pub fn with_clients(&self, clients: u32) -> Options {
+        let mut options = self.clone();
+        options.workload.clients = clients;
+        options.workload.lanes = options.workload.lanes.min(clients);
+        options.words = format!("{} -c {clients}", self.words).trim_start().to_owned();
+        options
+    }
+
     /// Checks that the options fit a comparison, and each side the ground that it stands on.
-    pub(super) fn check(&self, request: &ComparisonRequest) -> Result<(), Error> {
+    pub(super) fn check(
+        &self,
+        request: &ComparisonRequest,
+        production: &ProductionSetup,
+    ) -> Result<(), Error> {
         let sides = &request.sides;
         let unfit = |option: &str, why| {
             Err(Error::from(SidesError::Option { option: option.to_owned(), why }))
@@ -68,7 +93,7 @@ impl Options {
             () if self.no_init && outside().any(|side| side.sql.is_some()) => {
                 unfit("--a-sql, --b-sql", "with --no-init pgrig changes nothing")
             }
-            () => settings::check(sides),
+            () => settings::check(sides, &production.settings),
         }
     }
 
@@ -79,8 +104,15 @@ impl Options {
     }
 
     /// Those of them that the user has changed on no side, if there are servers of pgrig's.
-    pub(super) fn set(&self, sides: &[SideOptions; 2]) -> Vec<(String, String)> {
+    pub(super) fn set(
+        &self,
+        sides: &[SideOptions; 2],
+        production: &ProductionSetup,
+    ) -> Vec<(String, String)> {
         let mut set = self.settings();
+        set.retain(|(name, value)| {
+            production.settings.iter().all(|own| own.value(name).is_none_or(|one| one == value))
+        });
         let own = || sides.iter().flat_map(|side| &side.settings);
         let has_own = sides.iter().any(|side| side.conninfo.is_none());
         set.retain(|(name, _)| has_own && !own().any(|(one, _)| one.eq_ignore_ascii_case(name)));
@@ -88,13 +120,15 @@ impl Options {
     }
 
     /// The study. Settings of a side win over pgrig's; a server of the user's gets none of them.
-    pub(super) fn study(&self, request: &ComparisonRequest) -> Study {
+    pub(super) fn study(&self, request: &ComparisonRequest, production: &ProductionSetup) -> Study {
         let mut study = Study::parse(&folder(), Profile::Quick).expect("the text is a study");
-        for (point, side) in study.points.iter_mut().zip(&request.sides) {
+        for (at, (point, side)) in study.points.iter_mut().zip(&request.sides).enumerate() {
             let is_ours = side.conninfo.is_none();
             if is_ours {
-                let settings = self.settings().into_iter().chain(side.settings.clone());
-                point.give(&settings.collect(), &side.initdb);
+                let own = production.settings[at].clone();
+                let settings = self.settings().into_iter().chain(own).chain(side.settings.clone());
+                let initdb = [&production.initdb[at][..], &side.initdb].concat();
+                point.give(&settings.collect(), &initdb);
             }
             for workload in &mut point.workloads {
                 workload.clients = self.workload.clients;
@@ -119,6 +153,7 @@ impl Options {
                         path: path.clone(),
                         seed: (seed % 1_000_000) as u32,
                         analyzes: request.analyzes,
+                        database: self.database.clone(),
                     });
                 }
             }

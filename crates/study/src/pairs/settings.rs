@@ -1,13 +1,13 @@
 //! The settings of servers that pgrig makes: its own, and those of the sides.
 
-use compare::SIDES;
 use lab::Settings;
+use measure::SIDES;
 
 use crate::error::{Error, SidesError};
 use crate::pairs::side::SideOptions;
 
 /// Connections beside the clients': administration.
-const SPARE_CONNECTIONS: u32 = 10;
+pub(super) const SPARE_CONNECTIONS: u32 = 10;
 
 /// The settings of both servers unless the user says otherwise. Two servers share the memory, both have
 /// room for all clients, and checkpoints happen between segments. Everything else is the server's
@@ -52,8 +52,8 @@ fn check_initdb(side: &'static str, settings: &[(String, String)]) -> Result<(),
 
 /// Has the servers that pgrig will make judge every name and value, each side's by its own PostgreSQL, and
 /// refuses a setting that changes nothing: of two sides with one PostgreSQL, a value that the other side has
-/// as well; of sides with different ones, the side's own default.
-pub(crate) fn check(sides: &[SideOptions; 2]) -> Result<(), Error> {
+/// as well; of sides with different ones, the side's own default. What production has set is the base of both.
+pub(crate) fn check(sides: &[SideOptions; 2], production: &[Settings; 2]) -> Result<(), Error> {
     if sides.iter().any(|side| side.conninfo.is_some()) {
         return Ok(());
     }
@@ -64,12 +64,16 @@ pub(crate) fn check(sides: &[SideOptions; 2]) -> Result<(), Error> {
     let [a, b] = installations;
     let installations = [a?, b?];
     let is_one = installations[0] == installations[1];
-    let own = sides.each_ref().map(|side| side.settings.iter().cloned().collect::<Settings>());
+    let own = [0, 1].map(|side: usize| {
+        let mut settings = production[side].clone();
+        settings.extend(sides[side].settings.iter().cloned());
+        settings
+    });
     for (index, side) in sides.iter().enumerate() {
         let (installation, other) = (&installations[index], &sides[1 - index].settings);
         let names: Vec<&str> = side.settings.iter().map(|(name, _)| name.as_str()).collect();
         let values = lab::effective(installation, &own[index], &names)?;
-        let instead = if is_one { &own[1 - index] } else { &Settings::default() };
+        let instead = if is_one { &own[1 - index] } else { &production[index] };
         for (name, _) in side.settings.iter().filter(|one| !(is_one && other.contains(one))) {
             let theirs = lab::effective(installation, instead, &[name])?;
             let Some(value) = values.get(name).filter(|value| theirs.get(name) == Some(value))
@@ -104,7 +108,8 @@ mod tests {
                 settings: list.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
                 ..SideOptions::default()
             };
-            let seen = super::check(&[side(a), side(b)]).map_err(|error| error.to_string());
+            let seen = super::check(&[side(a), side(b)], &Default::default())
+                .map_err(|error| error.to_string());
             match (&seen, expected) {
                 (Ok(()), Ok(())) => {}
                 (Err(seen), Err(part)) => assert!(seen.contains(part), "{seen}"),
@@ -169,7 +174,8 @@ esac
                 bin: bin.map(Path::to_owned),
                 ..SideOptions::default()
             };
-            let seen = super::check(&[side(a, None), side(b, Some(later.path()))]);
+            let seen =
+                super::check(&[side(a, None), side(b, Some(later.path()))], &Default::default());
             let seen = seen.map_err(|error| error.to_string()).err().unwrap_or_default();
             let is_expected =
                 if expected.is_empty() { seen.is_empty() } else { seen.contains(expected) };

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use compare::{ComparedPair, ComparedSide, MaintenanceResult};
 use lab::Server;
+use measure::{ComparedPair, ComparedSide, MaintenanceResult};
 use record::comparison::Renewal;
 use server::Client;
 use site::Site;
@@ -51,8 +51,8 @@ impl<'a> StandingPair<'a> {
     /// Has both sides do the same at the same time.
     fn both(
         &mut self,
-        act: impl Fn(&mut StandingSide<'_>) -> Result<(), compare::Error> + Sync,
-    ) -> Result<(), compare::Error> {
+        act: impl Fn(&mut StandingSide<'_>) -> Result<(), measure::PairError> + Sync,
+    ) -> Result<(), measure::PairError> {
         std::thread::scope(|scope| {
             let acting = self.sides.each_mut().map(|side| scope.spawn(|| act(side)));
             acting.map(|one| match one.join() {
@@ -74,19 +74,19 @@ impl ComparedPair for StandingPair<'_> {
         self.renewal
     }
 
-    fn renew(&mut self, is_exchanged: bool) -> Result<(), compare::Error> {
+    fn renew(&mut self, is_exchanged: bool) -> Result<(), measure::PairError> {
         if !self.renewal.restarts() {
             return Ok(());
         }
         let limits = self.sides.each_ref().map(|side| side.limit());
         let [a, b] = self.sides.each_ref().map(|side| side.name);
-        let hung = |why| compare::Error::Renewal { side: format!("{a} or {b}"), why };
-        watchdog::patiently(limits.iter().sum(), "the restart", hung, || self.restart(is_exchanged))
+        let hung = |why| measure::PairError::Renewal { side: format!("{a} or {b}"), why };
+        measure::patiently(limits.iter().sum(), "the restart", hung, || self.restart(is_exchanged))
     }
 }
 
 impl StandingPair<'_> {
-    fn restart(&mut self, is_exchanged: bool) -> Result<(), compare::Error> {
+    fn restart(&mut self, is_exchanged: bool) -> Result<(), measure::PairError> {
         self.both(|side| side.site.pause().map_err(|error| side.unfit(&error)))?;
         if self.renewal == Renewal::Exchanged && is_exchanged != self.is_exchanged {
             let [a, b] = &mut self.sides;
@@ -125,7 +125,7 @@ impl ComparedSide for StandingSide<'_> {
         self.name
     }
 
-    fn connect(&self) -> Result<Client, compare::Error> {
+    fn connect(&self) -> Result<Client, measure::PairError> {
         self.site.data_node().connect().map_err(|error| self.failed(error))
     }
 
@@ -150,16 +150,17 @@ impl ComparedSide for StandingSide<'_> {
 
     /// Without the limits on its servers' I/O, which the next instances get again. Of a server of the
     /// user's, only the rig's own tables are touched.
-    fn tidy(&self, limit: Duration) -> Result<MaintenanceResult, compare::Error> {
+    fn tidy(&self, limit: Duration) -> Result<MaintenanceResult, measure::PairError> {
         self.site.throttles.lift_all();
         let node = self.site.data_node();
         if let (Server::Target(_), None) = (&node.server, node.schema) {
             return Ok(MaintenanceResult { seconds: 0.0, is_cut: false });
         }
         let hung = |why: String| self.unfit(&why);
-        watchdog::patiently(limit + self.limit(), "VACUUM or CHECKPOINT", hung, || {
-            compare::tidy(&mut self.connect()?, node.schema, limit)
-                .map_err(|(statement, source)| compare::Error::failed(self.name, statement, source))
+        measure::patiently(limit + self.limit(), "VACUUM or CHECKPOINT", hung, || {
+            measure::tidy(&mut self.connect()?, node.schema, limit).map_err(
+                |(statement, source)| measure::PairError::failed(self.name, statement, source),
+            )
         })
     }
 }
@@ -170,16 +171,16 @@ impl StandingSide<'_> {
         watchdog::standing_limit(self.point, self.site)
     }
 
-    fn run(&self, statement: &str) -> Result<(), compare::Error> {
+    fn run(&self, statement: &str) -> Result<(), measure::PairError> {
         let ran = self.connect()?.batch_execute(statement);
-        ran.map_err(|source| compare::Error::failed(self.name, statement, source))
+        ran.map_err(|source| measure::PairError::failed(self.name, statement, source))
     }
 
-    fn failed(&self, source: lab::Error) -> compare::Error {
-        compare::Error::Server { side: self.name.to_owned(), source }
+    fn failed(&self, source: lab::Error) -> measure::PairError {
+        measure::PairError::Server { side: self.name.to_owned(), source }
     }
 
-    fn unfit(&self, why: &dyn std::fmt::Display) -> compare::Error {
-        compare::Error::Renewal { side: self.name.to_owned(), why: why.to_string() }
+    fn unfit(&self, why: &dyn std::fmt::Display) -> measure::PairError {
+        measure::PairError::Renewal { side: self.name.to_owned(), why: why.to_string() }
     }
 }

@@ -4,17 +4,18 @@
 mod choice;
 mod found;
 
-use std::path::PathBuf;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::slice;
+use std::time::{Duration, Instant};
 
-use compare::{ComparisonOptions, SIDES};
-use import::{Cache, Source};
+use import::{BaseBackup, Cache, Source};
 use lab::machine::Machine;
-use lab::{Installation, MachineContention};
+use lab::{Installation, MachineContention, UpgradeMode};
 use load::Control;
-use record::comparison::{DataOrigin, Point as PointFacts, Renewal};
+use measure::{ComparisonOptions, NamedDifferences, SIDES};
+use record::comparison::{DataOrigin, Point as PointFacts, Renewal, Stop};
 use record::{Conditions, Doubt};
-use site::{DataError, Site, SitePlan};
+use site::{DataError, Site, SitePlan, SiteUpgrade};
 use spec::{Folder, Point, Reset, Study, UnfitPolicy};
 
 use crate::error::{Error, SidesError};
@@ -25,7 +26,8 @@ use crate::fit::huge_pages;
 use crate::fit::preflight::Preflight;
 use crate::pairs::both::SidePlaces;
 use crate::pairs::initdb;
-use crate::pairs::options::{self, Options};
+use crate::pairs::options::Options;
+use crate::pairs::production::{ProductionOptions, ProductionSearch, ProductionSetup};
 use crate::pairs::side::SideOptions;
 use crate::pairs::standing::{StandingPair, StandingSide};
 use crate::trial::load_plan;
@@ -42,6 +44,10 @@ pub struct ComparisonRequest {
     /// The options of A's servers and of B's. Settings are those of every PostgreSQL server of the side,
     /// scripts are run on the one that has the data.
     pub sides: [SideOptions; 2],
+    /// The way in which B's data are upgraded from A's, where that makes them.
+    pub upgrade: Option<UpgradeMode>,
+    /// What is known of production.
+    pub production: ProductionOptions,
     /// The part that does not depend on the sides.
     pub common: ComparisonOptions,
     /// Run VACUUM (ANALYZE) after a script or dump of the user's.
@@ -80,22 +86,47 @@ pub(super) struct ResolvedComparison {
     point: Option<([String; 2], PointFacts)>,
     /// The folder that the record keeps.
     folder: Folder,
+    /// What servers of pgrig's are given of production.
+    pub(super) production: ProductionSetup,
     /// PostgreSQL of each side's servers; none of the user's.
     pub(super) installations: [Option<Installation>; 2],
 }
+
+/// The time for which the machine is looked at before the servers are made.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Compares the sides. What was measured before an interruption, or before a side stopped
 /// answering, is an answer.
 pub fn versus(
     request: &ComparisonRequest,
     control: &Control,
-    observe: &mut dyn FnMut(compare::Event<'_>),
+    observe: &mut dyn FnMut(measure::PairEvent<'_>),
 ) -> Result<ComparisonResult, Error> {
-    let two = request.two()?;
-    let study = &two.study;
+    let mut found = None;
+    versus_loads(request, slice::from_ref(&request.asked), control, observe, &mut |one| {
+        found = Some(one);
+        Ok(())
+    })?;
+    Ok(found.expect("one load has one result"))
+}
+
+/// Compares the same two servers under one load after the other, and hands each result to `keep` as soon as it is there.
+/// The servers are made for the load of the request; the others need no larger ones. An interruption, and a side that
+/// stops answering, end it after the load that they come upon.
+///
+/// # Errors
+/// If the sides cannot be compared under a load; the results before it have been handed over.
+pub fn versus_loads(
+    request: &ComparisonRequest,
+    loads: &[ComparisonLoad],
+    control: &Control,
+    observe: &mut dyn FnMut(measure::PairEvent<'_>),
+    keep: &mut dyn FnMut(ComparisonResult) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let two = request.two(Some(control))?;
     let began = Instant::now();
     let outside = two.installations.iter().filter(|one| one.is_none()).count();
-    let others = (outside < SIDES.len()).then(MachineContention::observe);
+    let others = (outside < SIDES.len()).then(|| MachineContention::observe(LOOK));
     let crowd = others.map(|others| Conditions {
         runnable_others: others.runnable,
         steal_share: others.steal_share,
@@ -103,26 +134,43 @@ pub fn versus(
         ..Conditions::default()
     });
     for doubt in crowd.iter().flat_map(Conditions::doubts) {
-        observe(compare::Event::Crowd(&doubt.words()));
+        observe(measure::PairEvent::Crowd(&doubt.words()));
     }
-    observe(compare::Event::Building { outside });
+    for words in two.production.given.words() {
+        observe(measure::PairEvent::Given(&words));
+    }
+    observe(measure::PairEvent::Building { outside });
     let grounds = SidePlaces::open(request, &two, control)?;
     let ([mut a, mut b], data) = grounds.sites()?;
+    let upgraded = b.upgrade.as_ref().map(upgrade_words);
+    for words in upgraded.iter().flatten() {
+        observe(measure::PairEvent::Given(words));
+    }
+    let study = &two.study;
     let is_comparable = is_comparable([&a, &b]);
     let standing =
         |side: usize, site| StandingSide { name: SIDES[side], site, point: &study.points[side] };
     let mut stand = StandingPair::new([standing(0, &mut a), standing(1, &mut b)]);
     let is_compared = match data {
         DataOrigin::Copied => false,
-        DataOrigin::LoadedTwice => is_comparable,
+        DataOrigin::LoadedTwice | DataOrigin::Upgraded => is_comparable,
         DataOrigin::Found => !grounds.is_one,
     };
+    // Tables of one schema on the user's server have the same names in another one here.
+    let schemas = stand.sides.each_ref().map(|side| side.site.data_node().schema);
+    let are_named = schemas.iter().any(Option::is_some);
+    let schemas = are_named.then(|| schemas.map(|schema| schema.unwrap_or("public")));
     if is_compared {
-        let schemas = stand.sides.each_ref().map(|side| side.site.data_node().schema);
-        let are_named = schemas.iter().any(Option::is_some);
-        let schemas = are_named.then(|| schemas.map(|schema| schema.unwrap_or("public")));
-        compare::check_same([&stand.sides[0], &stand.sides[1]], schemas)?;
+        measure::check_same([&stand.sides[0], &stand.sides[1]], schemas)?;
     }
+    // What a side's own script changes, the script has asked for.
+    let ground = match (&request.common.differs, grounds.is_one) {
+        (Some(differs), false) => {
+            let named = request.named(&two, differs);
+            measure::unnamed_differences([&stand.sides[0], &stand.sides[1]], schemas, &named)?
+        }
+        _ => Vec::new(),
+    };
     for ((standing, options), side) in stand.sides.iter().zip(&request.sides).zip(SIDES) {
         if let Some(path) = &options.sql {
             let (node, analyzes) = (standing.site.data_node(), request.analyzes);
@@ -138,16 +186,16 @@ pub fn versus(
         stand.renewal = Renewal::Exchanged;
     }
     let servers = [grounds.server(0), grounds.server(1)];
-    let (scale, lanes) = match &request.asked {
-        ComparisonLoad::Study(..) => (None, load_plan::lanes(&study.points[0])),
+    let scale = match &request.asked {
+        ComparisonLoad::Study(..) => None,
         ComparisonLoad::Options(options) => {
             let has_prewarm = |one: &Installation| one.has_extension("pg_prewarm");
             stand.warms_all =
                 two.installations.iter().all(|one| one.as_ref().is_some_and(has_prewarm));
-            (options.data.scale(), options.workload.lanes)
+            options.data.scale()
         }
     };
-    observe(compare::Event::Built {
+    observe(measure::PairEvent::Built {
         versions: servers.each_ref().map(|(version, _)| version.as_str()),
         scale,
         data,
@@ -158,25 +206,63 @@ pub fn versus(
         ready::limits(standing.point, standing.site)
             .map_err(|why| SidesError::Unready { side, why })?;
     }
-    let workloads = [0, 1].map(|side| {
-        let standing = &stand.sides[side];
-        match &request.asked {
-            ComparisonLoad::Study(..) => {
-                load_plan::workloads(&study.points[side], &standing.site.conninfos(), None)
+    for (at, load) in loads.iter().enumerate() {
+        let workloads = [0, 1].map(|side| {
+            let standing = &stand.sides[side];
+            match load {
+                ComparisonLoad::Study(..) => {
+                    load_plan::workloads(&study.points[side], &standing.site.conninfos(), None)
+                }
+                ComparisonLoad::Options(options) => {
+                    vec![options.workload(standing, &request.sides[side])]
+                }
             }
-            ComparisonLoad::Options(options) => {
-                vec![options.workload(standing, &request.sides[side])]
-            }
+        });
+        let lanes = match load {
+            ComparisonLoad::Study(..) => load_plan::lanes(&study.points[0]),
+            ComparisonLoad::Options(options) => options.workload.lanes,
+        };
+        if loads.len() > 1 {
+            let clients = workloads[0].iter().map(|workload| workload.clients).sum();
+            observe(measure::PairEvent::Load { clients, number: [at + 1, loads.len()] });
         }
+        let rate = measure::asked_rate(&workloads[0]);
+        let facts = facts::machine(&std::env::temp_dir());
+        let plan = request.common.plan(workloads, lanes);
+        let mut compared = measure::measure_pair(&mut stand, plan, control, observe)?;
+        let shown = &mut compared.shown;
+        shown.conditions.runnable_others = others.and_then(|others| others.runnable);
+        shown.doubts.splice(..0, shown.conditions.crowd().map(Doubt::words));
+        shown.refuse_other_ground(ground.clone(), request.common.threshold);
+        let mut comparison = request.comparison(&two, load, servers.clone(), data, rate, &compared);
+        comparison.given.sentences.extend(upgraded.clone().into_iter().flatten());
+        let is_last = matches!(compared.shown.stop, Stop::Interrupted | Stop::Died);
+        keep(request.found(&two, comparison, facts, compared))?;
+        if is_last {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What an upgrade took and asked for, in sentences.
+fn upgrade_words(upgrade: &SiteUpgrade) -> Vec<String> {
+    let SiteUpgrade { report, statistics_s } = upgrade;
+    let [check, took] = [report.check_s, report.upgrade_s].map(terms::duration);
+    let mut words = vec![format!(
+        "B's data are A's by pg_upgrade: its check took {check}, the upgrade {took}."
+    )];
+    if !report.asks.is_empty() {
+        words.push(format!("pg_upgrade asks for: {}.", report.asks.join("; ")));
+    }
+    words.push(match statistics_s {
+        Some(seconds) => format!(
+            "From the end of the upgrade until the planner had all statistics it took {} (vacuumdb).",
+            terms::duration(*seconds)
+        ),
+        None => "The planner was given no statistics after the upgrade (--no-analyze).".to_owned(),
     });
-    let (rate, facts) = (compare::rate(&workloads[0]), facts::machine(&std::env::temp_dir()));
-    let mut compared =
-        compare::measure(&mut stand, workloads, lanes, &request.common, control, observe)?;
-    let shown = &mut compared.shown;
-    shown.conditions.runnable_others = others.and_then(|others| others.runnable);
-    shown.doubts.splice(..0, shown.conditions.crowd().map(Doubt::words));
-    let comparison = request.comparison(&two, servers, data, rate, &compared);
-    Ok(request.found(&two, comparison, facts, compared))
+    words
 }
 
 fn of_script(side: &'static str) -> impl FnOnce(DataError) -> Error {
@@ -190,7 +276,7 @@ impl ComparisonRequest {
     /// Makes sure that a comparison could begin: that its options fit together, and that its files, programs
     /// and settings are there. Nothing is built, and no server is connected to.
     pub fn check(&self) -> Result<(), Error> {
-        self.two().map(drop)
+        self.two(None).map(drop)
     }
 
     /// True if nothing is made on servers of the user's.
@@ -198,22 +284,50 @@ impl ComparisonRequest {
         matches!(&self.asked, ComparisonLoad::Options(options) if options.no_init)
     }
 
-    fn two(&self) -> Result<ResolvedComparison, Error> {
+    /// Differences that are meant: those that the user names, and those that options or a study's variants make.
+    fn named(&self, two: &ResolvedComparison, differs: &[String]) -> NamedDifferences {
+        let mut named = NamedDifferences { names: differs.to_vec(), initdb: Vec::new() };
+        for side in &self.sides {
+            named.names.extend(side.settings.iter().map(|(name, _)| name.clone()));
+            named.initdb.extend(side.initdb.iter().map(ToString::to_string));
+        }
+        if let ComparisonLoad::Study(_) = self.asked {
+            for node in two.study.points.iter().flat_map(|point| &point.topology.nodes) {
+                named.names.extend(node.settings.iter().map(|(name, _)| name.to_owned()));
+                named.names.extend(node.extensions.iter().cloned());
+                named.initdb.extend(node.initdb.iter().map(ToString::to_string));
+            }
+        }
+        named
+    }
+
+    /// Without a control no server is asked.
+    fn two(&self, control: Option<&Control>) -> Result<ResolvedComparison, Error> {
         let [a, b] = &self.sides;
+        let find = |side: &SideOptions| match side.conninfo {
+            Some(_) => Ok(None),
+            None => lab::find::find(side.bin.as_deref()).map(Some),
+        };
+        let installations = [find(a)?, find(b)?];
+        self.check_upgrade(&installations)?;
+        self.check_files(&installations)?;
+        let production;
         let (mut study, folder, point) = match &self.asked {
             ComparisonLoad::Study(of) => {
                 let points = of.choice.points(&of.study)?;
                 let differs = (points[0] != points[1]).then_some("a variant");
                 self.check_difference(differs.or_else(|| a.difference(b)))?;
-                let (study, point) = self.two_points(&of.study, points);
+                production = self.production(&installations, None, control)?;
+                let (study, point) = self.two_points(&of.study, points, &production);
                 (study, of.folder.clone(), Some(point))
             }
             ComparisonLoad::Options(options) => {
                 if a.conninfo == b.conninfo {
                     self.check_difference(a.difference(b))?;
                 }
-                options.check(self)?;
-                (options.study(self), options::folder(), None)
+                production = self.production(&installations, Some(options), control)?;
+                options.check(self, &production)?;
+                (options.study(self, &production), options.folder(), None)
             }
         };
         for point in &mut study.points {
@@ -224,15 +338,31 @@ impl ComparisonRequest {
             point.rounds = 1;
         }
         self.common.check()?;
-        let find = |side: &SideOptions| match side.conninfo {
-            Some(_) => Ok(None),
-            None => lab::find::find(side.bin.as_deref()).map(Some),
-        };
-        let installations = [find(a)?, find(b)?];
-        self.check_files(&installations)?;
         initdb::check(&self.sides, &installations)?;
         fit(&study, &installations)?;
-        Ok(ResolvedComparison { study, point, folder, installations })
+        Ok(ResolvedComparison { study, point, folder, production, installations })
+    }
+
+    /// What servers of pgrig's are given of production; no server is asked without a control.
+    fn production(
+        &self,
+        installations: &[Option<Installation>; 2],
+        options: Option<&Options>,
+        control: Option<&Control>,
+    ) -> Result<ProductionSetup, Error> {
+        let path = options.and_then(|options| options.data.path());
+        let backup = path.filter(|path| BaseBackup::is_one(path));
+        let data = path.filter(|_| backup.is_none()).map(Source::look).transpose()?;
+        let search = ProductionSearch {
+            options: &self.production,
+            sides: &self.sides,
+            installations,
+            data: data.as_ref(),
+            backup: backup.map(BaseBackup::look).transpose()?,
+            connections: options.map(|options| 2 * options.workload.clients),
+            control,
+        };
+        search.find()
     }
 
     /// Checks that sides that differ in this option, or in none, can be compared.
@@ -252,8 +382,14 @@ impl ComparisonRequest {
             ComparisonLoad::Options(options) => options.data.path(),
             ComparisonLoad::Study(..) => None,
         };
-        for (side, installation) in self.sides.iter().zip(installations) {
+        for (at, (side, installation)) in self.sides.iter().zip(installations).enumerate() {
+            // A's are upgraded.
+            let data = data.filter(|_| at == 0 || self.upgrade.is_none());
             for path in data.into_iter().chain(side.sql.as_deref()) {
+                if BaseBackup::is_one(path) {
+                    self.check_backup(path, side, installation.as_ref())?;
+                    continue;
+                }
                 let source = Source::look(path)?;
                 // A server of the user's is sent the commands of a script, one by one.
                 match installation {
@@ -271,9 +407,48 @@ impl ComparisonRequest {
         Ok(())
     }
 
+    /// Checks that B's programs can upgrade A's data.
+    fn check_upgrade(&self, installations: &[Option<Installation>; 2]) -> Result<(), Error> {
+        let (Some(mode), [Some(a), Some(b)]) = (self.upgrade, installations) else { return Ok(()) };
+        b.require_program("pg_upgrade")?;
+        if a.version().major >= b.version().major {
+            let versions = [a, b].map(|one| one.version().to_string());
+            return Err(SidesError::NoUpgrade { mode: mode.word(), versions }.into());
+        }
+        Ok(())
+    }
+
+    /// Checks that a side's servers can run on a copy of a base backup.
+    fn check_backup(
+        &self,
+        path: &Path,
+        side: &SideOptions,
+        installation: Option<&Installation>,
+    ) -> Result<(), Error> {
+        let unfit = |option: &str, why| {
+            Err(Error::from(SidesError::Option { option: option.to_owned(), why }))
+        };
+        let backup = BaseBackup::look(path)?;
+        match installation {
+            None => unfit("--data", "a base backup is data of servers that pgrig makes"),
+            Some(_) if !side.initdb.is_empty() => {
+                unfit("--a-initdb, --b-initdb", "a base backup is initialised already")
+            }
+            Some(_) if self.production.locale.is_some() => {
+                unfit("--locale", "the databases of a base backup have a locale already")
+            }
+            Some(installation) => Ok(backup.fits(installation)?),
+        }
+    }
+
     /// The study with the points of A and of B only, each with its side's settings; the variants' names, and
     /// the point.
-    fn two_points(&self, study: &Study, points: [usize; 2]) -> (Study, ([String; 2], PointFacts)) {
+    fn two_points(
+        &self,
+        study: &Study,
+        points: [usize; 2],
+        production: &ProductionSetup,
+    ) -> (Study, ([String; 2], PointFacts)) {
         let variants = points.map(|index| study.points[index].name.variant.clone());
         let name = &study.points[points[0]].name;
         let facts = PointFacts {
@@ -282,7 +457,8 @@ impl ComparisonRequest {
             axes: name.axes.iter().cloned().collect(),
         };
         let mut study = study.versus(points, SIDES);
-        for (point, side) in study.points.iter_mut().zip(&self.sides) {
+        for (at, (point, side)) in study.points.iter_mut().zip(&self.sides).enumerate() {
+            point.give_base(&production.settings[at], &production.initdb[at]);
             point.give(&side.settings.iter().cloned().collect(), &side.initdb);
         }
         (study, (variants, facts))

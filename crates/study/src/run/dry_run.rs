@@ -112,6 +112,12 @@ fn trial(
         for (name, value) in &workload.session {
             listing.comment(&format!("{name} = {value}"));
         }
+        for rows in &workload.rows {
+            if let load::RowsContent::Query(text) = &rows.content {
+                listing.comment(&format!("{}, once, for its rows", rows.source.path));
+                listing.statements.push(text.to_string());
+            }
+        }
         for script in &workload.scripts {
             listing.comment(&script.name);
             let text = spec::ScriptText { name: script.name.clone(), text: script.text.clone() };

@@ -75,7 +75,7 @@ pub enum Event<'a> {
     /// Pairs have shown something.
     Pairs {
         /// Pairs of blocks so far, and what they give.
-        progress: compare::Progress<'a>,
+        progress: measure::PairProgress<'a>,
         /// Estimate of the time until the end of the whole run, in seconds.
         left_s: f64,
     },

@@ -105,6 +105,7 @@ fn header(
         facts,
         notes,
         comparison: None,
+        search: None,
     }
 }
 

@@ -101,14 +101,18 @@ impl Run<'_> {
         let measured = order.measure(sites, &mut |event| {
             let left_s = (left_s - began.elapsed().as_secs_f64()).max(0.0);
             match event {
-                compare::Event::Progress(progress) => observe(Event::Pairs { progress, left_s }),
-                compare::Event::Short(note) => observe(Event::Note(note)),
+                measure::PairEvent::Progress(progress) => {
+                    observe(Event::Pairs { progress, left_s })
+                }
+                measure::PairEvent::Outlook(note) => observe(Event::Note(note)),
                 // Of a comparison's own servers, which pairs do not have.
-                compare::Event::Crowd(_)
-                | compare::Event::Building { .. }
-                | compare::Event::Built { .. }
-                | compare::Event::Pilot { .. }
-                | compare::Event::Planned { .. } => {}
+                measure::PairEvent::Crowd(_)
+                | measure::PairEvent::Given(_)
+                | measure::PairEvent::Building { .. }
+                | measure::PairEvent::Built { .. }
+                | measure::PairEvent::Load { .. }
+                | measure::PairEvent::Pilot { .. }
+                | measure::PairEvent::Planned { .. } => {}
             }
         });
         self.spent.measured_s += began.elapsed().as_secs_f64();

@@ -7,10 +7,14 @@ use lab::{Node, Part, ProcessAct, Server, Way, wait_until};
 use record::Fault;
 use server::message::with_detail as server_words;
 use server::{Client, ConnectError, Limits};
-use site::{MovedBuckets, PowerError, Service, Site, SiteLink, SiteNode, SiteStation, TakenCut};
+use site::{
+    MovedBuckets, PowerError, RestorePoint, Service, Site, SiteLink, SiteNode, SiteStation,
+    TakenBackup, TakenCut,
+};
 use spec::{Action, DiskRequest, FailingRequests, ProcessVerb};
 
 use crate::trial::blame;
+use crate::trial::held::HeldSnapshots;
 
 /// The proof that an action had its effect.
 pub(crate) enum ActionProof {
@@ -18,6 +22,10 @@ pub(crate) enum ActionProof {
     Seen(String),
     /// The buckets that a rebalancing has moved.
     Moved(MovedBuckets),
+    /// The base backup that was taken.
+    BackedUp(Box<TakenBackup>),
+    /// The moment that servers can be restored to.
+    Noted(Box<RestorePoint>),
     /// The power cut, and what it met.
     Cut(TakenCut),
     /// Time that a server took to recover from the death of one of its processes.
@@ -31,6 +39,11 @@ impl ActionProof {
             ActionProof::Seen(words) => words.clone(),
             ActionProof::Moved(moved) => moved.words(),
             ActionProof::Cut(taken) => taken.words(),
+            ActionProof::BackedUp(backup) => {
+                let took = backup.taken.latest - backup.taken.earliest;
+                format!("a base backup was taken in {:.1} s", took.as_secs_f64())
+            }
+            ActionProof::Noted(point) => format!("{} is {}", point.name.0, point.time.0),
             ActionProof::Recovered(took) => {
                 format!("it accepted connections again after {:.1} s", took.as_secs_f64())
             }
@@ -47,7 +60,9 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    fn goes_on(rest: impl FnOnce() -> Result<String, ActError> + Send + 'static) -> Work {
+    pub(crate) fn goes_on(
+        rest: impl FnOnce() -> Result<String, ActError> + Send + 'static,
+    ) -> Work {
         Work::GoesOn(Box::new(|| rest().map(ActionProof::Seen)))
     }
 }
@@ -86,9 +101,26 @@ pub(crate) enum ActError {
     NoAnswer { seconds: u64 },
     #[error("it stands still, and would not answer")]
     Paused,
+    #[error("no snapshot is held there")]
+    NotHeld,
 }
 
 impl ActError {
+    /// True if there was nothing that the action could be done to.
+    pub(crate) fn is_nothing_to_do(&self, action: &Action) -> bool {
+        let no_statement =
+            matches!(self, ActError::Lab(_)) && matches!(action, Action::KillBackend { .. });
+        no_statement
+            || matches!(
+                self,
+                ActError::NoProcess { .. }
+                    | ActError::NotLimited
+                    | ActError::Paused
+                    | ActError::NotHeld
+                    | ActError::Power(PowerError::NotRunning | PowerError::NothingToLose(_))
+            )
+    }
+
     /// The fault to which it is due that an action had no effect; none where that makes the trial void
     /// and nothing else. `was_down` says that the node had been ended by an earlier action.
     pub(crate) fn fault(&self, action: &Action, was_down: bool) -> Option<Fault> {
@@ -109,7 +141,8 @@ impl ActError {
             | ActError::NoLink(_)
             | ActError::NoMachine(_)
             | ActError::Paused
-            | ActError::Power(PowerError::NotOurs | PowerError::NothingToLose) => None,
+            | ActError::NotHeld
+            | ActError::Power(PowerError::NotOurs | PowerError::NothingToLose(_)) => None,
             ActError::NoProcess { .. } | ActError::Power(PowerError::NotRunning) if was_down => {
                 None
             }
@@ -131,7 +164,12 @@ impl ActError {
 }
 
 /// Begins an action. `cut_seed` decides what a power cut takes.
-pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Work, ActError> {
+pub(crate) fn act(
+    site: &mut Site,
+    action: &Action,
+    cut_seed: u64,
+    held: &HeldSnapshots,
+) -> Result<Work, ActError> {
     let name = action.target();
     let seen = match action {
         Action::Rebalance { node, to } => {
@@ -159,7 +197,23 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Wor
             Ok(station(site, name)?.station.cut(peers, *direction)?)
         }
         Action::Reconnect { .. } => Ok(station(site, name)?.station.heal()?),
+        Action::Backup { .. } => {
+            let take = site.take_backup_later(name)?;
+            let take = || Ok(ActionProof::BackedUp(Box::new(take()?)));
+            return Ok(Work::GoesOn(Box::new(take)));
+        }
+        Action::StepClock { by_us, .. } => {
+            server(site, name)?.step_clock(*by_us)?;
+            Ok(format!("its clock is stepped by {:.3} s", *by_us as f64 / 1e6))
+        }
+        Action::RestorePoint { .. } => {
+            let note = site.restore_point_later(name)?;
+            let note = || Ok(ActionProof::Noted(Box::new(note()?)));
+            return Ok(Work::GoesOn(Box::new(note)));
+        }
         Action::Checkpoint { .. } => return sql(site, name, "CHECKPOINT"),
+        Action::HoldSnapshot { .. } => return held.hold(site, name),
+        Action::ReleaseSnapshot { .. } => return held.release(name),
         Action::Stop { mode, .. } => {
             let stop = part(site, name)?.stop_later(*mode);
             return Ok(Work::goes_on(move || Ok(format!("it {}", stop()?))));
@@ -210,6 +264,10 @@ pub(crate) fn act(site: &mut Site, action: &Action, cut_seed: u64) -> Result<Wor
         Action::Promote { .. } => {
             let promote = server(site, name)?.promote_later();
             return Ok(Work::goes_on(|| Ok(promote().map(|()| "it takes writes".to_owned())?)));
+        }
+        Action::Subscribe { .. } => {
+            let subscribe = site.subscribe_later(name)?;
+            return Ok(Work::goes_on(|| Ok(subscribe()?)));
         }
         Action::Cut { direction, .. } => Ok(link(site, name)?.cut(*direction)?),
         Action::Delay { to_us, .. } => {

@@ -29,11 +29,15 @@ pub(crate) fn check(
     site.heal_disks().map_err(|error| TrialFailure::after(&error))?;
     let recovered =
         site::recover(site, &metered.cuts).map_err(|error| TrialFailure::after(&error))?;
+    let idle =
+        site::recover(site, &metered.idle_cuts).map_err(|error| TrialFailure::after(&error))?;
+    let all_cuts = || recovered.iter().chain(&idle);
     let faults: Vec<Moment> = metered.faults().collect();
-    let lost = recovered.iter().filter(|one| one.has_lost_all());
+    let lost = all_cuts().filter(|one| one.has_lost_all());
     let lost: Vec<String> = lost.map(|one| one.taken.node.clone()).collect();
     let before = TrialFacts {
         point,
+        origin: order.origin,
         control: order.control,
         ledger: order.ledger,
         exposed: &[],
@@ -48,8 +52,8 @@ pub(crate) fn check(
     };
     let (mut exposed, mut unreadable) = (check::CheckOutcome::default(), None);
     let mut checked = check::CheckOutcome::default();
-    if recovered.iter().all(Recovered::runs) {
-        let read = exposure::read(site, order.origin, &metered.deaths, &readings.samples);
+    if all_cuts().all(Recovered::runs) {
+        let read = exposure::read(site, order.origin, &metered.ends.deaths, &readings.samples);
         let found = match read {
             Ok(read) => {
                 let before = TrialFacts { exposed: &read.stretches, ..before };
@@ -61,7 +65,7 @@ pub(crate) fn check(
         match found {
             Ok(found) => (checked, exposed) = found,
             // That something cannot be read is what a power cut may have done.
-            Err(why) if !recovered.is_empty() => unreadable = Some(why.0.to_string()),
+            Err(why) if all_cuts().next().is_some() => unreadable = Some(why.0.to_string()),
             Err(why) => return Err(TrialFailure::after(&why)),
         }
     } else if !lost.is_empty() {
@@ -121,6 +125,7 @@ pub(crate) fn is_sound(order: &TrialOrder<'_>, site: &mut Site, metered: &Window
     let control = Control::new();
     let before = TrialFacts {
         point: order.point,
+        origin: order.origin,
         control: &control,
         ledger: order.ledger,
         exposed: &[],
@@ -137,7 +142,7 @@ pub(crate) fn is_sound(order: &TrialOrder<'_>, site: &mut Site, metered: &Window
     // done because the load was over is nobody's fault.
     site.stations.is_empty()
         && metered.failures.iter().all(|failure| failure.fault.is_none())
-        && metered.deaths.is_empty()
+        && metered.ends.deaths.is_empty()
         && metered.paused.is_empty()
         && site.check_alive(&is_down).is_ok()
         && site.check_answers(&is_down).is_ok()

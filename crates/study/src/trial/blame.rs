@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::io;
 
-use load::{LoadError, Outcome};
+use load::{LoadError, Outcome, RowsError};
 
 use crate::full_disk::is_full;
 use record::Fault;
@@ -68,6 +68,12 @@ pub(crate) fn of_load_error(error: &LoadError) -> Fault {
         LoadError::System { source, .. } if is_full(source) => Fault::Machine,
         // What the study says, found before any server was asked.
         LoadError::Script(_) | LoadError::Statement { .. } | LoadError::Variable { .. } => {
+            Fault::Study
+        }
+        // Rows that are none, or too many; a server that could not be asked may be at fault.
+        LoadError::Rows { source, .. }
+            if !matches!(**source, RowsError::Connect(_) | RowsError::Query(_)) =>
+        {
             Fault::Study
         }
         _ => Fault::Unknown,

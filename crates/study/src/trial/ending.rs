@@ -5,11 +5,12 @@ use record::{Counts, Ending, Fault, Generator, Note, NoteKind, VoidKind};
 use spec::Profile;
 
 use crate::trial::blame;
+use crate::trial::figures::of_phases;
 use crate::trial::lateness;
 use crate::trial::load_plan;
 use crate::trial::meter::WindowReadings;
 use crate::trial::order::TrialOrder;
-use crate::trial::steadiness::{self, Steadiness};
+use measure::Steadiness;
 
 /// Decides if the trial counts. `smoke` proves that every part works: it counts, and notes why its
 /// figures may not.
@@ -20,7 +21,7 @@ pub(crate) fn ending(
     notes: &mut Vec<Note>,
 ) -> Ending {
     // Clients may give up where the study breaks what they are connected to.
-    let ends_clients = order.point.on_loss == OnLoss::Abort && !metered.deaths.is_empty();
+    let ends_clients = order.point.on_loss == OnLoss::Abort && !metered.ends.deaths.is_empty();
     let first = notes.first().map(|note| note.text.clone()).unwrap_or_default();
     if matches!(outcome.end, End::Aborted | End::ExitedOnAbort(_)) && !ends_clients {
         return Ending::failed(not_study(outcome), format!("every client gave up: {first}"));
@@ -64,11 +65,21 @@ pub(crate) fn ending(
         notes.push(Note::new(NoteKind::Unsteady, text));
         return Ending::Done;
     }
+    let interval_ms = load_plan::interval_ms(order.point.window_ms);
+    for phase in &order.point.phases {
+        let part = of_phases::window_of(window, phase);
+        let judged = measure::judge_steadiness(&outcome.intervals, part, interval_ms);
+        let (kind, why) = match judged {
+            Steadiness::Steady => continue,
+            Steadiness::Noted(why) => (NoteKind::Steadiness, why),
+            Steadiness::NotSteady(why) => (NoteKind::Steadiness, format!("not steady: {why}")),
+        };
+        notes.push(Note::new(kind, format!("phase {}: {why}", phase.name)));
+    }
     if !order.point.timeline.is_empty() || !order.point.must_be_steady {
         return Ending::Done;
     }
-    let interval_ms = load_plan::interval_ms(order.point.window_ms);
-    let unsteady = match steadiness::judge(&outcome.intervals, window, interval_ms) {
+    let unsteady = match measure::judge_steadiness(&outcome.intervals, window, interval_ms) {
         _ if outcome.steady == Some(false) => Some(STILL_WARMING_UP.to_owned()),
         Steadiness::Steady => None,
         Steadiness::Noted(note) => {

@@ -12,8 +12,8 @@ use site::Site;
 use spec::metrics;
 
 use crate::clock;
-use crate::trial::death::NodeDeath;
 use crate::trial::replication;
+use measure::NodeDeath;
 
 /// Records of guards.
 #[derive(Debug, Default)]

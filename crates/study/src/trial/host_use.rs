@@ -49,6 +49,7 @@ pub(crate) fn host_uses(
         let idle = mean(&metrics::CPU_IDLE_PCT, |_| true);
         let bytes = |metric| mean(metric, |interface| interface != "lo");
         let received = bytes(&metrics::NET_RECEIVE_BYTES);
+        let link_gap = within.and_then(|(from, to)| fleet.longest_link_gap(host, from, to));
         HostUse {
             roles,
             cpu_busy_pct: idle.map(|idle| (100.0 - idle).max(0.0)),
@@ -59,8 +60,10 @@ pub(crate) fn host_uses(
                 let own = loaded.map_or(0, |(host, _)| host.stall_max_ns);
                 own.max(host.longest_silence_ns(from, to))
             }),
-            link_gap_max_ns: within
-                .and_then(|(from, to)| fleet.longest_link_gap_ns(host, from, to)),
+            link_gap_max_ns: link_gap.as_ref().map(|(ns, _)| *ns),
+            link_gap_to: link_gap.and_then(|(ns, to)| to.filter(|_| ns > 0)),
+            disk_full_max_ns: within
+                .and_then(|(from, to)| fleet.longest_full_disk_ns(host, from, to)),
             lost: host.lost().map(|loss| loss.why),
             name,
         }
@@ -103,8 +106,8 @@ pub(crate) fn clock_doubts(hosts: &[HostUse]) -> Vec<String> {
     doubtful.collect()
 }
 
-/// Warnings about hosts that stood still, or were cut off from a server: what clients waited then is not the
-/// server's doing.
+/// Warnings about hosts that stood still, were cut off from a server, or had a full disk: what clients waited then is
+/// not the server's doing.
 pub(crate) fn gap_doubts(hosts: &[HostUse]) -> Vec<String> {
     let mut doubts = Vec::new();
     for host in hosts {
@@ -114,9 +117,17 @@ pub(crate) fn gap_doubts(hosts: &[HostUse]) -> Vec<String> {
             doubts.push(format!("host {name} stood still for {seconds:.1} s in the window"));
         }
         if let Some(seconds) = seconds(host.link_gap_max_ns) {
+            let other = match &host.link_gap_to {
+                Some(to) => format!("host {to}"),
+                None => "this machine".to_owned(),
+            };
             doubts.push(format!(
-                "nothing passed for {seconds:.1} s in the window between host {name} and those that it \
-                 speaks to"
+                "nothing passed for {seconds:.1} s in the window between host {name} and {other}"
+            ));
+        }
+        if let Some(seconds) = seconds(host.disk_full_max_ns) {
+            doubts.push(format!(
+                "the disk of the servers on host {name} was full for {seconds:.1} s of the window"
             ));
         }
     }

@@ -68,6 +68,7 @@ mod tests {
             began: Some(Moment(began * MS)),
             ended: Some(Moment(ended * MS)),
             limit_ns: 250 * MS,
+            skipped: None,
         };
         let check = |actions: &[(&str, Ms)], expected: Option<&str>| {
             let actions: Vec<TimedAction> = actions.iter().map(action).collect();

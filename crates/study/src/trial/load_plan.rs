@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use load::{Connecting, Limit, OnError, OnLoss, Plan, ShellUser};
+use load::{Connecting, Limit, OnError, OnLoss, Plan, RateCourse, RateStep, ShellUser};
 use server::quote::identifier;
 use spec::{Action, Point, ProcessVerb, ScheduledTrial, TimelineEntry};
 use wire::conninfo::{Conninfo, TargetSessionAttrs};
+
+use crate::script_rows;
 
 /// The engine's plan at this point. `conninfos` has the address of each node; `schema` is the one that
 /// the rig has to itself on a server that is not its own: names are looked for there and nowhere else.
@@ -26,10 +28,21 @@ pub(crate) fn plan(
         interval_ms: interval_ms(point.window_ms),
         statements: true,
         slowest: point.has_tail,
+        rates: rates(point),
         // A script that is wrong fails in every transaction: nothing is measured by going on.
         exit_on_abort: !point.workloads.iter().any(|workload| may_fail(point, workload)),
         ..Plan::new(workloads(point, conninfos, schema), limit)
     }
+}
+
+/// The rates of the phases; none where all phases have the workloads' own.
+fn rates(point: &Point) -> Option<RateCourse> {
+    let steps = point
+        .phases
+        .iter()
+        .map(|phase| RateStep { from_ms: phase.from_ms, times: phase.rate_times });
+    let changes = point.phases.iter().any(|phase| phase.rate_times != 1.0);
+    changes.then(|| RateCourse { steps: steps.collect() })
 }
 
 /// The workloads of a point.
@@ -115,6 +128,7 @@ fn workload(
         name: workload.name.clone(),
         conninfo,
         scripts: workload.scripts.iter().map(script).collect(),
+        rows: script_rows::of(&workload.scripts),
         clients: workload.clients,
         protocol: workload.protocol,
         pace: workload.pace,
@@ -122,6 +136,9 @@ fn workload(
         variables: variables.into_iter().collect(),
         session,
         on_error: OnError { tries_max: workload.tries_max, go_on: may_fail(point, workload) },
+        retry: workload.retry.clone(),
+        deadline_us: workload.deadline_ms.map(|ms| ms.saturating_mul(1_000)),
+        storms_ms: workload.storms_ms.clone(),
         connect_each: false,
         caches_keys: false,
         on_loss: point.on_loss,
@@ -134,9 +151,12 @@ fn workload(
     }
 }
 
-/// True if statements may fail: where the study says so, and where it breaks or moves something.
+/// True if statements may fail: where the study says so, where its clients have a rule for that, and where it breaks or
+/// moves something.
 fn may_fail(point: &Point, workload: &spec::Workload) -> bool {
-    workload.expects_failures || !point.timeline.is_empty() || point.on_loss == OnLoss::Reconnect
+    let has_rule = workload.retry.is_some() || workload.deadline_ms.is_some();
+    let is_told = workload.expects_failures || has_rule;
+    is_told || !point.timeline.is_empty() || point.on_loss == OnLoss::Reconnect
 }
 
 fn script(script: &spec::Script) -> load::ScriptText {

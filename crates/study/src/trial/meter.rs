@@ -9,7 +9,7 @@ use site::{MovedBuckets, PowerError, Site, TakenCut};
 use spec::Action;
 
 use crate::trial::act::{ActError, ActionProof};
-use crate::trial::death::NodeDeath;
+use measure::{ExplainedEnds, NodeDeath};
 
 /// The observations of the meter.
 #[derive(Debug, Default)]
@@ -26,14 +26,14 @@ pub(crate) struct WindowReadings {
     pub(crate) failures: Vec<ActFailure>,
     /// The servers that have lost their power, and what that cost.
     pub(crate) cuts: Vec<TakenCut>,
+    /// Power cuts that had nothing to lose: their servers are started again, and no figure tells of them.
+    pub(crate) idle_cuts: Vec<TakenCut>,
     /// Servers of which a process was killed, and their recoveries.
     pub(crate) crashes: Vec<Crash>,
-    /// The nodes that were stopped, killed or cut off from power.
-    pub(crate) deaths: Vec<NodeDeath>,
+    /// The nodes that actions have ended, or whose disks they had fail.
+    pub(crate) ends: ExplainedEnds,
     /// Nodes that stand still since an action has paused them.
     pub(crate) paused: Vec<String>,
-    /// Nodes whose disks an action has had fail, from that moment on.
-    pub(crate) failing: Vec<(String, Moment)>,
 }
 
 impl WindowReadings {
@@ -57,7 +57,7 @@ impl WindowReadings {
     /// True of a node that was stopped, killed or cut off from power and did not come back, or that
     /// stands still.
     pub(crate) fn is_down(&self, node: &str) -> bool {
-        let last = self.deaths.iter().rfind(|death| death.node == node);
+        let last = self.ends.deaths.iter().rfind(|death| death.node == node);
         last.is_some_and(|death| death.restarted.is_none()) || self.is_paused(node)
     }
 
@@ -79,7 +79,7 @@ impl WindowReadings {
 
     /// The moments at which servers were killed or lost their power.
     pub(crate) fn faults(&self) -> impl Iterator<Item = Moment> {
-        self.deaths.iter().filter(|death| death.is_sudden).map(|death| death.from)
+        self.ends.deaths.iter().filter(|death| death.is_sudden).map(|death| death.from)
     }
 }
 
@@ -137,6 +137,8 @@ impl WindowReadings {
                 ActionProof::Seen(_) => {}
                 ActionProof::Moved(moved) => metered.moved = Some(moved),
                 ActionProof::Cut(taken) => metered.cuts.push(taken),
+                ActionProof::BackedUp(backup) => site.restorable.backups.push(*backup),
+                ActionProof::Noted(point) => site.restorable.points.push(*point),
                 ActionProof::Recovered(recovery) => {
                     metered.crashes.push(Crash { node: name.clone(), recovery, until: ended });
                 }
@@ -147,13 +149,16 @@ impl WindowReadings {
             Ok(proof) => format!("{} {name}: {proof}", action.verb()),
             Err(why) => format!("{} {name}: {why}", action.verb()),
         };
-        // A cut that had nothing to lose is one.
-        let is_done = matches!(&done, Ok(_) | Err(ActError::Power(PowerError::NothingToLose)));
+        // A power cut counts as done even if it lost nothing: its server is down, and is started again.
+        if let Err(ActError::Power(PowerError::NothingToLose(taken))) = &done {
+            metered.idle_cuts.push(TakenCut::clone(taken));
+        }
+        let is_done = matches!(&done, Ok(_) | Err(ActError::Power(PowerError::NothingToLose(_))));
         if is_done {
             metered.note_pause(action);
         }
         if let (true, Action::FailRequests { .. }) = (is_done, action) {
-            metered.failing.push((name.clone(), began));
+            metered.ends.failing.push((name.clone(), began));
         }
         // What a machine does with a disk that fails is for its manager to say.
         let goes_on = matches!(action, Action::FailDisk { .. }) && site.station(&name).is_some();
@@ -170,7 +175,7 @@ impl WindowReadings {
                 let is_power_cut =
                     matches!(action, Action::PowerCut { .. } | Action::FailDisk { .. });
                 let (restarted, back) = (None, None);
-                metered.deaths.push(NodeDeath {
+                metered.ends.deaths.push(NodeDeath {
                     node,
                     is_sudden,
                     from,
@@ -189,7 +194,7 @@ impl WindowReadings {
                 let killed = Moment(ended.0.saturating_sub(took_ns));
                 let (node, from, until) = (name.clone(), killed, killed);
                 let restarted = Some(killed);
-                metered.deaths.push(NodeDeath {
+                metered.ends.deaths.push(NodeDeath {
                     node,
                     is_sudden: true,
                     from,
@@ -202,11 +207,11 @@ impl WindowReadings {
             // A server that ran until it was stopped for that was down as well.
             Action::Start { .. } | Action::Rejoin { .. } if is_done => {
                 if matches!(action, Action::Rejoin { .. })
-                    && !metered.deaths.iter().any(is_open(&name))
+                    && !metered.ends.deaths.iter().any(is_open(&name))
                 {
                     let (node, from, until) = (name.clone(), began, began);
                     let (restarted, back, is_power_cut) = (None, None, false);
-                    metered.deaths.push(NodeDeath {
+                    metered.ends.deaths.push(NodeDeath {
                         node,
                         is_sudden: false,
                         from,
@@ -216,7 +221,7 @@ impl WindowReadings {
                         is_power_cut,
                     });
                 }
-                let mine = metered.deaths.iter_mut().filter(|death| is_open(&name)(death));
+                let mine = metered.ends.deaths.iter_mut().filter(|death| is_open(&name)(death));
                 mine.for_each(|death| (death.restarted, death.back) = (Some(began), Some(ended)));
             }
             _ => {}

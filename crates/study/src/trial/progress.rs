@@ -1,14 +1,16 @@
 //! From what a load says to what a person wants to see of it: where it is, how fast it is now.
 
+use load::Event;
+use measure::LoadObserver;
 use record::{Interval, Moment};
 use spec::Point;
 use stats::Latency;
 
 use crate::trial::stage::LoadStage;
 
-/// Follows one load.
-#[derive(Debug)]
-pub(crate) struct LoadProgress {
+/// Follows one load, and tells of its stages.
+pub(crate) struct LoadProgress<'a> {
+    tell: &'a mut dyn FnMut(LoadStage),
     window_ns: u64,
     began: Option<Moment>,
     open: Option<Moment>,
@@ -16,24 +18,35 @@ pub(crate) struct LoadProgress {
     recent: Vec<Interval>,
 }
 
-impl LoadProgress {
-    pub(crate) fn of(point: &Point) -> LoadProgress {
+impl LoadObserver for LoadProgress<'_> {
+    fn observe(&mut self, event: &Event<'_>) {
+        let stage = match event {
+            Event::Connecting { done, of } => Some(LoadStage::Connecting { done: *done, of: *of }),
+            Event::LoadBegan { at } => {
+                self.began = Some(*at);
+                None
+            }
+            Event::WindowOpens { at } => {
+                self.open = Some(*at);
+                None
+            }
+            Event::Interval(cells) => self.interval(cells),
+            Event::Generators(_) | Event::Message(_) => None,
+        };
+        if let Some(stage) = stage {
+            (self.tell)(stage);
+        }
+    }
+}
+
+impl<'a> LoadProgress<'a> {
+    pub(crate) fn of(point: &Point, tell: &'a mut dyn FnMut(LoadStage)) -> LoadProgress<'a> {
         let window_ns = point.window_ms * 1_000_000;
-        LoadProgress { window_ns, began: None, open: None, recent: Vec::new() }
-    }
-
-    /// The load begins at this moment.
-    pub(crate) fn load_began(&mut self, at: Moment) {
-        self.began = Some(at);
-    }
-
-    /// The window opens at this moment.
-    pub(crate) fn window_opens(&mut self, open: Moment) {
-        self.open = Some(open);
+        LoadProgress { tell, window_ns, began: None, open: None, recent: Vec::new() }
     }
 
     /// An interval is over: one entry a workload. A stage about once a second.
-    pub(crate) fn interval(&mut self, cells: &[Interval]) -> Option<LoadStage> {
+    fn interval(&mut self, cells: &[Interval]) -> Option<LoadStage> {
         self.recent.extend(cells.iter().cloned());
         let (first, last) = (self.recent.first()?, self.recent.last()?);
         let end = last.start.plus_ns(last.length_ns);

@@ -8,7 +8,7 @@ use record::{Moment, Sample};
 use server::StandbyDemand;
 use spec::metrics;
 
-use crate::trial::death::NodeDeath;
+use measure::NodeDeath;
 
 /// The longest time, in nanoseconds, from the end of one of these standbys until the log of their
 /// primary `node` said that another one was synchronous; none where none took a place. One that

@@ -2,40 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use load::Outcome;
+use measure::LoadMeasurement;
 use probe::Readings;
 use record::{
     Ending, Finished, Mark, MarkKind, Moment, Note, NoteKind, PlannedTrial, SkipKind, Trial, Window,
 };
 use site::Site;
 use site::warm::WarmingResult;
-use spec::metrics;
+use spec::{ScenarioPhase, metrics};
 
 use crate::clock;
 use crate::trial::ending::{ending, generator_doubts};
-use crate::trial::figures::{self, Evidence};
+use crate::trial::figures::{self, Evidence, of_phases};
 use crate::trial::host_use::{clock_doubts, gap_doubts, host_uses};
 use crate::trial::leaks::Leaks;
 use crate::trial::meter::WindowReadings;
 use crate::trial::order::TrialOrder;
-use crate::trial::tail::NodeTailSample;
 
 /// Everything that was measured.
 pub(crate) struct TrialEvidence {
-    pub(crate) outcome: Outcome,
+    /// What the load has shown; the slow transactions of the server that has the data among it, where they were
+    /// asked for.
+    pub(crate) measured: LoadMeasurement,
     pub(crate) readings: Readings,
-    /// What the server that has the data was seen to wait for, where that was asked for.
-    pub(crate) sampled: Option<NodeTailSample>,
     pub(crate) metered: WindowReadings,
     pub(crate) warmed: WarmingResult,
     /// What the links let pass before the load.
     pub(crate) crossings: Vec<site::LinkCrossing>,
-    /// The messages of the load engine.
-    pub(crate) messages: Vec<String>,
     /// The findings of the checks, and the fate of servers that lost their power.
     pub(crate) found: check::CheckOutcome,
     /// Session state that a pooler let pass from one client to others.
     pub(crate) leaks: Leaks,
+    /// The node of the server that has the data.
+    pub(crate) data_node: String,
     /// The host of the server that has the data, if it is on one.
     pub(crate) data_host: Option<String>,
 }
@@ -67,8 +66,16 @@ pub(crate) fn needs_its_ledger(trial: &Trial) -> bool {
 
 /// Makes a trial of what was measured.
 pub(crate) fn fill(order: &TrialOrder<'_>, loaded: TrialEvidence, finished: &mut Finished) {
-    let TrialEvidence { outcome, mut readings, mut metered, warmed, crossings, .. } = loaded;
-    let TrialEvidence { messages, found, leaks, data_host, sampled, .. } = loaded;
+    let TrialEvidence { measured, mut readings, mut metered, warmed, crossings, .. } = loaded;
+    let TrialEvidence { found, leaks, data_node, data_host, .. } = loaded;
+    let LoadMeasurement { outcome, tails, messages } = measured;
+    for found in &tails {
+        let notes = found.notes.iter().map(|text| format!("{data_node}: {text}"));
+        readings.notes.extend(notes);
+        if let Some(delta) = readings.deltas.get_mut(&data_node) {
+            delta.own_transactions += found.transactions;
+        }
+    }
     let trial = &mut finished.trial;
     let window = outcome.window;
     let measured = match window {
@@ -91,7 +98,7 @@ pub(crate) fn fill(order: &TrialOrder<'_>, loaded: TrialEvidence, finished: &mut
     trial.witnesses = found.witnesses;
     trial.notes.extend(leaks.notes.iter().cloned());
     trial.notes.extend(found.notes);
-    trial.notes.extend(said(NoteKind::Load, messages));
+    trial.notes.extend(said(NoteKind::Load, messages.first));
     trial.notes.extend(said(NoteKind::Warming, warmed.notes));
     let probed = std::mem::take(&mut readings.notes);
     trial.notes.extend(said(NoteKind::Probe, probed));
@@ -104,15 +111,13 @@ pub(crate) fn fill(order: &TrialOrder<'_>, loaded: TrialEvidence, finished: &mut
     trial.ending = leaks.explain(ending(order, &outcome, &metered, &mut trial.notes));
     trial.window = window;
     trial.actions = std::mem::take(&mut metered.actions);
-    finished.marks = phase_marks(window);
+    finished.marks = phase_marks(window, &order.point.phases);
     finished.marks.append(&mut metered.marks);
     finished.marks.extend(found.marks);
     finished.marks.append(&mut readings.marks);
     finished.marks.sort_by_key(|mark| mark.at);
     finished.samples = readings.samples;
-    trial.tail = sampled
-        .zip(window)
-        .and_then(|(sampled, window)| sampled.tail(order.point, &outcome, window));
+    trial.tail = tails.into_iter().find_map(|found| found.tail);
     finished.intervals = outcome.intervals;
     trial.connecting = outcome.connecting;
     trial.disconnecting = outcome.disconnecting;
@@ -134,7 +139,7 @@ fn file(trial: &mut Trial, figures: impl Iterator<Item = check::TrialFigure>) {
     }
 }
 
-fn phase_marks(window: Option<Window>) -> Vec<Mark> {
+fn phase_marks(window: Option<Window>, phases: &[ScenarioPhase]) -> Vec<Mark> {
     let Some(window) = window else { return Vec::new() };
     let mark = |at: Moment, text: &str| Mark {
         at,
@@ -143,11 +148,21 @@ fn phase_marks(window: Option<Window>) -> Vec<Mark> {
         node: "generator".to_owned(),
         text: text.to_owned(),
     };
-    vec![
+    let mut marks = vec![
         mark(window.load_began, "all clients connected"),
         mark(window.open, "window opens"),
         mark(window.close, "window closes"),
-    ]
+    ];
+    marks.extend(phases.iter().map(|phase| {
+        let part = of_phases::window_of(window, phase);
+        let rate = match phase.rate_times {
+            1.0 => String::new(),
+            times => format!(", rate × {times}"),
+        };
+        let text = format!("phase {}{rate}", phase.name);
+        Mark { length_ns: part.close.since(part.open), ..mark(part.open, &text) }
+    }));
+    marks
 }
 
 /// The end of what each server and service wrote, as far as it is the lab's.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use host::monotonic_ns_at;
+use measure::SampledServer;
 use probe::{Config, Pooler, ProbeError, Probes, Readings, RemoteProbe, Running};
 use record::Moment;
 use site::{Service, Site, SiteLink, SiteNode};
@@ -11,13 +12,11 @@ use spec::Point;
 
 use crate::clock;
 use crate::fleet::StudyHosts;
-use crate::trial::tail::{NodeTailSample, NodeTailSampler};
 
 /// The samplers of a trial.
 #[derive(Debug)]
 pub(crate) struct Samplers {
     here: Running,
-    tail: Option<NodeTailSampler>,
     there: Vec<RemoteProbe>,
     /// The host of each node and service that is on one.
     hosts: BTreeMap<String, String>,
@@ -52,8 +51,7 @@ impl Samplers {
             }
         }
         let here = Probes::start(here, origin)?;
-        let tail = NodeTailSampler::start(point, site, origin);
-        Ok(Samplers { here, tail, there, hosts, origin })
+        Ok(Samplers { here, there, hosts, origin })
     }
 
     /// Tells that the processes of a node or service descend from another process from now on.
@@ -89,19 +87,15 @@ impl Samplers {
     }
 
     /// Ends them; everything that they have read, on the run's clock.
-    pub(crate) fn stop(self, fleet: Option<&StudyHosts>) -> (Readings, Option<NodeTailSample>) {
+    pub(crate) fn stop(self, fleet: Option<&StudyHosts>) -> Readings {
         let origin_ns = monotonic_ns_at(self.origin);
-        let sampled = self.tail.map(NodeTailSampler::stop);
         let mut all = self.here.stop();
-        if let Some(sampled) = &sampled {
-            sampled.tell(&mut all);
-        }
         for sampler in self.there {
             let host = fleet.and_then(|fleet| fleet.host(sampler.host()));
             let course = host.and_then(|host| host.clock().course()).unwrap_or_default();
             all.add(sampler.stop(&course, origin_ns));
         }
-        (all, sampled)
+        all
     }
 
     fn of(&self, name: &str) -> Option<&RemoteProbe> {
@@ -109,6 +103,62 @@ impl Samplers {
         self.there.iter().find(|sampler| sampler.host() == host)
     }
 }
+
+/// The server that has the data, whose sessions are sampled where the point asks for slow transactions by cause.
+pub(crate) struct SampledPlace<'a> {
+    node: String,
+    conninfo: String,
+    database: String,
+    postmaster: Option<u32>,
+    load: Vec<&'a str>,
+}
+
+impl<'a> SampledPlace<'a> {
+    /// `conninfos` are those of the load.
+    pub(crate) fn of(
+        site: &Site,
+        point: &Point,
+        conninfos: &'a BTreeMap<String, String>,
+    ) -> Option<SampledPlace<'a>> {
+        let node = site.data_node();
+        point.has_tail.then(|| SampledPlace {
+            node: node.name.clone(),
+            conninfo: node.probe_conninfo(),
+            database: node.database(),
+            postmaster: if node.host().is_none() { node.pid() } else { None },
+            load: conninfos.values().map(String::as_str).collect(),
+        })
+    }
+
+    /// The server, with the workloads that end there.
+    pub(crate) fn server(&self, point: &Point) -> SampledServer<'_> {
+        let is_other = |to: &String| {
+            *to != self.node && point.topology.node(to).is_some_and(|node| node.is_postgres())
+        };
+        let own: Vec<usize> = (0..point.workloads.len())
+            .filter(|index| !point.workloads[*index].to.iter().any(is_other))
+            .collect();
+        SampledServer {
+            conninfo: &self.conninfo,
+            database: Some(&self.database),
+            postmasters: self.postmaster.into_iter().collect(),
+            load: self.load.clone(),
+            has_rate: own.iter().any(|index| point.workloads[*index].pace.rate().is_some()),
+            workloads: own,
+            turns: None,
+        }
+    }
+}
+
+/// How often is read what keeps VACUUM from removing dead rows: in scenarios with phases, about [`HORIZON_READINGS`]
+/// times in a window.
+fn horizon_every_s(point: &Point) -> Option<u64> {
+    let has_phases = !point.phases.is_empty();
+    has_phases.then(|| (point.window_ms / 1000 / HORIZON_READINGS).max(1))
+}
+
+/// As many as a chart can show.
+const HORIZON_READINGS: u64 = 1_200;
 
 /// The configuration of the sampler beside some nodes and services.
 fn config(point: &Point, site: &Site, is_there: impl Fn(&str) -> bool) -> Config {
@@ -123,6 +173,7 @@ fn config(point: &Point, site: &Site, is_there: impl Fn(&str) -> bool) -> Config
         database: node.database(),
         log: node.log(),
         root_pid: node.pid(),
+        horizon_every_s: horizon_every_s(point),
     });
     let is_server = |name: &str| site.node(name).is_some();
     let processes = site.processes().filter(|(name, _)| !is_server(name) && is_there(name));

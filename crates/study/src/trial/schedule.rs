@@ -13,10 +13,12 @@ use std::time::{Duration, Instant};
 
 use record::{Moment, TimedAction};
 use site::Site;
-use spec::{Action, ActionTarget, Point, TimelineEntry};
+use spec::{Action, ActionTarget, AwaitedState, Point, TimelineEntry};
 
 use crate::clock;
 use crate::trial::act::{self, ActError, ActionProof, Work};
+use crate::trial::awaiting::StateQuestion;
+use crate::trial::held::HeldSnapshots;
 use crate::trial::lateness;
 use crate::trial::meter::{ActFailure, CpuSpan, FinishedAction, WindowReadings};
 use crate::trial::roles::Roles;
@@ -50,9 +52,20 @@ pub(crate) fn follow(
     if !agenda.point.timeline.is_empty() {
         return thread::scope(|scope| {
             let (metered, goes_on) = Default::default();
-            let (called, freed) = Default::default();
-            let mut line =
-                Line { agenda, scope, open, changed: open, called, freed, goes_on, metered };
+            let (called, freed, held) = Default::default();
+            let may_skip = Vec::new();
+            let mut line = Line {
+                agenda,
+                scope,
+                open,
+                changed: open,
+                called,
+                freed,
+                held,
+                goes_on,
+                may_skip,
+                metered,
+            };
             line.run(site, opens, end);
             line.metered
         });
@@ -84,7 +97,11 @@ struct Line<'l, 'scope, 'env> {
     called: BTreeMap<String, String>,
     /// The moment at which the last action ended that changed the state of a node.
     freed: BTreeMap<String, Moment>,
+    /// Sessions that keep a snapshot; those that are left end with the timeline.
+    held: HeldSnapshots,
     goes_on: Vec<GoesOn<'scope>>,
+    /// Whether each action may be left out, by its number.
+    may_skip: Vec<bool>,
     metered: WindowReadings,
 }
 
@@ -111,7 +128,7 @@ impl Line<'_, '_, '_> {
         let limits = lateness::limits_ns(&at_ms, point.window_ms);
         let moments: Vec<Moment> = at_ms.iter().map(|ms| self.open.plus_ns(ms * MS)).collect();
         for (number, (_, timed)) in due.into_iter().enumerate() {
-            let (planned, limit_ns) = (moments[number], limits[number]);
+            let (mut planned, limit_ns) = (moments[number], limits[number]);
             let action = format!("{} {}", timed.action.verb(), timed.action.target());
             let (possible, began, ended) = (planned, None, None);
             self.metered.actions.push(TimedAction {
@@ -121,18 +138,36 @@ impl Line<'_, '_, '_> {
                 began,
                 ended,
                 limit_ns,
+                skipped: None,
             });
+            self.may_skip.push(timed.may_skip);
             if self.wait(site, opens, clock::instant(origin, planned)) == Waited::Ended {
                 self.fail(number, "the load was over before it was its turn");
                 continue;
             }
+            if let Some(awaited) = &timed.when {
+                match self.wait_for(site, opens, number, awaited) {
+                    Ok(reached) => planned = reached,
+                    Err(why) => {
+                        self.fail(number, &why);
+                        continue;
+                    }
+                }
+                let one = &mut self.metered.actions[number];
+                (one.planned, one.possible) = (planned, planned);
+            }
             match self.target(timed, moments.get(number + 1).copied()) {
+                Ok((action, _)) if timed.may_skip && self.is_idle(&action).is_some() => {
+                    let why = self.is_idle(&action).map(str::to_owned);
+                    self.metered.actions[number].skipped = why;
+                }
                 Ok((action, waited_ns)) => {
                     if let Some(called) = &timed.called {
                         self.called.insert(called.clone(), action.target().to_owned());
                     }
                     self.begin(site, number, action, planned.plus_ns(waited_ns));
                 }
+                Err(why) if timed.may_skip => self.skip(number, why),
                 Err(why) => self.fail(number, &why),
             }
         }
@@ -140,11 +175,78 @@ impl Line<'_, '_, '_> {
         self.finish(site, |_| true);
     }
 
+    /// Waits until the action before has ended, and for a state of the servers from then on; gives the moment at which
+    /// it was seen.
+    fn wait_for(
+        &mut self,
+        site: &mut Site,
+        opens: &Receiver<Moment>,
+        number: usize,
+        awaited: &AwaitedState,
+    ) -> Result<Moment, String> {
+        const OVER: &str = "the load was over before the state was reached that it waits for";
+        let before = |one: &GoesOn<'_>| one.number + 1 == number;
+        while self.goes_on.iter().any(before) {
+            if self.wait(site, opens, Instant::now() + ASK_EVERY) == Waited::Ended {
+                return Err(OVER.to_owned());
+            }
+        }
+        let mut question = StateQuestion::new(awaited, site)?;
+        let within = Duration::from_millis(awaited.within_ms);
+        let until = Instant::now() + within;
+        loop {
+            if question.is_true() {
+                return Ok(clock::now(self.agenda.origin));
+            }
+            if Instant::now() >= until {
+                return Err(question.not_within(within));
+            }
+            if self.wait(site, opens, Instant::now() + ASK_EVERY) == Waited::Ended {
+                return Err(OVER.to_owned());
+            }
+        }
+    }
+
     /// An action that could not be begun. What it asks for may have been taken away by actions before it, so
     /// that nobody is blamed.
     fn fail(&mut self, number: usize, why: &str) {
         let text = format!("{}: {why}", self.metered.actions[number].action);
         self.metered.failures.push(ActFailure { fault: None, text });
+    }
+
+    /// An action that the study lets be left out.
+    fn skip(&mut self, number: usize, why: String) {
+        self.metered.actions[number].skipped = Some(why);
+    }
+
+    /// The reason why an action that may be left out has nothing to do: what it ends does not last, or its node is down
+    /// or busy with another one.
+    fn is_idle(&self, action: &Action) -> Option<&'static str> {
+        let name = action.target();
+        let is_ended = |node: &str| {
+            let last = self.metered.ends.deaths.iter().rfind(|death| death.node == node);
+            let goes_on = |one: &GoesOn<'_>| {
+                matches!(one.action, Action::Stop { .. }) && one.action.target() == node
+            };
+            last.is_some_and(|death| death.restarted.is_none()) || self.goes_on.iter().any(goes_on)
+        };
+        match action {
+            Action::Start { node } => (!is_ended(node)).then_some("it was not stopped"),
+            Action::Continue { node } => {
+                (!self.metered.is_paused(node)).then_some("it does not stand still")
+            }
+            Action::Heal { .. }
+            | Action::HealDisk { .. }
+            | Action::Reconnect { .. }
+            | Action::Unthrottle { .. }
+            | Action::Rejoin { .. } => None,
+            _ if self.metered.is_down(name) => Some("it is down, or stands still"),
+            _ => {
+                let goes_on = |one: &GoesOn<'_>| one.action.target() == name;
+                let is_busy = changes_node(action) && self.goes_on.iter().any(goes_on);
+                is_busy.then_some("another action on it still goes on")
+            }
+        }
     }
 
     /// The action with the names of its nodes, where they are found at its moment, and the time that passed
@@ -210,7 +312,7 @@ impl Line<'_, '_, '_> {
         let began = clock::now(self.agenda.origin);
         let done = match self.metered.is_paused(&name) && asks_server(&action) {
             true => Err(ActError::Paused),
-            false => act::act(site, &action, self.agenda.cut_seed),
+            false => act::act(site, &action, self.agenda.cut_seed, &self.held),
         };
         let timed = &mut self.metered.actions[number];
         timed.action = format!("{} {name}", action.verb());
@@ -241,6 +343,14 @@ impl Line<'_, '_, '_> {
 
     fn note(&mut self, site: &mut Site, number: usize, acted: FinishedAction<'_>) {
         let (action, ended) = (acted.action, acted.ended);
+        if let Err(why) = &acted.done
+            && self.may_skip[number]
+            && why.is_nothing_to_do(action)
+        {
+            let one = &mut self.metered.actions[number];
+            (one.began, one.ended) = (None, None);
+            return self.skip(number, why.to_string());
+        }
         self.metered.actions[number].ended = Some(ended);
         self.changed = self.changed.max(ended);
         if changes_node(action) {
@@ -297,12 +407,18 @@ impl Line<'_, '_, '_> {
 
 /// True if an action leaves its node in another state, which the next one on it may rest on.
 fn changes_node(action: &Action) -> bool {
-    !matches!(action, Action::Sql { .. } | Action::Checkpoint { .. } | Action::Run { .. })
+    !action.is_sql() && !matches!(action, Action::Run { .. } | Action::Subscribe { .. })
 }
 
 /// True if a server has to answer for it, which one that stands still never does.
 fn asks_server(action: &Action) -> bool {
-    let asks = matches!(action, Action::Promote { .. } | Action::KillBackend { .. });
+    let asks = matches!(
+        action,
+        Action::Promote { .. }
+            | Action::KillBackend { .. }
+            | Action::Subscribe { .. }
+            | Action::Backup { .. }
+    );
     asks || action.is_sql()
 }
 
@@ -336,5 +452,7 @@ const FRESH_NS: u64 = 100 * MS;
 const PATIENCE_NS: u64 = 1_000 * MS;
 /// Servers that stand still are told from others by then.
 const PATIENCE_MIN_NS: u64 = 200 * MS;
+/// Between two questions for a state that an action waits for.
+const ASK_EVERY: Duration = Duration::from_millis(5);
 /// Whether something has ended that goes on beside the timeline.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

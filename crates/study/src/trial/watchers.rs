@@ -243,9 +243,10 @@ fn gap_ns(servers: &[Vec<(Moment, Moment)>], window: Window) -> u64 {
 }
 
 /// If it recovers; the timeline that it writes on, in hexadecimal digits, where it takes writes: one that its
-/// manager has made read-only takes none; the standbys that stream from it.
+/// manager has made read-only takes none, and one that subscribes to another server is no primary; the standbys that stream from it.
 const QUESTION: &str = "SELECT pg_is_in_recovery(), \
                         CASE WHEN NOT current_setting('transaction_read_only')::boolean \
+                        AND NOT EXISTS (SELECT FROM pg_subscription WHERE subenabled) \
                         THEN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END, \
                         (SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming')";
 /// Between two questions.

@@ -82,7 +82,9 @@ fn a_server_that_keeps_its_level_is_not_accused_and_one_that_forgets_is() {
         }
         let kept = below.join(format!("0001-{}-{name}", trial.variant)).join("ledger");
         let files = kept.read_dir().map_or(0, Iterator::count);
-        assert_eq!(files > 0, is_accused, "{name}: a history that shows something is kept");
+        // So is one of which something is known as a lower bound only, which a busy machine brings about.
+        let is_kept = is_accused || !trial.at_least.is_empty();
+        assert_eq!(files > 0, is_kept, "{name}: a history that shows something is kept");
     }
 }
 

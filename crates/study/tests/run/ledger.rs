@@ -110,28 +110,39 @@ fn a_crash_under_load_loses_nothing_that_was_acknowledged() {
     assert_eq!((trials, rates), (1, (0.0, 1.0)), "one trial says little, and that is said");
 }
 
+/// Removes the data of the server that runs it, and flushes that.
+const REMOVE: &str = "COPY (SELECT) TO PROGRAM 'rm PG_VERSION; sync -f .'";
+
+/// A study of one scenario, `cut`, whose primary has a disk that can be cut; none, and a skip, where it cannot run.
+fn study_of_a_cut(scenario: &str) -> Option<Folder> {
+    if !lab::machine::is_root() {
+        testing::skip::no_root();
+        return None;
+    }
+    if fault::disk::check(&fault::disk::Method::FileSystem).is_err() {
+        testing::skip::because("needs disks that can be cut");
+        return None;
+    }
+    let disk = "[topologies.cut.nodes.primary]\n\
+        disk = { cut = \"filesystem\", size = \"256MB\" }\n";
+    let mut folder = study("", &[("cut", scenario)]);
+    let text = folder.files.get_mut("study.toml").unwrap();
+    *text = text.replace("[data]", &format!("{disk}[data]"));
+    Some(folder)
+}
+
 /// The server removes its own data before the cut, as a disk does that loses what it was given:
 /// what remains of the trial is what its clients have kept.
 #[test]
 fn all_that_was_acknowledged_is_lost_with_the_data() {
-    if !lab::machine::is_root() {
-        return testing::skip::no_root();
-    }
-    if fault::disk::check(&fault::disk::Method::FileSystem).is_err() {
-        return testing::skip::because("needs disks that can be cut");
-    }
     let place = tempfile::tempdir().unwrap();
-    let disk = "[topologies.cut.nodes.primary]\n\
-        disk = { cut = \"filesystem\", size = \"256MB\" }\n";
-    let remove = "COPY (SELECT) TO PROGRAM 'rm PG_VERSION; sync'";
+    // The cut comes when the disk has had a second for it.
     let scenario = format!(
-        "on_loss = \"reconnect\"\nchecks = [\"ledger\", \"amcheck\"]\n\
-         timeline = [{{ at = \"400ms\", sql = \"{remove}\", on = \"primary\" }}, \
-         {{ at = \"800ms\", power_cut = \"primary\" }}]"
+        "window = \"2500ms\"\non_loss = \"reconnect\"\nchecks = [\"ledger\", \"amcheck\"]\n\
+         timeline = [{{ at = \"400ms\", sql = \"{REMOVE}\", on = \"primary\" }}, \
+         {{ at = \"1500ms\", power_cut = \"primary\" }}]"
     );
-    let mut folder = study("", &[("cut", &scenario)]);
-    let text = folder.files.get_mut("study.toml").unwrap();
-    *text = text.replace("[data]", &format!("{disk}[data]"));
+    let Some(folder) = study_of_a_cut(&scenario) else { return };
     let ran = Ran::run(folder, place.path());
     let trial = ran.trial("cut");
     assert_eq!(trial.ending, Ending::Done, "{:?}", trial.notes);
@@ -142,6 +153,28 @@ fn all_that_was_acknowledged_is_lost_with_the_data() {
     let is_told = |note: &record::Note| note.text.contains("no data directory");
     assert!(trial.notes.iter().any(is_told), "{:?}", trial.notes);
     assert_eq!(ran.claim().verdict, verdict::Verdict::DoesNotHold);
+}
+
+/// The cut comes as soon as the data are removed and flushed, when hardly anything is left that it could take: the trial
+/// may be void for that, and its server is not one that failed.
+#[test]
+fn a_cut_that_has_nothing_to_lose_is_no_failure_of_the_server() {
+    let place = tempfile::tempdir().unwrap();
+    let is_gone = "SELECT NOT EXISTS (SELECT FROM pg_ls_dir('.') file WHERE file = 'PG_VERSION')";
+    let scenario = format!(
+        "window = \"2500ms\"\non_loss = \"reconnect\"\nchecks = [\"ledger\"]\n\
+         timeline = [{{ at = \"400ms\", sql = \"{REMOVE}\", on = \"primary\" }}, \
+         {{ when = {{ sql = \"{is_gone}\", on = \"primary\", within = \"2s\" }}, power_cut = \"primary\" }}]"
+    );
+    let Some(mut folder) = study_of_a_cut(&scenario) else { return };
+    let text = folder.files.get_mut("study.toml").unwrap();
+    *text = text.replace("clients = 4", "clients = 1\nrate = 5");
+    let ran = Ran::run(folder, place.path());
+    match &ran.trial("cut").ending {
+        Ending::Done => {}
+        Ending::Void(why) => assert!(why.text.contains("had nothing to lose"), "{why:?}"),
+        failed => panic!("{failed:?}"),
+    }
 }
 
 #[test]

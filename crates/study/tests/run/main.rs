@@ -5,8 +5,10 @@ mod drain;
 mod history;
 mod leaks;
 mod ledger;
+mod logical;
 mod machines;
 mod pairs;
+mod phases;
 mod sharded;
 mod timeline;
 
@@ -93,7 +95,9 @@ const INIT: &str = "-- a table\nCREATE TABLE counter (id int PRIMARY KEY, n int 
     CREATE FUNCTION was_touched() RETURNS bool LANGUAGE sql AS \
     $$ SELECT max(n) > 0 FROM counter; $$;\n";
 
-const BUMP: &str = "\\set id random(1, :rows)\nUPDATE counter SET n = n + 1 WHERE id = :id;\n";
+/// The pause leaves the CPUs to the tests beside.
+const BUMP: &str =
+    "\\set id random(1, :rows)\nUPDATE counter SET n = n + 1 WHERE id = :id;\n\\sleep 2 ms\n";
 
 #[test]
 fn every_trial_of_every_round_is_recorded_with_its_figures() {

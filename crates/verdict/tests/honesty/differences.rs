@@ -114,5 +114,6 @@ pub(crate) fn header() -> Header {
         facts: Vec::new(),
         notes: Vec::new(),
         comparison: None,
+        search: None,
     }
 }

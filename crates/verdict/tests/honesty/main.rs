@@ -10,6 +10,7 @@
 
 mod coverage;
 mod differences;
+mod few;
 mod machine;
 mod pairs;
 mod power;

@@ -1,7 +1,8 @@
 //! A record of `pgrig compare`.
 
 use record::comparison::{
-    Comparison, Figure, Instances, Metric, Ratio, Renewal, Shown, Stop, Verdict as Seen,
+    Comparison, Figure, Instances, Metric, Ratio, Renewal, ServerDifference, Shown, Stop,
+    Verdict as Seen, WorkComparison,
 };
 use record::{Conditions, Series};
 
@@ -55,6 +56,7 @@ fn judgement(
         figures: vec![figure],
         instances: Instances { renewal: Renewal::Restarted, segments: 20, ..Instances::default() },
         stop: Stop::Time,
+        work: WorkComparison { rehearsed: 100, ..WorkComparison::default() },
         ..Shown::default()
     };
     change(&mut shown);
@@ -99,12 +101,12 @@ fn a_percentile_out_of_reach_does_not_hide_a_throughput_that_is_clear() {
         assert_eq!(kinds, expected, "{ratio}: {claims:?}");
     };
     let [may_fail, must_hold] = [ClaimKind::Finding, ClaimKind::Invariant];
-    check(129.9, &|_| {}, &[must_hold, may_fail, must_hold]);
-    check(0.9, &|_| {}, &[must_hold, may_fail, must_hold]);
+    check(129.9, &|_| {}, &[must_hold, may_fail, must_hold, must_hold]);
+    check(0.9, &|_| {}, &[must_hold, may_fail, must_hold, must_hold]);
     // Nothing can be told, or the percentile is not known because transactions failed.
-    check(129.9, &|shown| shown.stop = Stop::Interrupted, &[must_hold; 3]);
+    check(129.9, &|shown| shown.stop = Stop::Interrupted, &[must_hold; 4]);
     let fails = |shown: &mut Shown| shown.conditions.failed_share_max = 0.1;
-    check(129.9, &fails, &[must_hold; 3]);
+    check(129.9, &fails, &[must_hold; 4]);
 }
 
 #[test]
@@ -112,7 +114,8 @@ fn b_is_not_worse_unless_something_stands_against_it() {
     use Verdict::{CannotTell, DoesNotHold, Holds};
     let check = |ratio, change: &dyn Fn(&mut Shown), expected: [Verdict; 2]| {
         let (verdicts, answer) = judged(ratio, change, &[Metric::Throughput]);
-        assert_eq!(verdicts, expected, "{ratio}: {answer}");
+        assert_eq!(verdicts[..2], expected, "{ratio}: {answer}");
+        assert_eq!(verdicts[2..], [Holds], "B does the same");
     };
     let nothing = |_: &mut Shown| {};
     check(1.2, &nothing, [Holds, Holds]);
@@ -140,6 +143,56 @@ fn b_is_not_worse_unless_something_stands_against_it() {
     // Few transactions, of which none failed.
     check(1.2, &failing([0.0, 0.0], Some([-0.1, 0.1])), [Holds, Holds]);
     check(1.2, &failing([0.0, 0.0094], None), [Holds, CannotTell]);
+}
+
+#[test]
+fn a_side_that_does_something_else_has_no_speed() {
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    let check = |work: WorkComparison, expected: &[Verdict], begins: &str| {
+        let change = |shown: &mut Shown| {
+            shown.conditions.is_other_work = !work.differences.is_empty();
+            shown.work = work.clone();
+        };
+        let (verdicts, answer) = judged(1.2, &change, &[Metric::Throughput]);
+        assert_eq!(verdicts, expected, "{answer}");
+        assert!(answer.starts_with(begins), "{answer}");
+    };
+    let same = WorkComparison { answers: 100, ..WorkComparison::default() };
+    let differences = vec!["“UPDATE …” ends with UPDATE 0 on B".to_owned()];
+    check(same.clone(), &[Holds, Holds, Holds], "B is faster");
+    let other = "B does something else than A: “UPDATE …” ends with UPDATE 0 on B. No speed";
+    check(WorkComparison { differences, ..same }, &[CannotTell, Holds, DoesNotHold], other);
+    // A record of an earlier version compared nothing.
+    check(WorkComparison::default(), &[Holds, Holds, CannotTell], "B is faster");
+}
+
+#[test]
+fn a_difference_that_no_option_names_leaves_no_verdict() {
+    use Verdict::{CannotTell, Holds};
+    let difference = |name: &str, level: Option<&str>| ServerDifference {
+        name: name.to_owned(),
+        a: Some("C (libc)".to_owned()),
+        b: Some("C.UTF-8 (libc)".to_owned()),
+        level: level.map(str::to_owned),
+    };
+    let check = |ratio: f64, ground: &[ServerDifference], expected: Verdict, answer: &str| {
+        let change = |shown: &mut Shown| shown.refuse_other_ground(ground.to_vec(), 0.03);
+        let (verdicts, seen) = judged(ratio, &change, &[Metric::Throughput]);
+        assert_eq!(verdicts, [expected, Holds, Holds], "{seen}");
+        assert!(seen.starts_with(answer), "{seen}");
+    };
+    let collation = difference("collation", Some("--locale"));
+    let told = "Cannot tell what B is like: collation is C (libc) on A and C.UTF-8 (libc) on B, and no option names \
+                it. Next: make both sides alike (--locale), or say that it is meant: --differs collation.";
+    for ratio in [18.0, 1.0, 0.9] {
+        check(ratio, std::slice::from_ref(&collation), CannotTell, told);
+    }
+    let both = [difference("postgis", None), collation];
+    let more = "Cannot tell what B is like: postgis is C (libc) on A and C.UTF-8 (libc) on B, and 1 difference more, and \
+                no option names them. Next: make both sides alike (--locale), or say that it is meant: --differs \
+                postgis,collation.";
+    check(18.0, &both, CannotTell, more);
+    check(18.0, &[], Holds, "B is faster");
 }
 
 #[test]

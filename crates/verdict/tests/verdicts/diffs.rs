@@ -31,6 +31,7 @@ pub(super) fn header(version: &str) -> Header {
         ],
         notes: Vec::new(),
         comparison: None,
+        search: None,
     }
 }
 

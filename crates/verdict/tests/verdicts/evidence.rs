@@ -167,6 +167,9 @@ fn clients_that_gave_up_leave_a_claim_open() {
         lag: Latency::default(),
         statements: Vec::new(),
         per_client: Vec::new(),
+        per_client_good: Vec::new(),
+        served: Latency::new(),
+        unserved: Latency::new(),
         longest_wait_ns: 0,
         longest_wait_is_open: false,
         published_way: PublishedWay::default(),
@@ -238,6 +241,9 @@ fn a_check_that_failed_stands_against_the_run() {
     let of_full = |words| claim(&format!("{words}\nprofiles = [\"full\"]"));
     check(&corrupt, &of_full("some = \"amcheck_corruptions > 0\""), &[]);
     check(&corrupt, &of_full("every = \"amcheck_corruptions == 0\""), &[text]);
+    // A claim about damage expects what both checks of it found.
+    let damaged = [("amcheck_corruptions", 65.0), ("checksum_failures", 84.0), ("corrupt", 1.0)];
+    check(&damaged, &of_full("some = \"corrupt == 1\""), &[]);
     // What a claim about a cycle expects is what its level forbids.
     let forbidden = [("history_forbidden", 4.0), ("history_long_fork", 4.0)];
     check(&forbidden, &claim("some = \"history_long_fork > 0\""), &[]);
@@ -392,7 +398,8 @@ fn a_stall_is_a_result_and_a_verdict_that_depends_on_it_cannot_be_told() {
     check(&trials(6, &[4], 995.0, false), Holds, "");
     // … but that a side stood still in some rounds is no middle of them …
     check(&trials(20, &[2, 6], 400.0, false), CannotTell, "");
-    check(&trials(20, &[2, 6], 600.0, false), Holds, "");
+    check(&trials(20, &[2, 6], 600.0, false), CannotTell, "");
+    check(&trials(20, &[2, 6], 850.0, false), Holds, "");
     // … and where steady trials alone would say something else, there is none.
     let differ = "all trials that count: does not hold";
     let most = (1..=24).filter(|round| round % 4 != 0).map(|round| 2 * round);
@@ -450,6 +457,8 @@ every = "server_transactions >= 500"
         }),
         stall_max_ns: None,
         link_gap_max_ns: None,
+        link_gap_to: None,
+        disk_full_max_ns: None,
         lost: lost.map(str::to_owned),
     };
     let check = |host: HostUse, unjudged: f64, lost: (f64, bool), expected: [Verdict; 5]| {
@@ -493,26 +502,7 @@ every = "server_transactions >= 500"
 fn a_pause_that_a_host_may_have_made_shows_nothing() {
     use Verdict::{CannotTell, DoesNotHold, Holds};
     let check = |claim: &str, metric: &str, value: f64, gap_ms: u64, expected: Verdict| {
-        let study = format!(
-            "question = \"?\"\n[variants.a]\n[workloads.w]\nbuiltin = \"select-only\"\n[scenarios.s]\n\
-             run = [\"w\"]\n[[claims]]\nsays = \"it\"\nevery = \"{claim}\"\n"
-        );
-        let host = HostUse {
-            name: "db1".to_owned(),
-            roles: vec!["primary".to_owned()],
-            cpu_busy_pct: None,
-            network_bytes_per_s: None,
-            clock_bound_ns: None,
-            load: None,
-            stall_max_ns: Some(gap_ms * 1_000_000),
-            link_gap_max_ns: None,
-            lost: None,
-        };
-        let figures = [(metric, value), ("ledger_acknowledged", 900.0)];
-        let trial = Trial { hosts: vec![host], ..attempt(1, 1, Ending::Done, &figures) };
-        let found = judged(&study, &[], &[trial]).remove(0);
-        assert_eq!(found.verdict, expected, "{claim}, {value}, {gap_ms} ms: {}", found.why);
-        assert!(expected != CannotTell || found.why.contains("host db1"), "{}", found.why);
+        check_gap(claim, metric, value, [Some(gap_ms), None, None], expected, "stood still");
     };
     let (pause, wait) = ("ack_pause_max_ms", "longest_wait_ms");
     check("ack_pause_max_ms <= 1000", pause, 3_022.0, 0, DoesNotHold);
@@ -525,6 +515,88 @@ fn a_pause_that_a_host_may_have_made_shows_nothing() {
     // That clients saw a pause is not shown either.
     check("longest_wait_ms >= 2000", wait, 3_022.0, 3_004, CannotTell);
     check("ledger_lost == 0", "ledger_lost", 1.0, 3_004, DoesNotHold);
+    // Whichever gap is the longest is named.
+    let gaps = [Some(900), Some(1_000), Some(3_004)];
+    check_gap("longest_wait_ms <= 1000", wait, 3_022.0, gaps, CannotTell, "had a full disk");
+    let gaps = [None, Some(3_004), Some(0)];
+    check_gap(
+        "longest_wait_ms <= 1000",
+        wait,
+        3_022.0,
+        gaps,
+        CannotTell,
+        "was cut off from host db2",
+    );
+    // A rate of a window of which a host took a part shows nothing, whatever the bound.
+    check("tps >= 500", "tps", 300.0, 3_004, CannotTell);
+    check("tps <= 500", "tps", 300.0, 3_004, CannotTell);
+    check("tps >= 500", "tps", 300.0, 0, DoesNotHold);
+}
+
+/// The verdict of a claim about a trial whose host stood still, was cut off or had a full disk for so many milliseconds,
+/// and the words by which a verdict that is left open names that.
+fn check_gap(
+    claim: &str,
+    metric: &str,
+    value: f64,
+    gaps_ms: [Option<u64>; 3],
+    expected: Verdict,
+    words: &str,
+) {
+    let [stall_max_ns, link_gap_max_ns, disk_full_max_ns] =
+        gaps_ms.map(|ms| ms.map(|ms| ms * 1_000_000));
+    let study = format!(
+        "question = \"?\"\n[variants.a]\n[workloads.w]\nbuiltin = \"select-only\"\n[scenarios.s]\n\
+             run = [\"w\"]\n[[claims]]\nsays = \"it\"\nevery = \"{claim}\"\n"
+    );
+    let host = HostUse {
+        name: "db1".to_owned(),
+        roles: vec!["primary".to_owned()],
+        cpu_busy_pct: None,
+        network_bytes_per_s: None,
+        clock_bound_ns: None,
+        load: None,
+        stall_max_ns,
+        link_gap_max_ns,
+        link_gap_to: link_gap_max_ns.map(|_| "db2".to_owned()),
+        disk_full_max_ns,
+        lost: None,
+    };
+    let figures = [(metric, value), ("ledger_acknowledged", 900.0)];
+    let at = |s: u64| record::Moment(s * 1_000_000_000);
+    let window = record::Window { load_began: at(0), open: at(1), close: at(61) };
+    let done = attempt(1, 1, Ending::Done, &figures);
+    let trial = Trial { hosts: vec![host], window: Some(window), ..done };
+    let found = judged(&study, &[], &[trial]).remove(0);
+    assert_eq!(found.verdict, expected, "{claim}, {value}, {gaps_ms:?} ms: {}", found.why);
+    let named = [format!("host db1 {words}"), "of the window in a/s (host db1)".to_owned()];
+    let is_named = named.iter().any(|words| found.why.contains(words));
+    assert!(expected != Verdict::CannotTell || is_named, "{}", found.why);
+}
+
+/// Clocks that were a few milliseconds off are no fault of a history, and the answer speaks of them.
+#[test]
+fn clocks_that_are_apart_leave_open_whether_a_history_could_be_judged() {
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    const STUDY: &str = "question = \"?\"\n[variants.a]\n[workloads.w]\nbuiltin = \"select-only\"\n\
+        [scenarios.s]\nrun = [\"w\"]\n[[claims]]\nsays = \"every history could be judged\"\n\
+        every = \"history_unjudged == 0\"\nkind = \"invariant\"\n";
+    let check = |unjudged: f64, is_of_a_host: bool, expected: (Verdict, Option<&str>)| {
+        let mut trial = attempt(1, 1, Ending::Done, &[("history_unjudged", unjudged)]);
+        if is_of_a_host {
+            let scopes = std::collections::BTreeSet::from([String::new()]);
+            trial.at_least.insert("history_unjudged".to_owned(), scopes);
+        }
+        let found = judged(STUDY, &[], &[trial]).remove(0);
+        assert_eq!(found.verdict, expected.0, "{found:?}");
+        let words = expected.1.unwrap_or_default();
+        assert!(found.why.contains(words), "{}", found.why);
+    };
+    check(0.0, false, (Holds, None));
+    check(0.0, true, (CannotTell, Some("not judged, as the clocks of the clients are apart")));
+    check(2.0, false, (DoesNotHold, None));
+    // Lines that cannot be read are the history's own fault, whatever the clocks say.
+    check(1.0, true, (DoesNotHold, None));
 }
 
 /// An attempt that lost a host of clients is made up for by a later one.

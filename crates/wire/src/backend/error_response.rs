@@ -35,6 +35,7 @@ impl<'a> ErrorResponse<'a> {
     /// `ERROR`, `FATAL`, `PANIC`, `WARNING`, `NOTICE` …, never translated where the server sends it
     /// (9.6 and later).
     pub fn severity(&self) -> Cow<'a, str> {
+        // A server that breaks the protocol may leave it out; the message is shown all the same.
         self.text(b'V').or_else(|| self.text(b'S')).unwrap_or_default()
     }
 
@@ -45,6 +46,7 @@ impl<'a> ErrorResponse<'a> {
 
     /// The message: one line.
     pub fn message(&self) -> Cow<'a, str> {
+        // A server that breaks the protocol may leave it out; the SQLSTATE is shown all the same.
         self.text(b'M').unwrap_or_default()
     }
 

@@ -138,10 +138,12 @@ impl Host {
 /// `server at "db", port 5432` or `server on socket "/tmp/.s.PGSQL.5432"`, as libpq says it.
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.socket_path() {
-            Some(path) => write!(f, "server on socket \"{path}\""),
+        match self.network_name() {
             None => {
-                let name = self.network_name().unwrap_or_default();
+                let path = self.socket_path().expect("a host without a network name has a socket");
+                write!(f, "server on socket \"{path}\"")
+            }
+            Some(name) => {
                 write!(f, "server at \"{name}\", port {}", self.port)
             }
         }

@@ -121,6 +121,7 @@ fn explicit(given: &Given) -> Result<Values, ConninfoError> {
 /// Refuses what is a URI, but not one of ours: its password would be taken for a part of a name, and
 /// messages would show it.
 fn check_scheme(text: &str) -> Result<(), ConninfoError> {
+    // A text without `:/` is no URI.
     let Some((scheme, _)) = text.split_once(":/") else { return Ok(()) };
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.:".contains(c);
     if uri::after_scheme(text).is_some() || scheme.is_empty() || !scheme.chars().all(is_scheme) {
@@ -142,6 +143,7 @@ fn apply_service(values: &mut Values, sources: &Sources<'_>) -> Result<(), Conni
     let Some(service) =
         values.given("service").map(str::to_owned).or_else(|| environment("PGSERVICE"))
     else {
+        // Without a service, the other sources are all there is.
         return Ok(());
     };
     let named = values.owned("servicefile").or_else(|| environment("PGSERVICEFILE"));
@@ -204,6 +206,7 @@ pub(super) fn from_values(
         connect_timeout_s: positive(values, "connect_timeout")?,
         tls: TlsSettings::from_values(values, sources)?,
         channel_binding: values.word("channel_binding", ChannelBindingPolicy::Prefer, &policies)?,
+        // An empty list demands no method, as none does.
         require_auth: values.value("require_auth").unwrap_or_default().parse()?,
         protocol,
         least_protocol,

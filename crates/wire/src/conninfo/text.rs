@@ -211,6 +211,7 @@ pub(super) fn read(text: &str) -> Result<Conninfo, ConninfoError> {
     let mut conninfo = from_values(&values, &Sources::NOTHING)?;
     conninfo.settings.extend(settings);
     conninfo.passfile = passfile;
+    // A text without passwords of single hosts has no pairs of them.
     keyword_string::each_pair(passwords.as_deref().unwrap_or_default(), |place, password| {
         let (source, number) = match place.strip_prefix("file") {
             Some(number) => (PasswordSource::PassFile, number),

@@ -21,6 +21,7 @@ pub fn shown_word(word: &str) -> Cow<'_, str> {
 pub fn hide_passwords<'t>(words: &[String], text: &'t str) -> Cow<'t, str> {
     let mut secrets: Vec<&str> = words
         .iter()
+        // A word of less than two bytes has nothing behind an option's letter.
         .flat_map(|word| [word.as_str(), value_of(word), word.get(2..).unwrap_or_default()])
         .filter(|part| may_hold_password(part))
         .collect();

@@ -53,8 +53,10 @@ impl Parameters {
     pub fn server_version_num(&self) -> Option<u32> {
         let reported = self.value("server_version")?;
         let numbers = reported.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
+        // What is no number, as after a last dot, counts as a version that was never made or as .0.
         let mut numbers = numbers.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
         let major = numbers.next().filter(|major| (1..1000).contains(major))?;
+        // A development version, as 18devel, has no minor number, and comes before all that have.
         let mut minor = || numbers.next().unwrap_or(0).min(99);
         Some(if major >= 10 {
             major * 10_000 + minor()

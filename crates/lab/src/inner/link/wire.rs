@@ -280,7 +280,12 @@ impl Wire {
         let words = ["-json", "-statistics", "link", "show", "dev", &interface];
         let ways = self.cut_ways();
         let counts = ways.iter().map(|way| self.ip("cutting", way.receiver, &words));
-        counts.map(|said| said.map(|said| received_packets(&said))).sum()
+        let counted = counts.map(|said| {
+            let said = said?;
+            received_packets(&said)
+                .ok_or_else(|| self.error("cutting", format!("ip counts no packets: {said}")))
+        });
+        counted.sum()
     }
 
     /// Runs `ip`, and returns what it said.
@@ -324,11 +329,11 @@ impl Drop for Wire {
     }
 }
 
-/// Number of received packets, which `ip -json` lists as `"rx":{"bytes":180,"packets":3,`.
-fn received_packets(listing: &str) -> u64 {
+/// Number of received packets, none where it is not there, which `ip -json` lists as `"rx":{"bytes":180,"packets":3,`.
+fn received_packets(listing: &str) -> Option<u64> {
     let received = listing.split("\"rx\":{").nth(1);
-    let packets = received.and_then(|rest| rest.split("\"packets\":").nth(1));
-    packets.and_then(|rest| rest.split([',', '}']).next()?.parse().ok()).unwrap_or(0)
+    let packets = received?.split("\"packets\":").nth(1)?;
+    packets.split([',', '}']).next()?.parse().ok()
 }
 
 /// A hardware address that no interface has: one of those that everybody may give out.
@@ -348,7 +353,7 @@ mod tests {
     fn received_packets_are_read_from_a_listing() {
         let listing = r#"[{"ifindex":2,"stats64":{"rx":{"bytes":1009,"packets":14,"errors":0},
             "tx":{"bytes":429,"packets":6,"errors":0}}}]"#;
-        assert_eq!(received_packets(listing), 14);
-        assert_eq!(received_packets(""), 0);
+        assert_eq!(received_packets(listing), Some(14));
+        assert_eq!(received_packets(""), None);
     }
 }

@@ -29,7 +29,7 @@ impl Snapshot {
 impl Node {
     pub(crate) fn snapshot(&self) -> Result<Snapshot, Error> {
         self.program.expect_stopped("copying")?;
-        self.gather_wal()?;
+        self.gather_parts()?;
         let directory = self.program.shared.new_snapshot_directory();
         let bytes = copy_tree(&self.data_here()?, &directory, self.program.shared.user)?;
         Ok(Snapshot { directory, bytes })
@@ -38,7 +38,7 @@ impl Node {
     /// The place where other processes of this host can read the data of the stopped node.
     pub(crate) fn stopped_data(&self) -> Result<PathBuf, Error> {
         self.program.expect_stopped("cloning")?;
-        self.gather_wal()?;
+        self.gather_parts()?;
         self.data_here()
     }
 
@@ -62,13 +62,19 @@ impl Node {
     /// Makes sure that the node's directory is there, its data directory is not, and its archive
     /// holds nothing of other data.
     pub(super) fn make_room(&mut self) -> Result<(), Error> {
-        self.program.make_directory()?;
-        let log = self.program.file("log");
-        if !log.is_dir() {
-            make_directory(&log, self.program.owner)?;
-        }
+        self.make_directories()?;
         self.empty_archive()?;
         self.remove_data()
+    }
+
+    /// Makes sure that the node's directory and that of its log are there.
+    pub(super) fn make_directories(&self) -> Result<(), Error> {
+        self.program.make_directory()?;
+        let log = self.program.file("log");
+        match log.is_dir() {
+            true => Ok(()),
+            false => make_directory(&log, self.program.owner),
+        }
     }
 
     /// Removes its data directory.

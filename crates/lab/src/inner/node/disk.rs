@@ -10,7 +10,7 @@ use terms::{DiskFault, DiskRequest, FailingRequests};
 
 use crate::error::Error;
 use crate::files::failed;
-use crate::inner::node::{Node, wal};
+use crate::inner::node::Node;
 use crate::inner::powered::PoweredObject;
 use crate::inner::program::Program;
 use crate::node_config::NodeConfig;
@@ -22,14 +22,6 @@ pub(super) fn of(config: &NodeConfig, program: &Program, port: u16) -> Option<Di
     let disks = program.shared.disks();
     let socket = disks.join(format!(".{port}"));
     Some(Disk::new(config, &disks.join(&program.name), &socket, program.owner))
-}
-
-/// The disk that a node is to have for its WAL, in the directory of that for its data.
-pub(super) fn of_wal(config: &NodeConfig, program: &Program, port: u16) -> Option<Disk> {
-    let config = config.wal_disk.clone()?;
-    let disks = program.shared.disks();
-    let directory = disks.join(&program.name).join(wal::DISK);
-    Some(Disk::new(config, &directory, &disks.join(format!(".{port}.wal")), program.owner))
 }
 
 impl PoweredObject for Node {
@@ -164,13 +156,14 @@ impl Node {
         self.with_disks("formatting", Disk::format).map(drop)
     }
 
-    /// Does something with each of its disks: that of its data and that of its WAL, if it has them.
+    /// Does something with each of its disks, if it has any: that of its data first, then those of its parts.
     pub(super) fn with_disks<T>(
         &mut self,
         doing: &'static str,
         mut act: impl FnMut(&mut Disk, &Init) -> Result<T, disk::Error>,
     ) -> Result<Vec<T>, Error> {
-        let disks: Vec<&mut Disk> = self.disk.iter_mut().chain(&mut self.wal_disk).collect();
+        let parts = self.parts.iter_mut().map(|part| &mut part.disk);
+        let disks: Vec<&mut Disk> = self.disk.iter_mut().chain(parts).collect();
         if disks.is_empty() {
             return Ok(Vec::new());
         }

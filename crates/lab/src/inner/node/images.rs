@@ -9,25 +9,25 @@ use std::time::Duration;
 use fault::disk::ImageReader;
 use os::command::{Command, Output};
 use os::init::Exit;
-use terms::FileSystem;
+use terms::{DataPart, FileSystem};
 
 use crate::error::Error;
 use crate::files::{failed, remove_file, write_file};
 use crate::inner::node::disk::of_node;
-use crate::inner::node::{Node, wal};
+use crate::inner::node::{Node, part};
 
 impl Node {
-    /// Takes the data from the image of the first disk, and the WAL from that of the second where there
-    /// is one. The images lie in a directory of the rig's, and become the servers' user's.
+    /// Takes each part of the data from the image of its disk. The images lie in a directory of the rig's, and become the servers' user's.
     pub(crate) fn init_from_images(
         &mut self,
-        images: &[PathBuf],
+        images: &[(DataPart, PathBuf)],
         kind: FileSystem,
     ) -> Result<(), Error> {
         self.program.expect_stopped("reading the images of")?;
         self.make_room()?;
         let owner = self.program.owner;
-        for (image, directory) in images.iter().zip([DATA, wal::DIRECTORY]) {
+        for (part, image) in images {
+            let directory = part::directory(*part);
             let reader = ImageReader::new(kind, image, directory);
             let reader = reader.map_err(|source| of_node(self.name(), source))?;
             let give = || {
@@ -45,12 +45,12 @@ impl Node {
                 return Err(self.image_lost(image, &why));
             }
         }
-        if images.len() > 1 {
-            let with_data = self.data().join("pg_wal");
+        for (part, _) in images.iter().filter(|(part, _)| *part != DataPart::Main) {
+            let with_data = self.data().join(part.directory());
             remove_file(&with_data, owner)?;
             owner
-                .access(|| fs::rename(self.program.file(wal::DIRECTORY), &with_data))
-                .map_err(failed("moving the WAL to", &with_data))?;
+                .access(|| fs::rename(self.program.file(part::directory(*part)), &with_data))
+                .map_err(failed("moving a part of the data to", &with_data))?;
         }
         Ok(())
     }
@@ -73,9 +73,6 @@ impl Node {
         Error::DataLost { node: self.name().to_owned(), why }
     }
 }
-
-/// The directory of the data on their disk.
-const DATA: &str = "data";
 
 /// They read and write as much as the data have.
 const TIMEOUT: Duration = Duration::from_secs(1800);

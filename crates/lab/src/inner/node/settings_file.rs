@@ -65,7 +65,7 @@ impl Node {
             [("ssl", "on"), ("ssl_cert_file", certificate.as_str()), ("ssl_key_file", key.as_str())]
         });
         let archive = self.archive_settings();
-        let archive = archive.iter().map(|(name, value)| (*name, value.as_str()));
+        let archive = archive.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let text = [
             settings::render(defaults),
             settings::render(self.config.settings.iter()),

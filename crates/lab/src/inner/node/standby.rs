@@ -1,8 +1,10 @@
 //! A standby's own part of streaming replication: its data from a base backup, what it follows, its
 //! promotion.
 
+use std::io;
+
 use crate::error::Error;
-use crate::files::write_file;
+use crate::files::{failed, write_file};
 use crate::inner::node::Node;
 use crate::inner::program::Runs;
 use crate::verb::{Backup, Upstream};
@@ -32,13 +34,21 @@ impl Node {
     }
 
     /// True if its data are those of a standby.
-    pub(crate) fn is_standby(&self) -> bool {
-        self.data_here().is_ok_and(|data| data.join("standby.signal").is_file())
+    ///
+    /// # Errors
+    /// The data directory cannot be looked at: whether it is a standby's is not known then.
+    pub(crate) fn is_standby(&self) -> Result<bool, Error> {
+        let signal = self.data_here()?.join("standby.signal");
+        match self.program.owner.access(|| signal.symlink_metadata()) {
+            Ok(about) => Ok(about.is_file()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failed("looking for", &signal)(error)),
+        }
     }
 
     pub(crate) fn promote(&mut self) -> Result<(), Error> {
         self.program.expect_running("promoting")?;
-        if !self.is_standby() {
+        if !self.is_standby()? {
             return Err(self.program.state("promoting", "is no standby"));
         }
         self.admin().value("SELECT pg_promote(wait => false)")?;

@@ -48,7 +48,8 @@ impl Node {
 
     pub(crate) fn state_paths(&self) -> Result<Vec<PathBuf>, Error> {
         self.expect_disk("exploring")?;
-        Ok(self.disk.iter().chain(&self.wal_disk).map(Disk::patch_path).collect())
+        let parts = self.parts.iter().map(|part| &part.disk);
+        Ok(self.disk.iter().chain(parts).map(Disk::patch_path).collect())
     }
 
     pub(crate) fn disk_directory(&self) -> Result<PathBuf, Error> {

@@ -3,7 +3,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use terms::SwallowedFlushes;
@@ -13,27 +13,33 @@ use crate::files::failed;
 use crate::inner::node::Node;
 use crate::machine;
 
+/// A library of the rig that is loaded into a server before the C library.
+pub(super) struct PreloadedLibrary {
+    pub(super) file: PathBuf,
+    /// The environment variable that tells the library what to do, and its value.
+    pub(super) variable: (String, String),
+}
+
 impl Node {
-    /// The environment that has its flushes swallowed; empty where none is.
-    pub(super) fn swallowing(&self) -> Result<Vec<(String, String)>, Error> {
-        let Some(swallowed) = self.config.swallow_fsync else { return Ok(Vec::new()) };
-        let library = self.swallower();
-        if !library.exists() {
-            let source = library.with_extension("c");
-            fs::write(&source, SOURCE).map_err(failed("writing", &source))?;
-            let mut compiler = Command::new(COMPILER);
-            compiler.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
-            let output = compiler.output();
-            let output = output.map_err(failed("running cc, which gcc brings, on", &source))?;
-            if !output.status.success() {
-                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                let failure = std::io::Error::other(said);
-                return Err(failed("compiling", &source)(failure));
-            }
-            // The servers' user loads it. Without that the loader says so, and the server starts all the same.
-            let open = fs::set_permissions(&library, Permissions::from_mode(0o755));
-            open.map_err(failed("opening", &library))?;
+    /// The environment that has libraries loaded before the C library: one that swallows flushes, one that has a clock
+    /// of its own; empty where none is.
+    pub(super) fn preloading(&self) -> Result<Vec<(String, String)>, Error> {
+        let libraries =
+            [self.swallowing()?, self.clock()?].into_iter().flatten().collect::<Vec<_>>();
+        if libraries.is_empty() {
+            return Ok(Vec::new());
         }
+        let own = libraries.iter().map(|library| library.file.to_string_lossy().into_owned());
+        let all = own.chain(machine::preloaded()).collect::<Vec<_>>().join(":");
+        let variables = libraries.into_iter().map(|library| library.variable);
+        Ok(variables.chain([(machine::PRELOAD.to_owned(), all)]).collect())
+    }
+
+    /// The library that swallows its flushes, and its variable; none where none is.
+    fn swallowing(&self) -> Result<Option<PreloadedLibrary>, Error> {
+        let Some(swallowed) = self.config.swallow_fsync else { return Ok(None) };
+        let library = self.swallower();
+        compile(&library, SOURCE)?;
         let kind = match swallowed {
             SwallowedFlushes::Control => "control",
             SwallowedFlushes::Wal => "wal",
@@ -42,17 +48,14 @@ impl Node {
             SwallowedFlushes::Directory => "directory",
             SwallowedFlushes::All => "all",
         };
-        let own = library.to_string_lossy().into_owned();
-        let libraries = [own].into_iter().chain(machine::preloaded());
-        Ok(vec![
-            (machine::PRELOAD.to_owned(), libraries.collect::<Vec<_>>().join(":")),
-            ("PGRIG_SWALLOW".to_owned(), kind.to_owned()),
-        ])
+        let variable = ("PGRIG_SWALLOW".to_owned(), kind.to_owned());
+        Ok(Some(PreloadedLibrary { file: library, variable }))
     }
 
     /// Fails where flushes of the server that has just started should be swallowed, and are not.
     pub(super) fn expect_swallowing(&self) -> Result<(), Error> {
         let Some(pid) = self.host_pid().filter(|_| self.config.swallow_fsync.is_some()) else {
+            // A node without it, or one that has ended, which its start says, has nothing to show.
             return Ok(());
         };
         match os::processes::has_mapped(pid, &self.swallower()) {
@@ -70,6 +73,27 @@ impl Node {
     fn swallower(&self) -> PathBuf {
         self.program.shared.path().join("swallow.so")
     }
+}
+
+/// Compiles a library that is loaded before the C library, unless it is there.
+pub(super) fn compile(library: &Path, text: &str) -> Result<(), Error> {
+    if library.exists() {
+        return Ok(());
+    }
+    let source = library.with_extension("c");
+    fs::write(&source, text).map_err(failed("writing", &source))?;
+    let mut compiler = Command::new(COMPILER);
+    compiler.args(["-O2", "-shared", "-fPIC", "-o"]).arg(library).arg(&source);
+    let output = compiler.output();
+    let output = output.map_err(failed("running cc, which gcc brings, on", &source))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let failure = std::io::Error::other(said);
+        return Err(failed("compiling", &source)(failure));
+    }
+    // The servers' user loads it. Without that the loader says so, and the server starts all the same.
+    let open = fs::set_permissions(library, Permissions::from_mode(0o755));
+    open.map_err(failed("opening", library))
 }
 
 const SOURCE: &str = include_str!("swallow.c");

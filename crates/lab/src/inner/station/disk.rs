@@ -73,6 +73,7 @@ impl Station {
 
     /// Copies the data on its disk aside.
     pub(super) fn keep_data(&mut self) -> Result<(), Error> {
+        // Without data of its own on a disk, there is nothing to copy.
         let Some(from) = self.data_here()? else { return Ok(()) };
         let (to, owner) = (self.program.shared.new_snapshot_directory(), self.program.owner);
         copy_tree(&from, &to, owner)?;
@@ -85,6 +86,7 @@ impl Station {
     /// Puts the data back on a file system that is made anew.
     pub(super) fn reset_data(&mut self) -> Result<(), Error> {
         let Some(kept) = self.disk.as_ref().and_then(|own| own.kept.clone()) else {
+            // What was never copied is not restored.
             return Ok(());
         };
         self.format_disk()?;

@@ -79,9 +79,12 @@ impl Client {
             first_errors: crate::tally::FirstErrors::new(),
             standstills: None,
             longest_ns: 0,
+            served: stats::Latency::new(),
+            unserved: stats::Latency::new(),
             slowest: None,
             open: Open::default(),
             statements: program.scripts.iter().map(commands).collect(),
+            work: None,
             scripts: Vec::new(),
         };
         let grid = Grid { began: 0, anchor: 0, open: 0, ..Grid::UNDECIDED };

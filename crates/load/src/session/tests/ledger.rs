@@ -21,8 +21,13 @@ fn noted_by(protocol: Protocol, script: &str, does: impl FnOnce(&mut Client)) ->
     let mut client = Client::new(&workload);
     client.keeps_a_ledger(directory.path()).connects();
     does(&mut client);
+    written(&mut client, directory.path())
+}
+
+/// The content of a client's ledger.
+pub(super) fn written(client: &mut Client, directory: &std::path::Path) -> String {
     client.ledger.as_mut().unwrap().write().unwrap();
-    let text = std::fs::read_to_string(directory.path().join("0.ledger")).unwrap();
+    let text = std::fs::read_to_string(directory.join("0.ledger")).unwrap();
     let lines = text.lines().skip(1).map(|line| {
         let words: Vec<&str> = line.split(' ').collect();
         let state = words.get(4).map(|state| format!(":{state}")).unwrap_or_default();

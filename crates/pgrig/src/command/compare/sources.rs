@@ -7,7 +7,7 @@ use study::SideOptions;
 
 use crate::arguments::CompareArguments;
 use crate::complaint::Complaint;
-use crate::terminal;
+use console::terminal;
 
 /// Builds PostgreSQL in its source tree.
 const BUILD: &str = "\
@@ -58,7 +58,7 @@ pub(super) fn build(
     let line = arguments.build.clone().unwrap_or_else(|| BUILD.to_owned());
     let build = Build { words: vec![line], directory: Cache::of_user()?.builds() };
     let is_interrupted = || control.urgency() != Urgency::None;
-    for ((source, side), name) in sources.iter().zip(sides).zip(compare::SIDES) {
+    for ((source, side), name) in sources.iter().zip(sides).zip(measure::SIDES) {
         terminal::narrate(format_args!("  building        {name}: {}", source.words()));
         let built = repository.build(source, &build, &is_interrupted)?;
         (side.bin, side.source) = (built.bin, Some(source.words()));

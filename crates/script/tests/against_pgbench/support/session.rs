@@ -97,7 +97,7 @@ fn send(template: &Template, protocol: Protocol, variables: &Variables) -> State
     } else {
         let parameterized = template.parameterized().unwrap();
         text.extend_from_slice(parameterized.text);
-        for slot in parameterized.slots {
+        for slot in parameterized.parameters.iter().map(|one| &one.slot) {
             let mut parameter = Vec::new();
             let defined = variables.write(*slot, &mut parameter);
             parameters.push(defined.then_some(parameter));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use compare::{ComparisonOptions, PairMeasurement};
+use measure::{ComparisonOptions, PairMeasurement};
 use record::comparison::{DataOrigin, Side, Stop};
 use record::{Comparison, Ending, Fact, Header, Moment, Paired, RunState, Writer};
 use spec::Folder;
@@ -45,6 +45,7 @@ impl ComparisonRequest {
     pub(super) fn comparison(
         &self,
         two: &ResolvedComparison,
+        load: &ComparisonLoad,
         servers: [(String, Option<String>); 2],
         data: DataOrigin,
         rate: Option<f64>,
@@ -60,9 +61,11 @@ impl ComparisonRequest {
             initdb: self.sides[side].initdb.iter().map(ToString::to_string).collect(),
             sql: self.sides[side].sql.as_ref().map(|path| path.display().to_string()),
         };
-        let (workload, set) = match &self.asked {
+        let (workload, set) = match load {
             ComparisonLoad::Study(..) => Default::default(),
-            ComparisonLoad::Options(options) => (options.words.clone(), options.set(&self.sides)),
+            ComparisonLoad::Options(options) => {
+                (options.words.clone(), options.set(&self.sides, &two.production))
+            }
         };
         let ComparisonOptions { name, commit, is_self, precision, threshold, confidence, .. } =
             &self.common;
@@ -85,10 +88,12 @@ impl ComparisonRequest {
             rate,
             precision: *precision,
             threshold: *threshold,
+            horizon_s: self.common.horizon.map(|horizon| horizon.as_secs_f64()),
             confidence: *confidence,
             decides: compared.decides.clone(),
             differences: compared.differences.clone(),
             fail_on: self.common.fail_on,
+            given: two.production.given.clone(),
         }
     }
 
@@ -125,6 +130,7 @@ impl ComparisonRequest {
             facts,
             notes,
             comparison: Some(comparison),
+            search: None,
         };
         let paired = Paired {
             number: 1,

@@ -22,6 +22,9 @@ pub(super) fn whole(workloads: &[WorkloadResult]) -> Option<WorkloadResult> {
         whole.service.merge(&other.service);
         whole.lag.merge(&other.lag);
         whole.per_client.extend(&other.per_client);
+        whole.per_client_good.extend(&other.per_client_good);
+        whole.served.merge(&other.served);
+        whole.unserved.merge(&other.unserved);
         whole.open.merge(&other.open);
         whole.never_started += other.never_started;
         whole.longest_wait_ns = whole.longest_wait_ns.max(other.longest_wait_ns);
@@ -95,13 +98,18 @@ pub(super) fn clients(
         (&metrics::HUNG, workload.open.count_from(HANGS_FROM_NS)),
     ];
     figures.extend(counted.map(|(metric, count)| figure(metric, count as f64)));
-    let sum: f64 = workload.per_client.iter().map(|n| *n as f64).sum();
-    let squares: f64 = workload.per_client.iter().map(|n| (*n as f64).powi(2)).sum();
-    // Jain, Chiu, Hawe: A quantitative measure of fairness, DEC-TR-301, 1984.
-    figures.push(figure(&metrics::JAIN, sum * sum / (workload.per_client.len() as f64 * squares)));
+    figures.push(figure(&metrics::JAIN, jain(&workload.per_client)));
     let fewest = workload.per_client.iter().min();
     figures.extend(fewest.map(|count| figure(&metrics::CLIENT_TRANSACTIONS_MIN, *count as f64)));
     figures
+}
+
+/// Jain's index of fairness over clients; no number where none of them had anything. Source: Jain, Chiu, Hawe: A
+/// quantitative measure of fairness, DEC-TR-301, 1984.
+pub(super) fn jain(per_client: &[u64]) -> f64 {
+    let sum: f64 = per_client.iter().map(|n| *n as f64).sum();
+    let squares: f64 = per_client.iter().map(|n| (*n as f64).powi(2)).sum();
+    sum * sum / (per_client.len() as f64 * squares)
 }
 
 /// Percentiles and the longest wait, what was open at the close included.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use check::TrialFigure;
-use record::MarkKind;
+use record::{MarkKind, Window};
 use spec::{Kind, Scope, metric, metrics};
 
 use super::evidence::Evidence;
@@ -11,7 +11,7 @@ use super::scope::{inside, label_scope, mean_of, scopes};
 use super::statements::server_statements;
 
 /// CPU time of servers, relays and the generator. Relay CPU is charged neither to servers nor to clients.
-pub(super) fn cpu(evidence: &Evidence<'_>, transactions: u64) -> Vec<TrialFigure> {
+pub(super) fn cpu(evidence: &Evidence<'_>, transactions: u64, good: u64) -> Vec<TrialFigure> {
     let mut figures = Vec::new();
     let mut servers: Option<f64> = None;
     for node in &evidence.point.topology.nodes {
@@ -34,13 +34,15 @@ pub(super) fn cpu(evidence: &Evidence<'_>, transactions: u64) -> Vec<TrialFigure
         }
     }
     let generator = evidence.outcome.generator.cpu_ns as f64 / 1e9 / evidence.window.seconds();
-    let per_transaction =
-        |cores: f64| cores * evidence.window.seconds() * 1e6 / transactions as f64;
+    let cpu_us = |cores: f64| cores * evidence.window.seconds() * 1e6;
+    let per_transaction = |cores: f64| cpu_us(cores) / transactions as f64;
     let figure = |metric, value| TrialFigure::new(metric, "", value);
     figures.push(figure(&metrics::GENERATOR_CPU_US_PER_TX, per_transaction(generator)));
     if let Some(servers) = servers {
         figures.push(figure(&metrics::SERVER_CPU_CORES, servers));
         figures.push(figure(&metrics::SERVER_CPU_US_PER_TX, per_transaction(servers)));
+        let per_good = cpu_us(servers) / good as f64;
+        figures.push(figure(&metrics::SERVER_CPU_US_PER_GOOD_TX, per_good));
         figures.push(figure(&metrics::GENERATOR_CPU_SHARE, generator / (generator + servers)));
     }
     figures
@@ -134,9 +136,15 @@ pub(super) fn warmth(evidence: &Evidence<'_>) -> Vec<TrialFigure> {
 
 /// The mean, inside the window, of everything that was read second by second.
 pub(super) fn samples(evidence: &Evidence<'_>) -> Vec<TrialFigure> {
+    means(evidence, evidence.window)
+}
+
+/// The mean of everything that was read second by second, inside a window or a part of it.
+pub(super) fn means(evidence: &Evidence<'_>, part: Window) -> Vec<TrialFigure> {
     let mut figures = Vec::new();
     let mut sums: BTreeMap<(&str, &str, &str), (f64, u32)> = BTreeMap::new();
-    for sample in inside(evidence) {
+    let read = evidence.readings.samples.iter();
+    for sample in read.filter(|sample| sample.at > part.open && sample.at <= part.close) {
         let key = (sample.metric.as_str(), sample.node.as_str(), sample.label.as_str());
         let (sum, count) = sums.entry(key).or_default();
         *sum += sample.value;

@@ -4,8 +4,8 @@ use check::TrialFigure;
 use spec::metrics;
 
 use super::evidence::{Evidence, ms};
-use crate::trial::death::NodeDeath;
 use crate::trial::replication;
+use measure::NodeDeath;
 
 /// Time until another standby was in the place of one that had gone.
 pub(super) fn handovers(evidence: &Evidence<'_>) -> Vec<TrialFigure> {
@@ -14,7 +14,7 @@ pub(super) fn handovers(evidence: &Evidence<'_>) -> Vec<TrialFigure> {
         let standbys = evidence.point.topology.standbys(&node.name);
         let is_mine =
             |death: &&NodeDeath| standbys.iter().any(|standby| standby.name == death.node);
-        let deaths = || evidence.metered.deaths.iter().filter(is_mine);
+        let deaths = || evidence.metered.ends.deaths.iter().filter(is_mine);
         let name = &node.name;
         let times = [
             (&metrics::SYNC_HANDOVER_MS, replication::handover_ns(name, deaths(), takeovers)),

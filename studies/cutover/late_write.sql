@@ -1,0 +1,3 @@
+BEGIN READ WRITE;
+UPDATE stock SET count = count + 1 WHERE id <= 10;
+COMMIT

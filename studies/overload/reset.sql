@@ -1,0 +1,2 @@
+TRUNCATE log;
+UPDATE state SET seq = 0, chain = NULL;

@@ -1,0 +1,1 @@
+SELECT pg_logical_emit_message(false, 'bulk', repeat('x', 100000));

@@ -1,0 +1,4 @@
+BEGIN;
+INSERT INTO jobs (payload) VALUES (repeat('x', 100));
+DELETE FROM jobs WHERE id = (SELECT id FROM jobs ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED);
+COMMIT;

@@ -1,0 +1,2 @@
+SELECT rotate();
+\sleep 500 ms

@@ -1,0 +1,1 @@
+SELECT put_and_get();

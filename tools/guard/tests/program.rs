@@ -1,0 +1,105 @@
+//! The program pgrig-guard, as an operator and a monitor use it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pgrig-guard"));
+    command.env("NO_COLOR", "1").stdin(Stdio::null());
+    command
+}
+
+fn run(words: &[&str]) -> (Option<i32>, String) {
+    let Output { status, stdout, stderr } = program().args(words).output().unwrap();
+    let said = stdout.into_iter().chain(stderr).collect();
+    (status.code(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn mistakes_have_a_reason_and_an_exit_code() {
+    let check = |words: &[&str], code: i32, expected: &[&str]| {
+        let (seen, said) = run(words);
+        assert_eq!(seen, Some(code), "{words:?}: {said}");
+        for text in expected {
+            assert!(said.contains(text), "{words:?}: no {text:?} in\n{said}");
+        }
+    };
+    check(&["--version"], 0, &[concat!("pgrig-guard ", env!("CARGO_PKG_VERSION"))]);
+    check(
+        &["--help"],
+        0,
+        &["--grace", "--no-automatic-failover", "it has guarded, and cannot go on"],
+    );
+    check(&["status", "--help"], 0, &["5    standby: the server has no commits"]);
+    check(&["--state", "s"], 1, &["--no-automatic-failover", "split brain"]);
+    check(&["host=/nonexistent"], 1, &["--state"]);
+    check(&["--grace", "10"], 1, &["\"10\" is not a duration", "10s or 500ms"]);
+    check(&["--grace", "1ms", "--state", "s"], 1, &["the least is"]);
+    check(&["--help"], 0, &["Keeps commits going while synchronous standbys cannot confirm them"]);
+    // A monitor does not take a mistake for an exposure.
+    check(&["status", "host=/nonexistent"], 2, &["/nonexistent"]);
+    check(&["status", "--nonsense"], 2, &["--nonsense"]);
+    // A password is not shown.
+    let (code, said) = run(&["postgres://u:planted@h/", "--nonsense"]);
+    assert!(code == Some(1) && !said.contains("planted"), "{said}");
+}
+
+#[test]
+fn commits_go_on_after_the_grace_and_a_signal_ends_the_guard() {
+    let (primary, _lab) = testing::servers::server(&[]);
+    let mut client = primary.connect().unwrap();
+    for statement in [
+        "CREATE TABLE t (i bigint)",
+        "ALTER SYSTEM SET synchronous_standby_names = 'gone'",
+        "SELECT pg_reload_conf()",
+    ] {
+        client.batch_execute(statement).unwrap();
+    }
+    let place = tempfile::tempdir().unwrap();
+    let (state, address) = (place.path().join("state"), primary.endpoint().to_string());
+    let state = state.display().to_string();
+    let mut guard = program()
+        .args([&address, "--state", &state, "--grace", "2s", "--no-automatic-failover", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // It waits for a standby that is not there, until the guard acts.
+    client.batch_execute("INSERT INTO t VALUES (1)").unwrap();
+    let lines = BufReader::new(guard.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let kinds: Vec<String> = lines.take(2).collect();
+    assert!(kinds.iter().any(|line| line.contains("guarding")), "{kinds:?}");
+    let (code, said) = run(&["status", &address, "--state", &state]);
+    assert!(code == Some(1) && said.contains("exposed"), "{said}");
+
+    let pid = rustix::process::Pid::from_child(&guard);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let mut ended = None;
+    testing::until("the guard has ended", || {
+        ended = guard.try_wait().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        ended.is_some()
+    });
+    assert_eq!(ended.and_then(|status| status.code()), Some(0));
+}
+
+/// The unit is one that systemd takes, and its command is one that the guard takes.
+#[test]
+fn the_unit_is_valid() {
+    let unit = include_str!("../pgrig-guard.service");
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/pgrig-guard "));
+    let place = tempfile::tempdir().unwrap();
+    let start = start.expect("a command").replace("/run/postgresql", "/nowhere");
+    let start = start.replace("%S", &place.path().display().to_string()).replace(":9188", ":0");
+    let (code, said) = run(&start.split_whitespace().collect::<Vec<_>>());
+    assert!(code == Some(1) && said.contains("connecting to /nowhere:5432"), "{said}");
+
+    let file = place.path().join("pgrig-guard.service");
+    std::fs::write(&file, unit.replace("/usr/bin/pgrig-guard", "/bin/true")).unwrap();
+    let Ok(output) = Command::new("systemd-analyze").arg("verify").arg(&file).output() else {
+        return testing::skip::because("there is no systemd-analyze");
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+}
