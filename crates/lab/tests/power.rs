@@ -19,7 +19,7 @@ use lab::{Error, Lab, Node, NodeConfig, StopMode};
 use os::command::{Child, Command, Output};
 use os::processes;
 use rustix::process::{Pid, Signal, kill_process};
-use terms::{FileSystem, RequestKind};
+use terms::{DiskFault, FailingRequests, FileSystem, RequestKind};
 use testing::harness::say;
 use testing::{servers, skip, until};
 
@@ -39,6 +39,7 @@ fn main() -> ExitCode {
     testing::run![
         a_cut_takes_only_what_was_not_promised,
         a_failing_disk_makes_postgres_panic,
+        a_page_that_could_not_be_written_is_lost_only_to_a_server_that_tries_again,
         an_archive_brings_back_what_it_has,
         a_cut_that_leaves_nothing_is_a_loss,
         a_disk_is_not_where_its_file_system_is_mounted,
@@ -109,6 +110,58 @@ fn a_failing_disk_makes_postgres_panic() {
         node.start().unwrap();
         assert!(rows(&node) >= acknowledged, "{what:?}");
         node.stop(StopMode::Fast).unwrap();
+    }
+}
+
+/// The kernel tells of a page that it could not write once, and then takes it for clean: the second fsync says that
+/// all is well, and the WAL that would restore the page is not read any more.
+fn a_page_that_could_not_be_written_is_lost_only_to_a_server_that_tries_again() {
+    let Some(lab) = open(&block()) else { return };
+    for (retries, name) in [("off", "panics"), ("on", "retries")] {
+        let settings = [("restart_after_crash", "off"), ("data_sync_retry", retries)];
+        let mut node = node(&lab, name, &block(), &settings);
+        node.start().unwrap();
+        // Pages with room for a second version of each row are written again, and none is added.
+        node.connect()
+            .unwrap()
+            .batch_execute(
+                "CREATE TABLE kept (id int, state text) WITH (fillfactor = 40, autovacuum_enabled = off);
+                 INSERT INTO kept SELECT n, 'before' FROM generate_series(1, 20000) AS n; CHECKPOINT;
+                 UPDATE kept SET state = 'after'",
+            )
+            .unwrap();
+        let file = node.value("SELECT pg_relation_filepath('kept')").unwrap().unwrap();
+        let blocks = node.fail_requests(FailingRequests {
+            kind: RequestKind::Write,
+            fault: DiskFault::Broken,
+            times: None,
+            files: vec![file],
+        });
+        assert!(blocks.unwrap() > 100);
+        let mut client = node.connect().unwrap();
+        let first = client.batch_execute("CHECKPOINT");
+        assert!(first.is_err(), "a checkpoint whose flush failed ended well");
+        assert!(node.heal_disk().unwrap() > 0);
+        let log = || fs::read_to_string(node.log()).unwrap();
+        if retries == "on" {
+            client.batch_execute("CHECKPOINT").unwrap();
+        } else {
+            until("the server panics", || log().contains("PANIC"));
+        }
+        let has_panicked = log().contains("PANIC");
+        assert_eq!(has_panicked, retries == "off", "{}", log());
+        drop(client);
+        node.kill9().unwrap();
+        node.power_cut(1, None).unwrap();
+        node.start().unwrap();
+        let after = "SELECT count(*) FROM kept WHERE state = 'after'";
+        let after: i64 = node.value(after).unwrap().unwrap().parse().unwrap();
+        assert_eq!(
+            after == 20_000,
+            retries == "off",
+            "{after} of 20000 rows are as they were committed"
+        );
+        node.kill9().unwrap();
     }
 }
 

@@ -86,6 +86,11 @@ impl Cache {
         self.blocks.values().map(Block::bytes).sum()
     }
 
+    /// The numbers of the blocks of which something is pending.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = u64> {
+        self.blocks.keys().copied()
+    }
+
     /// Everything that is pending, in the order of places.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
         self.blocks.iter().flat_map(|(number, block)| block.runs(*number))

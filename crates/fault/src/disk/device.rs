@@ -73,14 +73,21 @@ struct FailingSome {
 }
 
 impl FailingSome {
-    fn hits(&self, what: RequestKind, offset: u64, length: u64) -> bool {
-        let first = offset / BLOCK_BYTES;
-        let last = (offset + length.max(1) - 1) / BLOCK_BYTES;
+    /// True if it is about a request of this kind and of any of these blocks, given as the first and the last
+    /// of each run. A flush is about the blocks that it makes durable.
+    fn hits(&self, what: RequestKind, mut about: impl Iterator<Item = (u64, u64)>) -> bool {
         let is_among = |blocks: &BTreeMap<u64, u64>| {
-            blocks.range(..=last).next_back().is_some_and(|(_, end)| *end >= first)
+            about.any(|(first, last)| {
+                blocks.range(..=last).next_back().is_some_and(|(_, end)| *end >= first)
+            })
         };
         self.what == what && self.left != Some(0) && self.blocks.as_ref().is_none_or(is_among)
     }
+}
+
+/// The blocks of a request for some bytes, as a run.
+fn blocks_of(offset: u64, length: u64) -> impl Iterator<Item = (u64, u64)> {
+    std::iter::once((offset / BLOCK_BYTES, (offset + length.max(1) - 1) / BLOCK_BYTES))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,7 +191,7 @@ impl Device {
 impl DeviceState {
     fn read(&mut self, offset: u64, size: u32) -> io::Result<Vec<u8>> {
         self.expect_power()?;
-        self.refuse(RequestKind::Read, offset, u64::from(size))?;
+        self.refuse(RequestKind::Read, blocks_of(offset, u64::from(size)))?;
         let left = self.size_bytes.saturating_sub(offset);
         let mut data = vec![0; u64::from(size).min(left) as usize];
         self.medium.read(&mut data, offset)?;
@@ -196,7 +203,7 @@ impl DeviceState {
         self.expect_power()?;
         self.counts.writes += 1;
         self.fail(RequestKind::Write, self.counts.writes)?;
-        self.refuse(RequestKind::Write, offset, data.len() as u64)?;
+        self.refuse(RequestKind::Write, blocks_of(offset, data.len() as u64))?;
         if offset + data.len() as u64 > self.size_bytes || !self.cache.write(offset, data) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -210,7 +217,13 @@ impl DeviceState {
         self.expect_power()?;
         self.counts.flushes += 1;
         self.fail(RequestKind::Flush, self.counts.flushes)?;
-        self.refuse(RequestKind::Flush, 0, 0)?;
+        let about: Vec<(u64, u64)> = match &self.failing_some {
+            Some(FailingSome { what: RequestKind::Flush, blocks: Some(_), .. }) => {
+                self.cache.blocks().map(|block| (block, block)).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.refuse(RequestKind::Flush, about.into_iter())?;
         if let Some(recorder) = &mut self.recorder {
             recorder.flush_begins();
         }
@@ -299,9 +312,13 @@ impl DeviceState {
         Ok(())
     }
 
-    fn refuse(&mut self, what: RequestKind, offset: u64, length: u64) -> io::Result<()> {
+    fn refuse(
+        &mut self,
+        what: RequestKind,
+        about: impl Iterator<Item = (u64, u64)>,
+    ) -> io::Result<()> {
         match &mut self.failing_some {
-            Some(failing) if failing.hits(what, offset, length) => {
+            Some(failing) if failing.hits(what, about) => {
                 failing.left = failing.left.map(|left| left - 1);
                 self.counts.failed += 1;
                 Err(failing.error.errno().into())

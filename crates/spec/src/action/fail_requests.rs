@@ -42,10 +42,6 @@ pub(super) fn parse(entry: &Entry<'_>) -> Option<Action> {
     let fields = entry.fields;
     let kind = fields.choice("on", KINDS).unwrap_or(RequestKind::Write);
     let files = fields.text("of").map(ServerFiles::parse);
-    if let (RequestKind::Flush, Some(value)) = (kind, fields.value("of")) {
-        let hint = "leave out of, or fail writes";
-        fields.problems.hinted(&value.span, "a flush is of the whole disk", hint);
-    }
     let times = fields.integer("times", 1..=TIMES_MAX);
     let fault = fields.choice("error", DISK_FAULTS).unwrap_or(DiskFault::Broken);
     Some(Action::FailRequests { node: entry.own_server()?, kind, files, times, fault })

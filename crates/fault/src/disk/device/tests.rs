@@ -196,4 +196,9 @@ fn requests_of_some_blocks_fail_so_many_times_or_until_it_is_healed() {
     assert_eq!([read(0), read(3), read(3)], [true, false, true]);
     fail(RequestKind::Flush, 1, false);
     assert!(device.state().flush().is_err() && device.state().flush().is_ok());
+    // A flush is about what it makes durable.
+    fail(RequestKind::Flush, 2, true);
+    let flush_of = |block: u64| write(block, 1) && device.state().flush().is_ok();
+    assert_eq!([flush_of(0), flush_of(3), flush_of(4)], [true, false, false]);
+    assert!(flush_of(3));
 }
