@@ -1,10 +1,11 @@
 //! What a judgement assumes, and what it never looks at. The page docs/isolation.md has the same lists.
 
 /// What the judgement takes for granted.
-pub const ASSUMES: [&str; 7] = [
+pub const ASSUMES: [&str; 8] = [
     "Lists and registers are empty when the load begins.",
     "Each value is written to its key once.",
     "A script is one transaction, and a mark says what its statement does.",
+    "A statement whose tag counts no row has written nothing: a trigger or a rule that writes elsewhere returns a row.",
     "A list is read with all its elements, in the order of the appends.",
     "What a client was told to be failed has not happened.",
     "Moments differ from the clock of the run by no more than the bounds that the files tell.",

@@ -93,6 +93,12 @@ pub(crate) fn of_script(
     texts.iter().map(|texts| texts.iter().map(one).collect()).collect()
 }
 
+/// True if the tags of a command do not say whether it has changed a row: it returns other rows than it
+/// writes.
+pub(crate) fn hides_rows(template: &Template) -> bool {
+    statements(template).iter().any(Words::hides_rows)
+}
+
 /// The words of one statement in lower case, names of tables as they stand there, without comments and
 /// strings.
 #[derive(Debug, Default)]
@@ -177,12 +183,9 @@ impl Words {
         let is_query = matches!(self.first(), "select" | "with" | "values");
         if !targets.is_empty() {
             // Its tag counts the rows that it returns, and not those that a condition has let through.
-            let is_told = self.first() != "with"
-                || !self.is_select_behind_with()
-                || !(self.has("conflict") || self.has("where") || self.has("merge"));
-            return match is_told {
-                true => LedgerStatement::Writes(targets),
-                false => LedgerStatement::MayWrite(targets),
+            return match self.hides_rows() {
+                false => LedgerStatement::Writes(targets),
+                true => LedgerStatement::MayWrite(targets),
             };
         }
         let by_function = match tables {
@@ -199,6 +202,14 @@ impl Words {
             true => LedgerStatement::Other,
             false => LedgerStatement::Writes(by_function),
         }
+    }
+
+    /// True if its tag does not say whether it has changed a row.
+    fn hides_rows(&self) -> bool {
+        self.first() == "with"
+            && self.is_select_behind_with()
+            && self.target_names().next().is_some()
+            && (self.has("conflict") || self.has("where") || self.has("merge"))
     }
 
     /// True if the tag of a statement that begins with WITH is that of a SELECT: no statement that writes

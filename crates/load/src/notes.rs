@@ -3,6 +3,7 @@
 use script::{CommandKind, HistoryNote, Names, Script, Slot};
 
 use crate::LoadError;
+use crate::ledger_statements::{self, LedgerStatement};
 
 /// The variables that a script makes keys and values of.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +36,17 @@ pub(crate) fn of_script(
     if let Some(line) = script.strays.first() {
         return Err(wrong(*line, "a note of a history must stand before an SQL statement"));
     }
+    let statements = ledger_statements::of_script(script, None);
+    let sets_savepoint = |command: usize| {
+        statements[command].iter().any(|one| {
+            use LedgerStatement::{Releases, RollsBackTo, Savepoint};
+            matches!(one, Savepoint(_) | RollsBackTo(_) | Releases(_))
+        })
+    };
+    let mut savepoint_in_pipeline = None;
     let mut is_pipeline = false;
     let mut notes = Vec::with_capacity(script.commands.len());
-    for command in &script.commands {
+    for (at, command) in script.commands.iter().enumerate() {
         match command.kind {
             CommandKind::StartPipeline => is_pipeline = true,
             CommandKind::EndPipeline => is_pipeline = false,
@@ -53,7 +62,33 @@ pub(crate) fn of_script(
         if parsed.iter().filter(|note| note.is_read()).count() > 1 {
             return Err(wrong(command.line, "a statement reads one thing: its row is one value"));
         }
+        let writes = parsed.iter().any(HistoryNote::is_write);
+        if writes && sets_savepoint(at) {
+            let why = "a statement with a note and one with SAVEPOINT, RELEASE or ROLLBACK TO are joined by \\;: \
+                       write two commands";
+            return Err(wrong(command.line, why));
+        }
+        if let (true, CommandKind::Sql { template, .. }) = (writes, &command.kind)
+            && ledger_statements::hides_rows(template)
+        {
+            let why = "the number of rows that it returns does not say whether it has changed one: make INSERT, \
+                       UPDATE, DELETE or MERGE the statement behind WITH";
+            return Err(wrong(command.line, why));
+        }
+        if is_pipeline && sets_savepoint(at) {
+            savepoint_in_pipeline = Some(command.line);
+        }
         notes.push(parsed.into());
     }
+    if let (Some(line), true) = (savepoint_in_pipeline, notes.iter().any(has_write)) {
+        return Err(wrong(
+            line,
+            "a savepoint in a pipeline: its script has notes of writes, which it may take back",
+        ));
+    }
     Ok(notes)
+}
+
+fn has_write(notes: &Box<[HistoryNote]>) -> bool {
+    notes.iter().any(HistoryNote::is_write)
 }

@@ -123,10 +123,6 @@ impl Program {
         let ledger = LedgerSlots::of(&mut names);
         for script in &mut scripts {
             script.is_numbered = ledger.is_some_and(|slots| writes(&script.script, slots.seq));
-            if script.is_numbered {
-                let tables = workload.ledger.as_ref();
-                script.ledger_statements = ledger_statements::of_script(&script.script, tables);
-            }
         }
         let mut history = None;
         if common.keeps_history {
@@ -136,6 +132,12 @@ impl Program {
                     history = Some(HistorySlots::of(&mut names));
                     script.notes = notes;
                 }
+            }
+        }
+        for script in &mut scripts {
+            if script.is_numbered || !script.notes.is_empty() {
+                let tables = workload.ledger.as_ref();
+                script.ledger_statements = ledger_statements::of_script(&script.script, tables);
             }
         }
         let variables = initial(workload, &mut names, rows.tables()?, common);

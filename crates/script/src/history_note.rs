@@ -88,6 +88,11 @@ impl HistoryNote {
         variables.collect()
     }
 
+    /// True if the statement changes what it names.
+    pub fn is_write(&self) -> bool {
+        !self.is_read()
+    }
+
     /// True if it is about the result of the statement.
     pub fn is_read(&self) -> bool {
         match self {

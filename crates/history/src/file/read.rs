@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead};
 
 use super::number::integer;
-use super::{VERSION, VERSION_BEFORE};
+use super::{VERSION, VERSION_BEFORE, VERSION_WITHOUT_END};
 use crate::history::{
     Group, History, Key, Kind, List, Operation, Outcome, Session, TooLong, Transaction,
 };
@@ -19,7 +19,7 @@ pub enum ReadError {
     #[error("{file} is not a history: its first line must be \"history {VERSION}\"")]
     Other { file: String },
     #[error(
-        "{file} has version {found}, this pgrig reads {VERSION_BEFORE} and {VERSION}; read it with the \
+        "{file} has version {found}, this pgrig reads {VERSION_WITHOUT_END} to {VERSION}; read it with the \
          pgrig that wrote it"
     )]
     Version { file: String, found: String },
@@ -163,8 +163,10 @@ impl Reader<'_> {
     fn first(&mut self, text: &[u8]) -> Result<(), ReadError> {
         let file = self.name.to_owned();
         match text.strip_prefix(b"history ") {
-            Some(version) if version == VERSION_BEFORE.as_bytes() => Ok(()),
-            Some(version) if version == VERSION.as_bytes() => {
+            Some(version) if version == VERSION_WITHOUT_END.as_bytes() => Ok(()),
+            Some(version)
+                if [VERSION_BEFORE, VERSION].iter().any(|it| version == it.as_bytes()) =>
+            {
                 self.end = End::Missing;
                 self.bound = Some(u64::MAX);
                 Ok(())
@@ -262,6 +264,7 @@ impl Reader<'_> {
             (b'o', [at]) => self.ended(client, Outcome::Committed, *at),
             (b'f', [at]) => self.ended(client, Outcome::Failed, *at),
             (b'u', [at]) => self.ended(client, Outcome::Unknown, *at),
+            (b'd', [writes]) => self.withdrawn(client, *writes),
             (b'a', [key, value]) => {
                 let key = self.history.intern(Kind::List, *key);
                 self.operation(client, Operation::Append { key, value: *value })
@@ -354,6 +357,25 @@ impl Reader<'_> {
             return Err(bad(format!("client {client} has no open transaction")));
         }
         known.operations.push(operation);
+        Ok(())
+    }
+
+    /// The last `writes` did not happen. What the client has read since the first of them may have seen
+    /// them all the same, and is not judged.
+    fn withdrawn(&mut self, client: u32, writes: i64) -> Result<(), No> {
+        let known = known(&mut self.clients, client)?;
+        let Some(before) = usize::try_from(writes).ok().and_then(|writes| writes.checked_sub(1))
+        else {
+            return Err(bad("it takes no write back"));
+        };
+        let is_write =
+            |one: &Operation| matches!(one, Operation::Append { .. } | Operation::Write { .. });
+        let operations = known.operations.iter().enumerate().rev();
+        let mut written = operations.filter(|(_, one)| is_write(one));
+        match (known.open.is_some(), written.nth(before)) {
+            (true, Some((first, _))) => known.operations.truncate(first),
+            _ => return Err(bad(format!("client {client} has not written so often"))),
+        }
         Ok(())
     }
 

@@ -64,6 +64,11 @@ impl Recorder {
         line!(out, "w {client} {key} {value}");
     }
 
+    /// The last writes of a client's transaction have changed no row, or were taken back to a savepoint.
+    pub fn withdraws(&mut self, out: &mut Vec<u8>, client: u32, writes: u32) {
+        line!(out, "d {client} {writes}");
+    }
+
     /// A client has read a list.
     pub fn has_read_list(&mut self, out: &mut Vec<u8>, client: u32, key: i64, list: &[i64]) {
         if self.lists.is_full() {

@@ -114,12 +114,12 @@ fn a_history_of_another_version_or_none_is_refused() {
         let error = read(&mut History::default(), "0.history", text.as_bytes()).unwrap_err();
         assert_eq!(error.to_string(), expected);
     };
-    let none = "0.history is not a history: its first line must be \"history 2\"";
+    let none = "0.history is not a history: its first line must be \"history 3\"";
     check("", none);
     check("ledger 2 seed 42\n", none);
     check(
-        "history 3\n",
-        "0.history has version 3, this pgrig reads 1 and 2; read it with the pgrig that wrote it",
+        "history 4\n",
+        "0.history has version 4, this pgrig reads 1 to 3; read it with the pgrig that wrote it",
     );
     let mut broken = std::io::BufReader::new(Broken);
     let error = read(&mut History::default(), "0.history", &mut broken).unwrap_err();
@@ -228,6 +228,33 @@ fn a_line_that_cannot_be_read_spoils_no_other_transaction() {
     let outcomes: Vec<Outcome> = history.transactions().iter().map(|one| one.outcome).collect();
     assert_eq!(outcomes, [Outcome::Committed, Outcome::Unknown, Outcome::Committed]);
     assert!(matches!(history.faults()[0].what, FaultKind::Line(_)));
+}
+
+#[test]
+fn a_write_that_was_taken_back_did_not_happen() {
+    let check = |lines: &str, expected: &[&str]| {
+        let text = format!("history 3\nn 1\ng 0\tp\ti\tw\nc 1 0 1 1\nb 1 1 10\n{lines}o 1 20\nz\n");
+        let mut history = History::default();
+        read(&mut history, "0.history", text.as_bytes()).unwrap();
+        assert_eq!(history.faults(), &[], "{lines}");
+        let told = history.operations(&history.transactions()[0]).iter().map(|one| match one {
+            Operation::Append { value, .. } => format!("a{value}"),
+            Operation::Write { value, .. } => format!("w{value}"),
+            Operation::ReadList { list, .. } => format!("l{:?}", history.elements(*list)),
+            Operation::Read { value, .. } => format!("r{value}"),
+            other => format!("{other:?}"),
+        });
+        assert_eq!(told.collect::<Vec<_>>(), expected, "{lines}");
+    };
+    check("a 1 5 1\na 1 5 2\nd 1 1\n", &["a1"]);
+    check("r 1 9 7\na 1 5 1\nw 1 9 8\nd 1 2\nw 1 9 9\n", &["r7", "w9"]);
+    // What is read between a write and the savepoint before it may be that write.
+    check("a 1 5 1\na 1 5 2\nl 1 5 0 1 2\nd 1 1\nl 1 5 1\n", &["a1", "l[1]"]);
+
+    let (words, _, history) = faults("b 1 1 10\na 1 5 1\nd 1 2\no 1 20\nb 1 2 30\nd 1 0\no 1 40\n");
+    assert!(words[0].contains("client 1 has not written so often"), "{words:?}");
+    assert!(words[1].contains("it takes no write back"), "{words:?}");
+    assert_eq!(history.transactions()[0].outcome, Outcome::Unknown);
 }
 
 #[test]

@@ -5,8 +5,10 @@ use history::file::list_of;
 use script::{HistoryNote, Operand, Value, Variable};
 
 use crate::{
+    ledger_statements::LedgerStatement,
     notes::VALUES,
     session::{LaneContext, Session},
+    work::rows_of_tag,
 };
 
 /// One client's part of a history.
@@ -21,11 +23,78 @@ pub(crate) struct Diary {
     /// The history tells of the connection.
     is_told: bool,
     is_open: bool,
+    /// Writes of the transaction that are noted, without those that were taken back.
+    writes: u32,
+    /// The savepoints of the transaction, and the number of writes when each was set.
+    savepoints: Vec<(String, u32)>,
+    /// What the tags of the current command have said so far.
+    tags: ChangedRows,
+}
+
+/// The rows that the statements of a command have changed, as far as their tags say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ChangedRows {
+    /// Of INSERT, UPDATE, DELETE and MERGE.
+    changed: Option<u64>,
+    /// Of SELECT, which returns the rows that a function or a WITH has written.
+    returned: Option<u64>,
+}
+
+impl ChangedRows {
+    fn add(&mut self, tag: &[u8]) {
+        let has_word = |words: &[&[u8]]| words.iter().any(|word| tag.starts_with(word));
+        let counted = if has_word(&[b"INSERT ", b"UPDATE ", b"DELETE ", b"MERGE "]) {
+            &mut self.changed
+        } else if has_word(&[b"SELECT "]) {
+            &mut self.returned
+        } else {
+            return;
+        };
+        let rows = rows_of_tag(tag);
+        *counted = Some(match *counted {
+            Some(before) => before + rows,
+            None => rows,
+        });
+    }
+
+    /// True if a write of the command has not happened. CALL and DO say nothing of rows.
+    fn are_none(self) -> bool {
+        self.changed.or(self.returned) == Some(0)
+    }
 }
 
 impl Diary {
     pub(super) fn new(clients: u64) -> Diary {
-        Diary { clients, number: 0, backend: 0, is_told: false, is_open: false }
+        Diary {
+            clients,
+            number: 0,
+            backend: 0,
+            is_told: false,
+            is_open: false,
+            writes: 0,
+            savepoints: Vec::new(),
+            tags: ChangedRows::default(),
+        }
+    }
+
+    /// A statement has succeeded that may set a savepoint or go back to one.
+    fn take_savepoint(&mut self, statement: &LedgerStatement) {
+        let at = |name: &String| self.savepoints.iter().rposition(|(known, _)| known == name);
+        match statement {
+            LedgerStatement::Savepoint(name) => self.savepoints.push((name.clone(), self.writes)),
+            LedgerStatement::RollsBackTo(name) => {
+                if let Some(at) = at(name) {
+                    self.savepoints.truncate(at + 1);
+                    self.writes = self.savepoints[at].1;
+                }
+            }
+            LedgerStatement::Releases(name) => {
+                if let Some(at) = at(name) {
+                    self.savepoints.truncate(at);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Another connection has taken the place of the last one.
@@ -59,6 +128,8 @@ impl Session {
         }
         diary.number += 1;
         diary.is_open = true;
+        diary.writes = 0;
+        diary.savepoints.clear();
         let number = diary.number;
         let first = (number * diary.clients + u64::from(id)) * VALUES;
         history.note(|recorder, out| recorder.begins(out, id, number, now));
@@ -99,6 +170,9 @@ impl Session {
     /// The current command is about to be sent: what it writes is noted before.
     pub(super) fn write_in_diary(&mut self, cx: &mut LaneContext<'_>) -> Result<(), String> {
         let id = self.id;
+        if let Some(diary) = self.diary() {
+            diary.tags = ChangedRows::default();
+        }
         for note in self.notes(cx) {
             let (key, value) = match *note {
                 HistoryNote::Append { key, value } | HistoryNote::Write { key, value } => {
@@ -111,8 +185,38 @@ impl Session {
                 HistoryNote::Append { .. } => recorder.appends(out, id, key, value),
                 _ => recorder.writes(out, id, key, value),
             });
+            if let Some(diary) = self.diary() {
+                diary.writes += 1;
+            }
         }
         Ok(())
+    }
+
+    /// A statement of the current command is complete, with this tag.
+    pub(super) fn tag_in_diary(&mut self, tag: &[u8]) {
+        if let Some(diary) = self.diary() {
+            diary.tags.add(tag);
+        }
+    }
+
+    /// The current command has succeeded: its writes are withdrawn if it has changed no row, and those that
+    /// it has taken back to a savepoint.
+    pub(super) fn end_command_in_diary(&mut self, cx: &mut LaneContext<'_>) {
+        let id = self.id;
+        let written = self.notes(cx).iter().filter(|note| note.is_write()).count() as u32;
+        let statements = cx.program.scripts[self.script].ledger_statements.get(self.command);
+        let Some(diary) = self.diary().filter(|diary| diary.is_open) else { return };
+        let before = diary.writes;
+        if written > 0 && diary.tags.are_none() {
+            diary.writes -= written.min(diary.writes);
+        }
+        for statement in statements.into_iter().flatten() {
+            diary.take_savepoint(statement);
+        }
+        let withdrawn = before - diary.writes;
+        if let (1.., Some(history)) = (withdrawn, &mut cx.history) {
+            history.note(|recorder, out| recorder.withdraws(out, id, withdrawn));
+        }
     }
 
     /// The current command has returned its rows: the first value of the last one is what it read.

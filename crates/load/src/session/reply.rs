@@ -203,6 +203,7 @@ impl Session {
             }
             tag::COMMAND_COMPLETE | tag::EMPTY_QUERY_RESPONSE => {
                 self.account_for_tag(frame.body);
+                self.tag_in_diary(frame.body);
                 self.note_work(cx, frame.body);
                 let wait = self.result_complete(cx);
                 if let Some(captured) = &mut self.reply.captured {
@@ -357,6 +358,7 @@ impl Session {
         {
             return wait;
         }
+        self.end_command_in_diary(cx);
         let next = cx.program.scripts[self.script].script.next(self.command);
         self.finish_command(cx, next, now);
         self.state = SessionState::Idle;

@@ -6,6 +6,7 @@ mod counts;
 #[path = "../support/door.rs"]
 mod door;
 mod encryption;
+mod histories;
 mod interfaces;
 mod interruption;
 mod leaving;

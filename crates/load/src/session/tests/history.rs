@@ -63,6 +63,60 @@ fn what_a_transaction_writes_and_reads_is_noted() {
 }
 
 #[test]
+fn a_write_that_changed_no_row_or_was_taken_back_is_withdrawn() {
+    let check = |script: &str, answers: &[&str], expected: &str| {
+        let noted = noted(script, |client| {
+            client.begins(0).hears_all(1, answers);
+        });
+        assert_eq!(noted, format!("c 0 0 4711, b 0 1, {expected}"), "{script:?} {answers:?}");
+    };
+    let one = "-- \\history append 7 1\nUPDATE lists;\n";
+    for (tag, is_written) in [
+        ("UPDATE 1", true),
+        ("UPDATE 0", false),
+        ("INSERT 0 1", true),
+        ("INSERT 0 0", false),
+        ("MERGE 0", false),
+        ("DELETE 0", false),
+        ("SELECT 1", true),
+        ("SELECT 0", false),
+        // They say nothing of rows.
+        ("CALL", true),
+        ("DO", true),
+    ] {
+        let tag = tag.replace(' ', "_");
+        let expected = if is_written { "a 0 7 1, o 0" } else { "a 0 7 1, d 0 1, o 0" };
+        check(one, &[&format!("C:{tag} Z:I")], expected);
+    }
+    // Of several statements of a command, those that change rows count.
+    let joined = "-- \\history append 7 1\nSELECT 1\\; UPDATE lists;\n";
+    check(joined, &["C:SELECT_1 C:UPDATE_0 Z:I"], "a 0 7 1, d 0 1, o 0");
+    check(joined, &["C:SELECT_0 C:UPDATE_1 Z:I"], "a 0 7 1, o 0");
+    // What the statement returns of a row that it has not changed is nothing that was read.
+    let returned =
+        "-- \\history append 7 1\n-- \\history list 7\nUPDATE lists RETURNING elements;\n";
+    check(returned, &["T:v C:UPDATE_0 Z:I"], "a 0 7 1, l 0 7 0, d 0 1, o 0");
+
+    let savepoints = format!(
+        "BEGIN;\n{one}SAVEPOINT a;\n{one}SAVEPOINT b;\n{one}ROLLBACK TO b;\n{one}ROLLBACK TO a;\nCOMMIT;\n"
+    );
+    let (wrote, done) = ("C:UPDATE_1 Z:T", "C:SAVEPOINT Z:T");
+    let answers = [
+        "C:BEGIN Z:T",
+        wrote,
+        done,
+        wrote,
+        done,
+        wrote,
+        "C:ROLLBACK Z:T",
+        wrote,
+        "C:ROLLBACK Z:T",
+        "C:COMMIT Z:I",
+    ];
+    check(&savepoints, &answers, "a 0 7 1, a 0 7 1, a 0 7 1, d 0 1, a 0 7 1, d 0 2, o 0");
+}
+
+#[test]
 fn what_nobody_heard_of_is_unknown_and_the_next_connection_is_another_session() {
     let lost = noted(LIST, |client| {
         client.begins(0).hears(1, "C:BEGIN Z:T").hears(1, "C Z:T").hears(1, "T:v D:48 C Z:T");
