@@ -60,9 +60,9 @@ pub const UNSEEN: &[ProofLimit] = &[
     ),
     limit(
         "rename without fsync on ext4",
-        "ext4's data=ordered and auto_da_alloc write the data of a file that replaces another one, or that was cut \
-         to nothing, before the change of its name is durable. XFS does not (fs = \"xfs\"), nor does ext4 without the \
-         two (fs = \"ext4-writeback\").",
+        "ext4's auto_da_alloc begins to write a file that replaces another one, or that was cut to nothing, at the \
+         change of its name, so that its data are there in most states. XFS does not (fs = \"xfs\"), nor does ext4 \
+         without it (fs = \"ext4-writeback\").",
     ),
     limit(
         "more disks",
@@ -79,6 +79,15 @@ pub const UNSEEN: &[ProofLimit] = &[
     limit(
         "tables that are gone",
         "A table that the load makes and drops again is neither followed nor named.",
+    ),
+    limit(
+        "values of sequences",
+        "The pages of sequences are read. Whether a sequence gives a value twice is a question for the study's query \
+         complaints.",
+    ),
+    limit(
+        "tables that were emptied",
+        "A TRUNCATE alone is in no count of rows: that a table is full again is not seen, unless a query follows it.",
     ),
     limit("unlogged and temporary relations", "PostgreSQL promises nothing of them after a crash."),
     limit("other databases", "Only the database of the load and the shared catalogs are read."),

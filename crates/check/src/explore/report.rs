@@ -219,3 +219,54 @@ pub(super) fn witnesses(
 fn list(words: impl Iterator<Item = String>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crash::{DiskState, PlannedState};
+
+    use super::*;
+
+    #[test]
+    fn too_few_states_without_a_failure_say_nothing() {
+        let lost = StateFate::Lost(1, "client 3".to_owned());
+        let check = |fates: &[StateFate], second: &[StateFate], expected: Option<f64>| {
+            let explore = Explore {
+                node: None,
+                states: 10,
+                least: 4,
+                second_cuts: 1,
+                complaints: None,
+                followed: BTreeMap::new(),
+            };
+            let planned = PlannedState {
+                state: DiskState { cut: 0, lost: Vec::new() },
+                kind: WriteKind::Heap,
+                way: LossPattern::ALL[0],
+                write: None,
+            };
+            let mut seen: Vec<Seen> = Vec::new();
+            for (number, fate) in fates.iter().enumerate() {
+                let (planned, fate) = (planned.clone(), fate.clone());
+                seen.push(Seen { number, planned, fate, second: Vec::new() });
+            }
+            seen[0].second = second.to_vec();
+            let mut outcome = CheckOutcome::default();
+            verdict(&explore, "primary", &seen, &mut outcome);
+            let failed = outcome
+                .figures
+                .iter()
+                .find(|one| one.metric == &metrics::EXPLORE_FAILED && one.scope.is_empty());
+            assert_eq!(failed.map(|one| one.value), expected, "{fates:?} {second:?}");
+        };
+        let sound = vec![StateFate::Sound; 4];
+        check(&sound, &[], Some(0.0));
+        check(&sound[..3], &[], None);
+        // A second cut is a state as well.
+        check(&sound[..3], &sound[..1], Some(0.0));
+        // One failure is enough, however few there are.
+        check(&[lost.clone()], &[], Some(1.0));
+        check(&sound[..1], &[lost], Some(1.0));
+    }
+}
