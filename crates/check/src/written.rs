@@ -8,9 +8,17 @@ use spec::{Explore, Point};
 
 use crate::error::Error;
 
-/// Rows that were written to the tables of users, as the server has counted them.
+/// Rows that were written to the tables of users, as the server has counted them, by the tables' OIDs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct WrittenRows(BTreeMap<u32, (String, i64)>);
+pub(crate) struct WrittenRows(BTreeMap<u32, WrittenTable>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct WrittenTable {
+    name: String,
+    rows: i64,
+    /// The number of its file, which TRUNCATE replaces.
+    file: Option<u32>,
+}
 
 impl WrittenRows {
     /// Asks a server.
@@ -18,11 +26,17 @@ impl WrittenRows {
         let mut client = node.connect()?;
         let doing = || format!("counting the rows that were written on {}", node.name);
         let rows = client.query(WRITTEN, &[]).map_err(Error::query(doing()))?;
-        Ok(WrittenRows(rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2)))).collect()))
+        let table = |row: &postgres::Row| WrittenTable {
+            name: row.get(1),
+            rows: row.get(2),
+            file: row.get(3),
+        };
+        Ok(WrittenRows(rows.iter().map(|row| (row.get(0), table(row))).collect()))
     }
 
     /// The tables that were written since then and that are not among those or parts of them, with the number
-    /// of rows; none where the server does not count them. A table that was made since then counts from its
+    /// of rows; none where the server does not count them. A table whose file was replaced, as by TRUNCATE, is
+    /// there with 0 rows if nothing else was done to it. A table that was made since then counts from its
     /// beginning, as does one whose count is smaller than it was: a server that crashed begins to count anew. A
     /// table that is not there any more is not known.
     pub(crate) fn unfollowed(
@@ -40,10 +54,12 @@ impl WrittenRows {
         }
         let parts = client.query(PARTS, &[&followed]).map_err(Error::query(doing()))?;
         let parts: Vec<u32> = parts.iter().map(|row| row.get(0)).collect();
-        let since = now.0.into_iter().filter_map(|(oid, (name, count))| {
-            let before = self.0.get(&oid).map_or(0, |(_, count)| *count);
-            let since = if count < before { count } else { count - before };
-            (since > 0 && !parts.contains(&oid)).then_some((name, since))
+        let since = now.0.into_iter().filter_map(|(oid, WrittenTable { name, rows, file })| {
+            let before = self.0.get(&oid);
+            let is_replaced = before.is_some_and(|before| before.file != file);
+            let before = before.map_or(0, |before| before.rows);
+            let since = if rows < before { rows } else { rows - before };
+            ((since > 0 || is_replaced) && !parts.contains(&oid)).then_some((name, since))
         });
         Ok(Some(since.collect()))
     }
@@ -58,7 +74,8 @@ pub(crate) fn followed(point: &Point, explore: &Explore) -> Vec<String> {
 
 /// Tables that a crash must leave as they were, with the rows that were written to them.
 const WRITTEN: &str = "\
-    SELECT s.relid, s.relid::regclass::text, s.n_tup_ins + s.n_tup_upd + s.n_tup_del \
+    SELECT s.relid, s.relid::regclass::text, s.n_tup_ins + s.n_tup_upd + s.n_tup_del, \
+      pg_relation_filenode(s.relid) \
     FROM pg_stat_all_tables s JOIN pg_class c ON c.oid = s.relid \
     WHERE c.relpersistence = 'p' AND (s.relid = 'pg_largeobject'::regclass \
       OR s.schemaname NOT LIKE 'pg\\_%' AND s.schemaname <> 'information_schema')";
@@ -87,7 +104,8 @@ mod tests {
                  CREATE TABLE whole (i int) PARTITION BY RANGE (i); \
                  CREATE TABLE part PARTITION OF whole DEFAULT; \
                  CREATE UNLOGGED TABLE promised_nothing (i int); \
-                 CREATE TABLE before (i int); INSERT INTO before VALUES (1)",
+                 CREATE TABLE before (i int); INSERT INTO before VALUES (1); \
+                 CREATE TABLE emptied (i int)",
             )
             .unwrap();
         let server = Server::Node(Box::new(node));
@@ -105,7 +123,7 @@ mod tests {
             .batch_execute(
                 "INSERT INTO log VALUES (1); INSERT INTO whole VALUES (1); \
                  INSERT INTO promised_nothing VALUES (1); INSERT INTO \"Other one\" VALUES (1), (2); \
-                 SELECT lo_from_bytea(0, 'large')",
+                 SELECT lo_from_bytea(0, 'large'); TRUNCATE emptied",
             )
             .unwrap();
         client.close();
@@ -115,10 +133,10 @@ mod tests {
             let expected = expected.iter().map(|(name, rows)| ((*name).to_owned(), *rows));
             assert_eq!(written.unfollowed(&node, &followed).unwrap(), Some(expected.collect()));
         };
-        let large = ("pg_largeobject", 1);
-        check(&["log", "whole"], &[("\"Other one\"", 2), large]);
-        check(&["whole", "\"Other one\"", "no_such_table"], &[("log", 1), large]);
-        check(&["log", "\"Other one\"", "pg_largeobject"], &[("part", 1)]);
+        let (large, emptied) = (("pg_largeobject", 1), ("emptied", 0));
+        check(&["log", "whole"], &[("\"Other one\"", 2), large, emptied]);
+        check(&["whole", "\"Other one\"", "no_such_table"], &[("log", 1), large, emptied]);
+        check(&["log", "\"Other one\"", "pg_largeobject", "emptied"], &[("part", 1)]);
 
         // As a crash leaves it: the server has counted more before than it does since.
         let mut client = node.connect().unwrap();
@@ -126,7 +144,8 @@ mod tests {
         client.batch_execute("INSERT INTO before VALUES (2)").unwrap();
         client.close();
         testing::until("the rows are counted", || counted("before"));
-        let more = WrittenRows([(oid_of(&node, "before"), ("before".to_owned(), 5))].into());
+        let mut more = WrittenRows::of(&node).unwrap();
+        more.0.get_mut(&oid_of(&node, "before")).unwrap().rows = 5;
         let unfollowed = more.unfollowed(&node, &[]).unwrap().unwrap();
         assert_eq!(unfollowed, [("before".to_owned(), 1)].into());
         // A server that counts nothing says nothing.

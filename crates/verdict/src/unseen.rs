@@ -38,7 +38,8 @@ pub const ASSUMED: &[ProofLimit] = &[
     ),
     limit(
         "counts of the server",
-        "The tables that the load wrote are those whose counts of rows in pg_stat_all_tables have grown.",
+        "The tables that the load wrote are those whose counts of rows in pg_stat_all_tables have grown, and \
+         those whose files were replaced.",
     ),
 ];
 
@@ -84,10 +85,6 @@ pub const UNSEEN: &[ProofLimit] = &[
         "values of sequences",
         "The pages of sequences are read. Whether a sequence gives a value twice is a question for the study's query \
          complaints.",
-    ),
-    limit(
-        "tables that were emptied",
-        "A TRUNCATE alone is in no count of rows: that a table is full again is not seen, unless a query follows it.",
     ),
     limit("unlogged and temporary relations", "PostgreSQL promises nothing of them after a crash."),
     limit("other databases", "Only the database of the load and the shared catalogs are read."),

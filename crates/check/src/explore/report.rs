@@ -117,7 +117,10 @@ pub(super) fn followed(unfollowed: &UnfollowedTables, outcome: &mut CheckOutcome
     let count = tables.len() + unfollowed.blind.len();
     outcome.set(&metrics::EXPLORE_UNFOLLOWED, "", count as f64);
     if !tables.is_empty() {
-        let names = tables.iter().map(|(table, rows)| format!("{table} ({rows} rows)"));
+        let names = tables.iter().map(|(table, rows)| match rows {
+            0 => format!("{table} (emptied or written anew)"),
+            rows => format!("{table} ({rows} rows)"),
+        });
         outcome.note(format!(
             "tables that the load writes and neither its ledger nor a query follows, where an acknowledged \
              change may be missing unseen: {}",
