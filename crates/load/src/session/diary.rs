@@ -48,6 +48,7 @@ impl ChangedRows {
         } else if has_word(&[b"SELECT "]) {
             &mut self.returned
         } else {
+            // Other tags, such as those of CALL and DO, say nothing of rows.
             return;
         };
         let rows = rows_of_tag(tag);
@@ -205,6 +206,7 @@ impl Session {
         let id = self.id;
         let written = self.notes(cx).iter().filter(|note| note.is_write()).count() as u32;
         let statements = cx.program.scripts[self.script].ledger_statements.get(self.command);
+        // The history does not tell of this transaction.
         let Some(diary) = self.diary().filter(|diary| diary.is_open) else { return };
         let before = diary.writes;
         if written > 0 && diary.tags.are_none() {
