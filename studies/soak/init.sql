@@ -47,4 +47,13 @@ BEGIN
 END
 $$;
 
+-- Its functions say how much of a table is free or dead.
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pgstattuple') THEN
+        CREATE EXTENSION IF NOT EXISTS pgstattuple;
+    END IF;
+END
+$$;
+
 VACUUM ANALYZE;

@@ -97,6 +97,10 @@ pub(crate) fn statement() -> String {
            ORDER BY h.age DESC, h.rank, h.since LIMIT 1) \
          UNION ALL SELECT '{wraparound}', '', age(d.datfrozenxid)::float8 FROM pg_database d \
          WHERE d.datname = $1 \
+         UNION ALL (SELECT '{connection_age}', w.which, percentile_disc(w.share) WITHIN GROUP (ORDER BY a.age)::float8 \
+         FROM (SELECT extract(epoch FROM clock_timestamp() - backend_start) AS age FROM pg_stat_activity \
+           WHERE datname = $1 AND backend_type = 'client backend' AND application_name <> '{APPLICATION}') a \
+         CROSS JOIN (VALUES ('median', 0.5), ('oldest', 1.0)) w(which, share) GROUP BY w.which, w.share) \
          UNION ALL SELECT '{retained}', l.slot_name::text, \
            pg_wal_lsn_diff({WAL_END}, l.restart_lsn)::float8 \
          FROM pg_replication_slots l WHERE l.restart_lsn IS NOT NULL \
@@ -105,10 +109,30 @@ pub(crate) fn statement() -> String {
          CROSS JOIN LATERAL (VALUES {sizes}) x(m, v) \
          WHERE x.v IS NOT NULL AND current_database() = $1) r(m, l, v)",
         wraparound = metrics::WRAPAROUND_AGE.name,
+        connection_age = metrics::CONNECTION_AGE_S.name,
         retained = metrics::SLOT_RETAINED_BYTES.name,
         sizes = sizes.join(", "),
     )
 }
+
+/// The schema of pgstattuple, if it is installed in the database of the session.
+pub(crate) const PGSTATTUPLE: &str = "SELECT /* pgrig probe */ quote_ident(n.nspname) FROM pg_extension e \
+     JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pgstattuple'";
+
+/// The statement of bloat: rows of (table, share). pgstattuple_approx reads the pages that are not all visible, so
+/// that a table beyond [`BLOAT_BYTES_MAX`] would take longer than a reading may.
+pub(crate) fn bloat(schema: &str) -> String {
+    format!(
+        "SELECT /* {APPLICATION} */ t.relname::text, \
+           (a.dead_tuple_len + a.approx_free_space)::float8 / nullif(a.table_len, 0) \
+         FROM (SELECT * FROM pg_stat_user_tables WHERE pg_relation_size(relid) BETWEEN 1 AND {BLOAT_BYTES_MAX} \
+           ORDER BY pg_relation_size(relid) DESC LIMIT {TABLES_MAX}) t \
+         CROSS JOIN LATERAL {schema}.pgstattuple_approx(t.relid) a WHERE a.table_len > 0"
+    )
+}
+
+/// The largest table whose bloat is read.
+const BLOAT_BYTES_MAX: u64 = 1 << 30;
 
 /// What keeps VACUUM from removing dead rows at one moment.
 #[derive(Clone, Debug, PartialEq)]

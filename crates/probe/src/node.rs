@@ -122,9 +122,14 @@ struct Node {
     horizon: HorizonWatch,
     /// Seconds until the horizon is read again.
     until_horizon: u64,
+    /// Time at which bloat is read again.
+    bloat_due: Instant,
     marks: Vec<Mark>,
     gap: Option<Gap>,
 }
+
+/// Readings of bloat take one part in so many of the time.
+const BLOAT_PART: u32 = 50;
 
 /// A time without answers.
 struct Gap {
@@ -147,6 +152,7 @@ impl Node {
             states: BTreeSet::new(),
             horizon: HorizonWatch::default(),
             until_horizon: 0,
+            bloat_due: Instant::now(),
             events: BTreeSet::new(),
             follower: None,
             standbys: Standbys::default(),
@@ -258,10 +264,41 @@ impl Node {
         self.until_horizon = every_s.saturating_sub(1);
         let Some(session) = &mut self.session else { return Vec::new() };
         match session.horizon().await {
-            Ok(rows) => self.horizon.take(at, &rows),
+            Ok(rows) => {
+                let mut readings = self.horizon.take(at, &rows);
+                readings.extend(self.bloat(at).await);
+                readings
+            }
             // The server's own reason; the next reading may succeed.
             Err(ProbeError::Query { source, .. }) if source.as_db_error().is_some() => {
                 let why = ProbeError::Query { what: "read what keeps the oldest xmin", source };
+                self.note(&why.to_string());
+                Vec::new()
+            }
+            Err(error) => {
+                self.lose(at, &error);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The bloat of tables, if it is time to read it: a reading keeps the server busy for one part in so many.
+    async fn bloat(&mut self, at: Moment) -> Vec<Reading> {
+        let began = Instant::now();
+        let Some(session) = self.session.as_mut().filter(|_| began >= self.bloat_due) else {
+            return Vec::new();
+        };
+        let read = session.bloat().await;
+        let ended = Instant::now();
+        self.bloat_due = ended + (ended - began) * BLOAT_PART;
+        match read {
+            Ok(tables) => {
+                let reading = |(table, share)| Reading::new(&metrics::BLOAT_SHARE, table, share);
+                tables.into_iter().map(reading).collect()
+            }
+            // The role may not read the pages of a table, or a table is gone by now.
+            Err(ProbeError::Query { source, .. }) if source.as_db_error().is_some() => {
+                let why = ProbeError::Query { what: "read the bloat of tables", source };
                 self.note(&why.to_string());
                 Vec::new()
             }

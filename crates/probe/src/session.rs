@@ -124,6 +124,21 @@ impl Session {
         Ok(facts.collect())
     }
 
+    /// The share of each table that is free or dead, where pgstattuple is installed in the watched database.
+    pub(crate) async fn bloat(&mut self) -> Result<Vec<(String, f64)>, ProbeError> {
+        if !self.is_in_watched {
+            return Ok(Vec::new());
+        }
+        self.count(1);
+        let installed = query(&self.client, horizon::PGSTATTUPLE, &[]).await?;
+        let Some(schema) = installed.first().map(|row| row.get::<_, String>(0)) else {
+            return Ok(Vec::new());
+        };
+        self.count(1);
+        let rows = query(&self.client, &horizon::bloat(&schema), &[]).await?;
+        Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+    }
+
     /// Everything counted so far, this session's own transactions told first.
     pub(crate) async fn snapshot(&mut self) -> Result<(Snapshot, Notes), ProbeError> {
         self.tell().await?;
@@ -232,6 +247,8 @@ pub fn statements(major: u32) -> Vec<String> {
     }
     statements.push(versions::waits());
     statements.push(horizon::statement());
+    statements.push(horizon::PGSTATTUPLE.to_owned());
+    statements.push(horizon::bloat("public"));
     statements.push(versions::statement(&versions::parts(major)));
     statements
 }

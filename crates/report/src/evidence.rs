@@ -10,9 +10,10 @@ use spec::{Metric, metrics};
 use stats::Latency;
 
 /// Metrics that charts are drawn from.
-const DRAWN: [&Metric; 24] = [
+const DRAWN: [&Metric; 25] = [
     &metrics::XMIN_AGE,
     &metrics::DEAD_TUPLES,
+    &metrics::BLOAT_SHARE,
     &metrics::HEAP_BYTES,
     &metrics::INDEX_BYTES,
     &metrics::SLOT_RETAINED_BYTES,

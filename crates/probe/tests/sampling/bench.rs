@@ -3,9 +3,11 @@
 use std::process::Command;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use lab::{Lab, Node, NodeConfig};
-use probe::{Config, Server};
+use probe::{Config, Probes, Readings, Server};
 use testing::servers;
 
 /// One lab for all tests, so that initdb runs once. Its init ends it with this process.
@@ -55,6 +57,15 @@ impl Bench {
             root_pid: self.node.host_pid().map(|pid| pid as u32),
             horizon_every_s: None,
         }
+    }
+
+    /// What a sampler reads in so long a time, what keeps VACUUM back among it.
+    pub(crate) fn sampled_with_horizon(&self, length: Duration) -> Readings {
+        let server = Server { horizon_every_s: Some(1), log: None, ..self.server() };
+        let config = Config { servers: vec![server], ..Config::default() };
+        let running = Probes::start(config, Instant::now()).expect("a sampler");
+        thread::sleep(length);
+        running.stop()
     }
 
     pub(crate) fn config(&self) -> Config {

@@ -86,6 +86,14 @@ pub(super) fn panels(data: &Evidence, grid: &Grid) -> Vec<Panel> {
         1.0,
     ));
     panels.push(by_label(&data.samples, grid, &metrics::DEAD_TUPLES, "Dead rows", "rows", 1.0));
+    panels.push(by_label(
+        &data.samples,
+        grid,
+        &metrics::BLOAT_SHARE,
+        "Free space and dead rows in tables",
+        "%",
+        0.01,
+    ));
     panels.push(by_label(&data.samples, grid, &metrics::HEAP_BYTES, "Heap of tables", "MiB", MIB));
     panels.push(by_label(
         &data.samples,

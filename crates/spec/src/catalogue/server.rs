@@ -27,6 +27,10 @@ const HORIZON: Source = by(
 );
 const TABLES: Source = by(MetricSource::Server, "pg_stat_user_tables");
 const SIZES: Source = by(MetricSource::Server, "pg_relation_size(), pg_indexes_size()");
+const BLOAT: Source = by(
+    MetricSource::Server,
+    "pgstattuple_approx(), where pgstattuple is installed in the database",
+);
 const SHARD: Source = by(MetricSource::Check, "the cluster's tables and its nodes");
 const PROC: Source = by(MetricSource::Machine, "/proc/PID/stat of the server's processes");
 
@@ -138,10 +142,14 @@ metrics! {
     HEAP_BYTES = labelled("table", row("heap_bytes", "B", Lower, Node, Gauge, SIZES, "size of a table's heap")),
     INDEX_BYTES = labelled("table", row("index_bytes", "B", Lower, Node, Gauge, SIZES, "size of a table's indexes")),
     TOAST_BYTES = labelled("table", row("toast_bytes", "B", Lower, Node, Gauge, SIZES, "size of a table's TOAST")),
+    BLOAT_SHARE = labelled("table", row("bloat_share", "", Lower, Node, Gauge, BLOAT,
+        "share of a table's heap that is free or dead rows, as estimated; tables of up to 1 GB are read")),
     AUTOVACUUM_RUNS = row("autovacuum_runs", "", Neither, Node, Total, LOG,
         "runs of autovacuum and autoanalyze that ended, as the log has them (log_autovacuum_min_duration)"),
     AUTOVACUUM_S = row("autovacuum_s", "s", Neither, Node, Total, LOG, "time that these runs took"),
 
+    CONNECTION_AGE_S = labelled("which", row("connection_age_s", "s", Neither, Node, Gauge, ACTIVITY,
+        "age of client sessions of the database: the median one, the oldest one")),
     DB_BACKENDS = row("db_backends", "", Neither, Node, Gauge, DATABASE, "sessions connected to the database"),
 
     SESSIONS = labelled("state", row("sessions", "", Neither, Node, Gauge, ACTIVITY,
