@@ -16,7 +16,6 @@ pub(crate) struct Controller {
 }
 
 pub(crate) const IO: Controller = Controller { one: "blkio", two: "io" };
-const CPU: Controller = Controller { one: "cpu", two: "cpu" };
 pub(crate) const MEMORY: Controller = Controller { one: "memory", two: "memory" };
 
 /// A hierarchy in which groups are made, in the way of its version.
@@ -79,30 +78,6 @@ impl Drop for Group {
             thread::sleep(REMOVE_EVERY);
         }
     }
-}
-
-/// Time for which the control group of this process, or one above it, has been held up because it had used its
-/// share of the CPU, in nanoseconds, summed over CPUs; none where the kernel does not tell.
-pub fn throttled_ns() -> Option<u64> {
-    let hierarchy = hierarchy(CPU).ok()?;
-    let home = hierarchy.home(CPU, &fs::read_to_string("/proc/self/cgroup").ok()?);
-    let groups = home.ancestors().take_while(|group| group.starts_with(hierarchy.root()));
-    let told =
-        groups.filter_map(|group| throttled_of(&fs::read_to_string(group.join("cpu.stat")).ok()?));
-    told.max()
-}
-
-/// The time in a group's `cpu.stat`.
-fn throttled_of(stat: &str) -> Option<u64> {
-    let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
-    lines.find_map(|(name, value)| {
-        let value: u64 = value.trim().parse().ok()?;
-        match name {
-            "throttled_usec" => Some(value.saturating_mul(1_000)),
-            "throttled_time" => Some(value),
-            _ => None,
-        }
-    })
 }
 
 /// Puts a process into a group; that it is gone is no failure.
@@ -209,15 +184,6 @@ const REMOVE_EVERY: Duration = Duration::from_millis(20);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn both_versions_tell_how_long_a_group_was_held_up() {
-        let check = |stat: &str, expected| assert_eq!(throttled_of(stat), expected, "{stat}");
-        check("nr_periods 7\nnr_throttled 3\nthrottled_time 250000000\n", Some(250_000_000));
-        check("usage_usec 9\nnr_throttled 3\nthrottled_usec 250000\n", Some(250_000_000));
-        check("usage_usec 9\n", None);
-        check("", None);
-    }
 
     #[test]
     fn a_hierarchy_with_a_controller_is_found() {

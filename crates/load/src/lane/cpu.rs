@@ -17,7 +17,6 @@ struct Account {
     at: u64,
     cpu_ns: u64,
     run_delay_ns: Option<u64>,
-    throttled_ns: Option<u64>,
 }
 
 /// CPU time of a lane's thread inside the window.
@@ -26,7 +25,8 @@ pub(crate) struct Spent {
     pub(crate) cpu_ns: u64,
     /// Share of the window that it was on the CPU.
     pub(crate) busy_share: f64,
-    /// Time that it could run and had no CPU; none if the kernel does not tell.
+    /// Time that it could run and had no CPU, in time of a clock: that of a control group which has used its share is in
+    /// it, and that in `cpu.stat` is not taken, since it is summed over CPUs. None if the kernel does not tell.
     pub(crate) run_delay_ns: Option<u64>,
     /// Share of the window in which it was on the CPU, could run and had none, or was held up with its control
     /// group; none if the kernel does not tell.
@@ -35,12 +35,7 @@ pub(crate) struct Spent {
 
 impl Account {
     fn at(now: u64) -> Account {
-        Account {
-            at: now,
-            cpu_ns: thread_cpu_ns(),
-            run_delay_ns: this_thread_run_delay_ns(),
-            throttled_ns: os::cgroup::throttled_ns(),
-        }
+        Account { at: now, cpu_ns: thread_cpu_ns(), run_delay_ns: this_thread_run_delay_ns() }
     }
 }
 
@@ -77,15 +72,12 @@ impl Cpu {
             before.zip(after).map(|(before, after)| after.saturating_sub(before))
         };
         let run_delay_ns = since(open.run_delay_ns, close.run_delay_ns);
-        let throttled_ns = since(open.throttled_ns, close.throttled_ns);
         let share = |ns: u64| ns as f64 / close.at.saturating_sub(open.at).max(1) as f64;
-        // A thread that is held up may count as one that waits for a CPU, or as one that sleeps.
-        let held_up_ns = run_delay_ns.max(throttled_ns);
         Spent {
             cpu_ns,
             busy_share: share(cpu_ns),
             run_delay_ns,
-            wanted_share: held_up_ns.map(|ns| share(cpu_ns.saturating_add(ns)).min(1.0)),
+            wanted_share: run_delay_ns.map(|ns| share(cpu_ns.saturating_add(ns)).min(1.0)),
         }
     }
 }
