@@ -1,7 +1,8 @@
 //! The history of a trial's clients: which anomalies it shows, and how old what they read was.
 
 use history::{
-    Anomaly, Cycle, FaultKind, Findings, History, Judgement, Level, Order, Staleness, Witness,
+    Anomaly, CLOCK_BOUND_MAX_NS, Cycle, FaultKind, Findings, History, Judgement, Level, Order,
+    Staleness, Transaction, Witness,
 };
 use record::{Note, NoteKind};
 use site::Site;
@@ -19,7 +20,8 @@ pub fn check(_: &mut Site, before: &TrialFacts<'_>) -> Result<CheckOutcome, Erro
     let mut outcome = CheckOutcome::default();
     // Two checks of one history are the stricter one.
     let Some(level) = levels.max() else { return Ok(outcome) };
-    let history = record::read_histories(before.ledger)?;
+    let mut history = record::read_histories(before.ledger)?;
+    history.widen_bounds(before.clocks_within_ns);
     let findings = history::check(&history);
     figures(&findings, level, &mut outcome);
     ages(&history, &findings, &mut outcome);
@@ -98,6 +100,9 @@ const BY_NAME: [(&Metric, Anomaly); 18] = [
 ];
 
 fn ages(history: &History, findings: &Findings, outcome: &mut CheckOutcome) {
+    // An age is counted from the latest moment at which the newer version can have been acknowledged.
+    let is_unclocked = |one: &Transaction| one.bound > CLOCK_BOUND_MAX_NS;
+    let is_at_least = history.transactions().iter().any(is_unclocked);
     for (group, staleness) in history.groups().iter().zip(&findings.staleness) {
         let ms = |share| staleness.age_ns(share).map(|ns| ns as f64 / 1e6);
         let behind = |share| staleness.lacking(share).map(f64::from);
@@ -112,7 +117,7 @@ fn ages(history: &History, findings: &Findings, outcome: &mut CheckOutcome) {
             (&metrics::READ_STALE_SHARE, has_reads(staleness).then_some(stale)),
         ] {
             if let Some(value) = value {
-                outcome.set(metric, &group.workload, value);
+                outcome.set_bounded(metric, &group.workload, value, is_at_least);
             }
         }
     }
@@ -257,6 +262,43 @@ mod tests {
         let unwritten = format!("{clean}b 1 2 30\nl 1 5 1 7\no 1 40\n");
         check(&unwritten, Level::ReadCommitted, Some(1.0));
         check(&format!("{unwritten}what\n"), Level::ReadCommitted, None);
+    }
+
+    /// A host's clock was 5 s behind, which was seen when its clients had noted that they knew it well.
+    #[test]
+    fn a_clock_that_has_jumped_orders_nothing_and_ages_nothing() {
+        let ms = |ms: u64| ms * 1_000_000;
+        let text = format!(
+            "history 2\ne 1000\ng 0\tprimary\tserializable\tw\nc 1 0 1 1\nc 2 0 2 1\nb 1 1 {}\na 1 5 1\no 1 {}\n\
+             b 2 1 {}\nl 2 5 0\no 2 {}\nb 2 2 {}\nl 2 5 0 1\no 2 {}\nz\n",
+            ms(1_000),
+            ms(1_001),
+            ms(3_000),
+            ms(3_001),
+            ms(9_000),
+            ms(9_001)
+        );
+        let check = |within_ms: u64, realtime: f64, age_ms: f64, is_at_least: bool| {
+            let mut history = History::default();
+            history::file::read(&mut history, "0.history", text.as_bytes()).expect("a history");
+            assert!(history.faults().is_empty(), "{:?}", history.faults());
+            history.widen_bounds(ms(within_ms));
+            let findings = history::check(&history);
+            let mut outcome = CheckOutcome::default();
+            figures(&findings, Level::StrictSerializable, &mut outcome);
+            ages(&history, &findings, &mut outcome);
+            assert_eq!(
+                outcome.value(&metrics::HISTORY_REALTIME, ""),
+                Some(realtime),
+                "{within_ms}"
+            );
+            let is_it = |one: &&crate::TrialFigure| one.metric == &metrics::READ_AGE_MAX_MS;
+            let age = outcome.figures.iter().find(is_it).expect("an age");
+            assert!((age.value - age_ms).abs() < 1.0, "{within_ms}: {}", age.value);
+            assert_eq!(age.is_at_least, is_at_least, "{within_ms}");
+        };
+        check(0, 1.0, 1_999.0, false);
+        check(5_000, 0.0, 0.0, true);
     }
 
     #[test]

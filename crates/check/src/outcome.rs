@@ -35,6 +35,9 @@ pub struct TrialFacts<'a> {
     pub lost: &'a [String],
     /// Some of the clients were lost with their host: the measurements are those of the others.
     pub has_lost_clients: bool,
+    /// The bound of all moments of clients, in nanoseconds, where the clock of a host has jumped: what was noted before that
+    /// was seen has a narrower one of its own. 0 where none has.
+    pub clocks_within_ns: u64,
     /// The measurements of the clients.
     pub workloads: &'a [WorkloadResult],
     /// The values of the study's queries before the load, where they are compared with later ones.

@@ -189,6 +189,13 @@ impl History {
         &self.transactions
     }
 
+    /// Gives all moments a bound of so many nanoseconds at least: a clock was found out later to have been that far off.
+    pub fn widen_bounds(&mut self, least_ns: u64) {
+        for transaction in &mut self.transactions {
+            transaction.bound = transaction.bound.max(least_ns);
+        }
+    }
+
     /// Faults of the files that it was read from.
     pub fn faults(&self) -> &[Fault] {
         &self.faults

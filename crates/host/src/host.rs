@@ -10,14 +10,15 @@ use os::command::Child;
 
 use crate::Role;
 use crate::clock::Clock;
-use crate::gaps::SilentGaps;
+use crate::gaps::{SilentGap, SilentGaps, union};
 use crate::hello::HostGreeting;
 use crate::interrupted::Interrupted;
 use crate::inventory::HostEntry;
 use crate::launcher::Program;
 use crate::line::{FIRST_PINGS, Greeting, LEAVING, Shared, join, keep_what_it_says, write_lines};
 use crate::loss::HostLoss;
-use crate::message::{self, RigRequest};
+use crate::message::{self, OWN_CLOCK, RigRequest};
+use crate::own_clock::{GAP_MIN, own_gaps};
 use crate::process::{Output, Process};
 use crate::queue::{Lines, Queue};
 use crate::trouble::{LauncherTrouble, short};
@@ -196,7 +197,7 @@ impl Host {
     /// watch.
     pub fn watch(&self, address: &str) -> Result<u32, String> {
         let number = self.question(|ask| RigRequest::Watch { ask, address: address.to_owned() });
-        self.shared.lock().watched.insert(number, SilentGaps::default());
+        self.shared.lock().watched.insert(number, SilentGaps::new(GAP_MIN));
         self.answer_to(number).map(|_| number)
     }
 
@@ -207,22 +208,33 @@ impl Host {
     /// The reason why the disk cannot be looked at.
     pub fn watch_disk(&self) -> Result<u32, String> {
         let number = self.question(|ask| RigRequest::WatchDisk { ask });
-        self.shared.lock().watched.insert(number, SilentGaps::default());
+        self.shared.lock().watched.insert(number, SilentGaps::new(GAP_MIN));
         self.answer_to(number).map(|_| number)
     }
 
-    /// The longest time for which nothing came back in a watch, or for which its disk was full, between two moments of
-    /// this machine's monotonic clock, in nanoseconds; 0 where that was less than half a second.
-    pub fn longest_gap_ns(&self, watch: u32, from_ns: u64, to_ns: u64) -> u64 {
+    /// The times in which nothing came back in a watch, without those in which the host itself stood still and could not
+    /// have heard it, between two moments of this machine's monotonic clock. Those of [`GAP_MIN`] or more are seen.
+    pub fn link_gaps(&self, watch: u32, from_ns: u64, to_ns: u64) -> Vec<SilentGap> {
         let state = self.shared.lock();
-        let gaps = state.watched.get(&watch).expect("a watch is one of this host's");
-        gaps.longest_ns(from_ns, to_ns, to_ns)
+        let own = state.watched[&OWN_CLOCK].between(from_ns, to_ns, to_ns);
+        state.watched[&watch].between_but(&own, from_ns, to_ns, to_ns)
     }
 
-    /// The longest time for which nothing was heard of it, between two moments of this machine's monotonic clock,
-    /// in nanoseconds; 0 where that was less than half a second.
-    pub fn longest_silence_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
-        self.shared.lock().silences.longest_ns(from_ns, to_ns, to_ns)
+    /// The times in which the disk of a watch was full, and a second more each, between two moments of this machine's
+    /// monotonic clock.
+    pub fn full_disks(&self, watch: u32, from_ns: u64, to_ns: u64) -> Vec<SilentGap> {
+        self.shared.lock().watched[&watch].between(from_ns, to_ns, to_ns)
+    }
+
+    /// The times in which it stood still, between two moments of this machine's monotonic clock: by its own clock
+    /// ([`GAP_MIN`] or more), and where nothing was heard of it for half a second or more. Where this process itself
+    /// stood still, nothing could be heard.
+    pub fn standstills(&self, from_ns: u64, to_ns: u64) -> Vec<SilentGap> {
+        let state = self.shared.lock();
+        let own = own_gaps(from_ns, to_ns);
+        let mut all = state.silences.between_but(&own, from_ns, to_ns, to_ns);
+        all.extend(state.watched[&OWN_CLOCK].between(from_ns, to_ns, to_ns));
+        union(all)
     }
 
     fn ask(&self, make: impl FnOnce(u32) -> RigRequest) -> Result<u16, String> {

@@ -18,8 +18,11 @@ use crate::hello::HostGreeting;
 use crate::interrupted::Interrupted;
 use crate::inventory::HostEntry;
 use crate::loss::HostLoss;
-use crate::message::{self, HostMessage, OWN_LINE_BYTES_MAX, RigRequest, Role, read_line};
+use crate::message::{
+    self, HostMessage, OWN_CLOCK, OWN_LINE_BYTES_MAX, RigRequest, Role, read_line,
+};
 use crate::monotonic_ns;
+use crate::own_clock::{GAP_MIN, begin_to_watch_own_clock, note_own_gap, own_gaps};
 use crate::queue::Queue;
 use crate::trouble::{LauncherTrouble, short};
 
@@ -31,6 +34,8 @@ const BEAT: Duration = Duration::from_millis(200);
 const FIRST_BEAT: Duration = Duration::from_millis(10);
 /// A ping that is later than this shows that this process was held up, and not the host.
 const LATE_MAX: Duration = Duration::from_millis(250);
+/// Shorter silences are not seen: an answer comes five times a second through the launcher, which carries much else.
+const SILENCE_MIN: Duration = Duration::from_millis(500);
 /// Pings after which a clock is known for a start.
 pub(crate) const FIRST_PINGS: u64 = 50;
 /// Lines before the greeting that are taken for a banner, and their bytes.
@@ -59,10 +64,11 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct LineState {
     pub(crate) child: Child,
-    heard: Instant,
+    /// The moment at which something was heard of it last.
+    heard_ns: u64,
     /// Times for which nothing was heard of it.
     pub(crate) silences: SilentGaps,
-    /// The gaps that each of its watches tells of: times without an answer, or with a full disk.
+    /// The gaps that each of its watches tells of: times without an answer, with a full disk, or in which it stood still.
     pub(crate) watched: HashMap<u32, SilentGaps>,
     pub(crate) lost: Option<HostLoss>,
     pub(crate) clock: Clock,
@@ -92,11 +98,12 @@ impl Shared {
         is_interrupted: Interrupted,
     ) -> (Arc<Shared>, Receiver<String>) {
         let (lines, outgoing) = channel();
+        begin_to_watch_own_clock();
         let state = LineState {
             child,
-            heard: Instant::now(),
-            silences: SilentGaps::default(),
-            watched: HashMap::new(),
+            heard_ns: monotonic_ns(),
+            silences: SilentGaps::new(SILENCE_MIN),
+            watched: HashMap::from([(OWN_CLOCK, SilentGaps::new(GAP_MIN))]),
             lost: None,
             clock: Clock::default(),
             pings: VecDeque::new(),
@@ -203,7 +210,7 @@ impl Shared {
         let mut input = BufReader::with_capacity(1 << 16, stdout);
         let greeting = greeting(&mut input);
         let is_there = matches!(greeting.hello, Some(Ok(_)));
-        self.lock().heard = Instant::now();
+        self.lock().heard_ns = monotonic_ns();
         if told.send(greeting).is_err() || !is_there {
             return;
         }
@@ -247,7 +254,7 @@ impl Shared {
         let unknown = |why: String| format!("said \"{}\", which is not pgrig's{why}", short(line));
         let (process, rest) = message::split(line).ok_or_else(|| unknown(String::new()))?;
         let mut state = self.lock();
-        state.heard = Instant::now();
+        state.heard_ns = received;
         state.silences.answered(received);
         if process > 0 {
             let output = state.outputs.get(&process).map(|(_, output)| Arc::clone(output));
@@ -306,8 +313,9 @@ impl Shared {
 
     fn is_heard(&self) {
         let mut state = self.lock();
-        state.heard = Instant::now();
-        state.silences.answered(monotonic_ns());
+        state.heard_ns = monotonic_ns();
+        let heard_ns = state.heard_ns;
+        state.silences.answered(heard_ns);
     }
 
     /// Largest length of a line with this beginning.
@@ -322,11 +330,12 @@ impl Shared {
     /// Pings the host, and notices when it does not answer, or goes on when the user wants the end.
     pub(crate) fn beat(&self) {
         let mut interrupted = None;
-        let mut due = Instant::now();
+        let mut due_ns = monotonic_ns();
         for number in 0.. {
-            if due.elapsed() > LATE_MAX {
+            let now_ns = monotonic_ns();
+            if now_ns.saturating_sub(due_ns) > LATE_MAX.as_nanos() as u64 {
                 // It is this process that was held up.
-                self.lock().silences.forgive(monotonic_ns());
+                note_own_gap(SilentGap { from_ns: due_ns, to_ns: now_ns });
             }
             if (self.is_interrupted)()
                 && interrupted.get_or_insert_with(Instant::now).elapsed() > INTERRUPTION_MAX
@@ -338,12 +347,12 @@ impl Shared {
                 if state.lost.is_some() {
                     return;
                 }
-                let silent = state.heard.elapsed();
-                if silent > SILENCE_MAX {
+                let silent_ns = silent_ns(state.heard_ns, monotonic_ns(), own_gaps);
+                if silent_ns > SILENCE_MAX.as_nanos() as u64 {
                     drop(state);
                     self.lose(&format!(
                         "nothing was heard of it for {:.1} s",
-                        silent.as_secs_f64()
+                        silent_ns as f64 / 1e9
                     ));
                     return;
                 }
@@ -351,10 +360,17 @@ impl Shared {
                 if state.clock.pings() < FIRST_PINGS { FIRST_BEAT } else { BEAT }
             };
             self.send(message::message(&RigRequest::Ping(number)));
-            due = Instant::now() + pause;
+            due_ns = monotonic_ns() + pause.as_nanos() as u64;
             thread::sleep(pause);
         }
     }
+}
+
+/// Time for which nothing was heard of a host until now, without the time in which this process stood still: what came
+/// then has not been read.
+fn silent_ns(heard_ns: u64, now_ns: u64, own: impl Fn(u64, u64) -> Vec<SilentGap>) -> u64 {
+    let own_ns: u64 = own(heard_ns, now_ns).into_iter().map(SilentGap::length_ns).sum();
+    now_ns.saturating_sub(heard_ns).saturating_sub(own_ns)
 }
 
 /// True if a launcher has ended because the host lacks the program. Every shell, ssh, env and nsenter end with
@@ -477,6 +493,23 @@ pub(crate) fn keep_what_it_says(shared: &Arc<Shared>, stderr: ChildStderr) -> Jo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_is_not_silent_while_the_rig_stands_still() {
+        const S: u64 = 1_000_000_000;
+        let own = |from_ns: u64, to_ns: u64| {
+            let mut own = SilentGaps::new(GAP_MIN);
+            own.add(SilentGap { from_ns: 12 * S, to_ns: 17 * S });
+            own.between(from_ns, to_ns, to_ns)
+        };
+        let check = |heard_s: u64, now_s: u64, expected_s: u64| {
+            assert_eq!(silent_ns(heard_s * S, now_s * S, own), expected_s * S, "{heard_s} {now_s}");
+        };
+        check(1, 5, 4);
+        check(11, 17, 1);
+        check(11, 22, 6);
+        check(18, 23, 5);
+    }
 
     #[test]
     fn launchers_say_in_their_own_ways_that_there_is_no_program() {

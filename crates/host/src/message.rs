@@ -70,6 +70,10 @@ pub(crate) enum RigRequest {
     WatchDisk { ask: u32 },
 }
 
+/// The number of the watch by which a host tells that it stood still itself. Other watches have the numbers of questions,
+/// which begin later.
+pub(crate) const OWN_CLOCK: u32 = 0;
+
 /// Message of a host to the rig.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -82,8 +86,8 @@ pub(crate) enum HostMessage {
     NotStarted { process: u32, why: String },
     /// A process has ended, and said all that it had to say.
     Ended { process: u32, how: String },
-    /// Nothing came back in a watch, or its disk was full, between two moments of the host's monotonic clock, in
-    /// nanoseconds.
+    /// Nothing came back in a watch, its disk was full, or the host stood still, between two moments of the host's
+    /// monotonic clock, in nanoseconds.
     Gap { watch: u32, from: u64, to: u64 },
     /// The result of [`RigRequest::Listen`] and [`RigRequest::Echo`] (the port), or of [`RigRequest::Reach`] and [`RigRequest::Watch`]
     /// and [`RigRequest::WatchDisk`] (0).

@@ -19,11 +19,15 @@ use os::command::{Child, Command, Input, Output};
 use os::processes;
 use rustix::process::{Pid, Signal, WaitOptions, getpid};
 
-use crate::gaps::{self, SilentGap};
+use crate::gaps::SilentGap;
 use crate::hello::HostGreeting;
-use crate::message::{self, HostMessage, RIG_LINE_BYTES_MAX, RigRequest, Role, read_line};
+use crate::message::{
+    self, HostMessage, OWN_CLOCK, RIG_LINE_BYTES_MAX, RigRequest, Role, read_line,
+};
 use crate::monotonic_ns;
 use crate::outbox::Outbox;
+use crate::own_clock::watch_own_clock;
+use crate::watch;
 
 /// A rig that pings has been heard more often.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
@@ -75,6 +79,10 @@ pub fn serve(hello: HostGreeting, on_start: impl FnOnce(ServeStop)) -> io::Resul
     outbox.say(HostGreeting { contained, ..hello }.line());
     let reader = (Arc::clone(&outbox), events.clone());
     thread::spawn(move || read_lines(&reader.0, &reader.1));
+    let own = Arc::clone(&outbox);
+    thread::spawn(move || {
+        watch_own_clock(&mut |gap| own.say(gap_of(OWN_CLOCK, gap)));
+    });
     let mut server = Server { contained, outbox, events, running: HashMap::new() };
     server.run(&heard);
     server.let_clean_up();
@@ -182,32 +190,32 @@ impl Server {
                 });
             }
             Ok(RigRequest::Echo { ask, address }) => {
-                let result = gaps::echo(&address).map_err(|error| error.to_string());
+                let result = watch::echo(&address).map_err(|error| error.to_string());
                 self.tell(&HostMessage::Answer { ask, result });
             }
             Ok(RigRequest::Watch { ask, address }) => {
                 let outbox = Arc::clone(&self.outbox);
                 thread::spawn(move || {
-                    let address = gaps::address_of(&address);
+                    let address = watch::address_of(&address);
                     let result = address.as_ref().map(|_| 0).map_err(Clone::clone);
                     outbox.say(message::message(&HostMessage::Answer { ask, result }));
                     let Ok(address) = address else {
                         // The rig was told why.
                         return;
                     };
-                    gaps::watch(address, &|| false, &mut |gap| outbox.say(gap_of(ask, gap)));
+                    watch::watch(address, &|| false, &mut |gap| outbox.say(gap_of(ask, gap)));
                 });
             }
             Ok(RigRequest::WatchDisk { ask }) => {
                 let place = std::env::temp_dir();
-                let result = gaps::is_full(&place).map(|_| 0).map_err(|error| error.to_string());
+                let result = watch::is_full(&place).map(|_| 0).map_err(|error| error.to_string());
                 let has_disk = result.is_ok();
                 self.tell(&HostMessage::Answer { ask, result });
                 let outbox = Arc::clone(&self.outbox);
                 // The rig was told why a disk cannot be looked at.
                 if has_disk {
                     thread::spawn(move || {
-                        gaps::watch_disk(&place, &mut |gap| outbox.say(gap_of(ask, gap)));
+                        watch::watch_disk(&place, &mut |gap| outbox.say(gap_of(ask, gap)));
                     });
                 }
             }

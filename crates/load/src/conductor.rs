@@ -9,7 +9,8 @@ use std::{
 use record::{Interval, Moment, Window};
 
 use crate::{
-    Control, End, Event, Level, Limit, LoadError, Message, Outcome, Plan, Urgency, WarmUp,
+    Control, End, Event, HostStall, Level, Limit, LoadError, Message, Outcome, Plan, Urgency,
+    WarmUp,
     grid::{Grid, NEVER},
     report::{LaneOutcome, Loss, Report},
     summary,
@@ -410,9 +411,9 @@ impl<'a> Conductor<'a> {
         outcome.steady = steady;
         if let Some(window) = window {
             for (process, from, to) in self.stalls {
-                let inside = to.min(window.close.0).saturating_sub(from.max(window.open.0));
-                if let Some(own) = outcome.generators.get_mut(process) {
-                    own.stall_max_ns = own.stall_max_ns.max(inside);
+                let (from, to) = (from.max(window.open.0), to.min(window.close.0));
+                if let Some(own) = outcome.generators.get_mut(process).filter(|_| from < to) {
+                    own.stalls.push(HostStall { from: Moment(from), to: Moment(to) });
                 }
             }
         }

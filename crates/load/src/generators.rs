@@ -204,19 +204,13 @@ fn obey(
     lanes.publish(&Grid { began, close: 0, cancel: 0, abandon: 0, ..last });
 }
 
-/// Time between two looks of a process at its own clock.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A look that comes so much later shows that the process stood still: its machine was stopped, or had no CPU
-/// for it. In nanoseconds.
-const STALL_MIN_NS: u64 = 500_000_000;
-
 /// Tells when this process stood still.
 fn watch_own_clock(time: &Time, end: &Receiver<()>, tell: &impl Fn(u64, u64)) {
     let clock = time.clock();
     let mut last = clock.now();
-    while end.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+    while end.recv_timeout(host::LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
         let now = clock.now();
-        if now.saturating_sub(last) >= STALL_MIN_NS {
+        if now.saturating_sub(last) >= host::GAP_MIN.as_nanos() as u64 {
             tell(last, now);
         }
         last = now;

@@ -10,11 +10,11 @@ use std::{
     time::Instant,
 };
 
-use host::{Host, Output, Process, Role, clock, monotonic_ns, monotonic_ns_at};
-use record::Moment;
+use host::{Host, Output, Process, Role, SilentGap, clock, monotonic_ns, monotonic_ns_at};
+use record::{Moment, Window};
 
 use crate::{
-    Control, Event, HostClock, HostOutcome, LoadError, Outcome, Plan, Urgency,
+    Control, Event, HostClock, HostOutcome, HostStall, LoadError, Outcome, Plan, Urgency,
     carried::Carried,
     clock::ClockModel,
     conductor::{self, AfterLoss, Workers},
@@ -121,6 +121,8 @@ struct Follow {
     seen_ns: u64,
     /// The largest bound so far in the window.
     bound_ns: Option<u64>,
+    /// The jumps of its clock before the load.
+    jumps_before: u64,
 }
 
 /// Time between two looks at pings: one look for each that is kept.
@@ -132,7 +134,15 @@ impl Follow {
     fn new(host: &Host) -> Follow {
         let clock = host.clock();
         let now = clock.course().unwrap_or_default();
-        Follow { now, before: now, told_ns: 0, seen_ns: monotonic_ns(), bound_ns: None }
+        let jumps_before = clock.jumps();
+        Follow {
+            now,
+            before: now,
+            told_ns: 0,
+            seen_ns: monotonic_ns(),
+            bound_ns: None,
+            jumps_before,
+        }
     }
 
     /// Holds the courses that the host has followed against the pings since the last look: the bound of its moments
@@ -144,7 +154,10 @@ impl Follow {
         let bounds = courses
             .into_iter()
             .flatten()
-            .filter_map(|course| clock.bound_ns(course, self.seen_ns, until_ns));
+            // The second before is looked at again: a ping since then may show that the clock had jumped.
+            .filter_map(|course| {
+                clock.bound_ns(course, self.seen_ns.saturating_sub(LOOK_NS), until_ns)
+            });
         let bound = bounds.max();
         if let Some(bound) = bound.filter(|_| is_in_window) {
             self.bound_ns = Some(self.bound_ns.map_or(bound, |before| before.max(bound)));
@@ -173,6 +186,20 @@ impl OnHosts<'_> {
         self.losses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The parts of the window in which a host stood still, as it or its generator tells, or its silence shows.
+    fn stalls(&self, host: &Host, own: &[HostStall], window: Option<Window>) -> Vec<HostStall> {
+        // Without a window, nothing is told of it.
+        let Some(window) = window else { return Vec::new() };
+        let here = |moment: Moment| self.origin_ns.saturating_add(moment.0);
+        let own = own.iter();
+        let own = own.map(|own| SilentGap { from_ns: here(own.from), to_ns: here(own.to) });
+        let mut all = host.standstills(here(window.open), here(window.close));
+        all.extend(own);
+        let moment = |ns: u64| Moment(ns.saturating_sub(self.origin_ns));
+        let stall = |gap: SilentGap| HostStall { from: moment(gap.from_ns), to: moment(gap.to_ns) };
+        host::union(all).into_iter().map(stall).collect()
+    }
+
     /// Outcome of each host, as far as the load's outcome does not say it.
     fn outcomes(&self, clients: &[u32], outcome: &Outcome) -> Vec<HostOutcome> {
         let losses = self.losses();
@@ -180,12 +207,8 @@ impl OnHosts<'_> {
             let clock = host.clock();
             let mut follow = self.follow(index);
             follow.look(&clock, monotonic_ns(), outcome.window.is_some());
-            let silence_ns = outcome.window.map_or(0, |window| {
-                let here = |moment: Moment| self.origin_ns.saturating_add(moment.0);
-                host.longest_silence_ns(here(window.open), here(window.close))
-            });
             HostOutcome {
-                stall_max_ns: silence_ns.max(outcome.generators[index].stall_max_ns),
+                stalls: self.stalls(host, &outcome.generators[index].stalls, outcome.window),
                 name: host.entry().name.clone(),
                 clients: clients[index],
                 facts: host.hello().facts.clone(),
@@ -194,6 +217,7 @@ impl OnHosts<'_> {
                     drift_ppb: clock.course().unwrap_or(follow.now).drift_ppb,
                     round_trip_ns: clock.round_trip_ns().unwrap_or(0),
                     bound_ns: follow.bound_ns,
+                    has_jumped: clock.jumps() > follow.jumps_before,
                 },
                 lost: losses[index].clone(),
             }

@@ -55,8 +55,8 @@ pub use hosts::OnHostLoss;
 pub use ledger::ledger_session;
 pub use ledger_statements::LedgerTables;
 pub use outcome::{
-    CommandPlace, End, Event, GeneratorOutcome, HostClock, HostOutcome, Level, Message, Outcome,
-    ScriptOutcome,
+    CommandPlace, End, Event, GeneratorOutcome, HostClock, HostOutcome, HostStall, Level, Message,
+    Outcome, ScriptOutcome,
 };
 pub use plan::{
     Connecting, HistoryGroup, HistoryPlan, LedgerPlan, Limit, LogPlan, OnError, Plan, ScriptText,

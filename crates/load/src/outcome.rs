@@ -58,6 +58,14 @@ impl Outcome {
         self.hosts.iter().any(|host| host.clients > 0 && host.lost.is_some())
     }
 
+    /// The bound of the moments of a host's clients where its clock has jumped, in nanoseconds: the largest; 0 where none
+    /// has.
+    pub fn clocks_within_ns(&self) -> u64 {
+        let jumped = self.hosts.iter().filter(|host| host.clock.has_jumped);
+        // A clock that has jumped and of which nothing was heard in the window is not known at all.
+        jumped.map(|host| host.clock.bound_ns.unwrap_or(u64::MAX)).fold(0, u64::max)
+    }
+
     /// The transactions of these workloads that were under way at a moment, on average over its interval:
     /// the time that they took, divided by its length (Little's law). None where no interval holds the moment.
     pub fn under_way(&self, at: Moment, is_own: impl Fn(usize) -> bool) -> Option<f64> {
@@ -87,7 +95,7 @@ pub struct ScriptOutcome {
 }
 
 /// One generator process's share of a load.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GeneratorOutcome {
     /// As a pgbench of its own would have counted: over all its workloads, until the last one of
     /// its clients was done.
@@ -103,9 +111,25 @@ pub struct GeneratorOutcome {
     pub wanted_share_max: Option<f64>,
     /// 99th percentile of the lateness with which its loops woke, in nanoseconds.
     pub lag_p99_ns: u64,
-    /// The longest part of the window in which its process stood still, by its own clock, in nanoseconds; 0 where
-    /// that was less than half a second.
-    pub stall_max_ns: u64,
+    /// The parts of the window in which its process stood still, by its own clock. Those of [`host::GAP_MIN`] or more are
+    /// seen.
+    pub stalls: Vec<HostStall>,
+}
+
+/// A part of the window in which a host, or a process on it, stood still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostStall {
+    /// Its beginning.
+    pub from: Moment,
+    /// Its end.
+    pub to: Moment,
+}
+
+impl HostStall {
+    /// Its length in nanoseconds.
+    pub fn length_ns(self) -> u64 {
+        self.to.since(self.from)
+    }
 }
 
 /// A host of a load.
@@ -119,11 +143,23 @@ pub struct HostOutcome {
     pub facts: Vec<(String, String)>,
     /// Its clock.
     pub clock: HostClock,
-    /// The longest part of the window in which it stood still, as its silence or its generator's clock shows, in
-    /// nanoseconds; 0 where that was less than half a second.
-    pub stall_max_ns: u64,
+    /// The parts of the window in which it stood still, as its silence, its own clock or its generator's shows; apart, in
+    /// their order. Those of [`host::GAP_MIN`] or more are seen.
+    pub stalls: Vec<HostStall>,
     /// The moment at which it was lost, and the reason.
     pub lost: Option<(Moment, String)>,
+}
+
+impl HostOutcome {
+    /// The longest part of the window in which it stood still, in nanoseconds; 0 where it did not.
+    pub fn longest_stall_ns(&self) -> u64 {
+        self.stalls.iter().map(|stall| stall.length_ns()).fold(0, u64::max)
+    }
+
+    /// Time in the window for which it stood still, in nanoseconds.
+    pub fn stalled_ns(&self) -> u64 {
+        self.stalls.iter().map(|stall| stall.length_ns()).sum()
+    }
 }
 
 /// A host's clock while a load ran, as the conductor measured it.
@@ -138,6 +174,9 @@ pub struct HostClock {
     /// Largest distance of a moment of this host in the window, its edges included, from the
     /// conductor's, in nanoseconds; none where nothing was heard in it.
     pub bound_ns: Option<u64>,
+    /// It jumped, as that of a virtual machine does that was suspended. What was noted until that was seen has a bound
+    /// that is too narrow.
+    pub has_jumped: bool,
 }
 
 /// The way in which a load ended.

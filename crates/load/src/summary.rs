@@ -130,7 +130,7 @@ fn generator_outcome(lanes: &[LaneOutcome], began: u64) -> GeneratorOutcome {
         busy_share_max: lanes.iter().map(|lane| lane.busy_share).fold(0.0, f64::max),
         wanted_share_max: wanted_share_max(lanes),
         lag_p99_ns: lag.quantile_ns(0.99).unwrap_or(0),
-        stall_max_ns: 0,
+        stalls: Vec::new(),
     }
 }
 

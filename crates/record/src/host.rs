@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Generator;
+use crate::{Generator, HostGap, HostGapKind, Moment};
 
 /// Figures of a host in a trial that ran on hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,11 +22,11 @@ pub struct HostUse {
     /// Load of its clients; none without clients.
     pub load: Option<HostLoad>,
     /// The longest part of the window in which it stood still, as its silence or the clock of its generator
-    /// shows, in nanoseconds; 0 where that was less than half a second. None in records that do not tell.
+    /// shows, in nanoseconds; 0 where it did not. None in records that do not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_max_ns: Option<u64>,
     /// The longest part of the window in which nothing passed between its clients, or this machine, and a host
-    /// with servers, in nanoseconds; 0 where that was less than half a second. None in records that do not tell.
+    /// with servers, in nanoseconds; 0 where there was no gap. None in records that do not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_gap_max_ns: Option<u64>,
     /// The host with servers at the other end of that link; none where this machine asked, or where there was no gap.
@@ -37,52 +37,50 @@ pub struct HostUse {
     /// 0 where it was not full, or has no servers. None in records that do not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_full_max_ns: Option<u64>,
+    /// The times in the window for which it kept its servers or clients from their work, in no order. The longest of each
+    /// kind are above. Empty in records that tell of these only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<HostGap>,
     /// The reason why it was lost, if it was.
     pub lost: Option<String>,
 }
 
 impl HostUse {
-    /// The longest time in the window for which the host kept its servers or clients from their work; none where it
-    /// did not, or where the record does not tell.
-    pub fn longest_gap(&self) -> Option<HostGap> {
-        let gaps = [
-            (HostGapKind::Stall, self.stall_max_ns),
-            (HostGapKind::Link, self.link_gap_max_ns),
-            (HostGapKind::FullDisk, self.disk_full_max_ns),
-        ];
-        let gaps = gaps.into_iter().filter_map(|(kind, ns)| Some(HostGap { kind, ns: ns? }));
-        gaps.filter(|gap| gap.ns > 0).max_by_key(|gap| gap.ns)
-    }
-
-    /// What the host did or had during one of its gaps, in words that follow its name.
-    pub fn gap_words(&self, kind: HostGapKind) -> String {
-        match (kind, &self.link_gap_to) {
-            (HostGapKind::Stall, _) => "stood still".to_owned(),
-            (HostGapKind::Link, Some(to)) => format!("was cut off from host {to}"),
-            (HostGapKind::Link, None) => "was cut off".to_owned(),
-            (HostGapKind::FullDisk, _) => "had a full disk".to_owned(),
+    /// A host of which nothing is known.
+    pub fn new(name: &str) -> HostUse {
+        HostUse {
+            name: name.to_owned(),
+            roles: Vec::new(),
+            cpu_busy_pct: None,
+            network_bytes_per_s: None,
+            clock_bound_ns: None,
+            load: None,
+            stall_max_ns: None,
+            link_gap_max_ns: None,
+            link_gap_to: None,
+            disk_full_max_ns: None,
+            gaps: Vec::new(),
+            lost: None,
         }
     }
-}
 
-/// A time for which a host kept its servers or clients from their work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostGap {
-    /// The way in which it did.
-    pub kind: HostGapKind,
-    /// Its length in nanoseconds.
-    pub ns: u64,
-}
-
-/// The way in which a host kept its servers or clients from their work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostGapKind {
-    /// It stood still.
-    Stall,
-    /// A link of it carried nothing.
-    Link,
-    /// The disk of its servers was full.
-    FullDisk,
+    /// The times for which it kept its servers or clients from their work. Where only the longest ones are known, they
+    /// begin with the window, which opens at `open`.
+    pub(crate) fn all_gaps(&self, open: Moment) -> Vec<HostGap> {
+        if !self.gaps.is_empty() {
+            return self.gaps.clone();
+        }
+        let longest = [
+            (HostGapKind::Stall, self.stall_max_ns, None),
+            (HostGapKind::FullDisk, self.disk_full_max_ns, None),
+            (HostGapKind::Link, self.link_gap_max_ns, self.link_gap_to.clone()),
+        ];
+        let longest = longest.into_iter().filter_map(|(kind, length_ns, other)| {
+            let length_ns = length_ns.filter(|ns| *ns > 0)?;
+            Some(HostGap { kind, from: open, length_ns, other })
+        });
+        longest.collect()
+    }
 }
 
 /// Load that the clients of a host made in a trial.

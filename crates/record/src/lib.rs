@@ -61,6 +61,7 @@ mod folder;
 mod format;
 pub mod histogram_text;
 mod host;
+mod host_gap;
 mod inside;
 mod weight;
 
@@ -74,7 +75,8 @@ pub use folder::read_folder;
 pub use format::FORMAT;
 pub use header::{Fact, Header, RunState, SearchTerms};
 pub use history::{Link, Seen, Witness, read_histories};
-pub use host::{HostGap, HostGapKind, HostLoad, HostUse};
+pub use host::{HostLoad, HostUse};
+pub use host_gap::{HostGap, HostGapKind, HostTimeLost, retransmission_ns};
 pub use interval::{Cycles, Interval, summaries};
 pub use kept_exploration::KeptExploration;
 pub use layout::KEPT_STATES;

@@ -7,9 +7,7 @@ use spec::Metric;
 use stats::Latency;
 use tail::Tail;
 
-use crate::{
-    Counts, Ending, HostGap, HostUse, Moment, Note, NoteKind, PlannedTrial, TimedAction, Witness,
-};
+use crate::{Counts, Ending, HostUse, Moment, Note, NoteKind, PlannedTrial, TimedAction, Witness};
 
 /// One attempt at a trial. Its intervals, samples and marks lie in files beside it.
 ///
@@ -116,13 +114,6 @@ pub struct Figure {
 }
 
 impl Trial {
-    /// The host that stood still, was cut off from a server, or had a full disk for longest, and how long; none where
-    /// no host did for half a second.
-    pub fn longest_host_gap(&self) -> Option<(&HostUse, HostGap)> {
-        let gaps = self.hosts.iter().filter_map(|host| Some((host, host.longest_gap()?)));
-        gaps.max_by_key(|(_, gap)| gap.ns)
-    }
-
     /// The first host that was lost and had clients in this trial: its figures are those of the others.
     pub fn lost_clients(&self) -> Option<&HostUse> {
         let had_clients = |host: &&HostUse| host.load.is_some_and(|load| load.clients > 0);

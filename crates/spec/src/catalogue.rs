@@ -89,15 +89,84 @@ impl Metric {
         !is_finding && self.name != metrics::UNASKED_CRASHES.name
     }
 
-    /// True if it is a time for which clients, or a whole service, waited or saw nothing: it grows when a machine
-    /// of the rig stands still.
-    pub fn is_time_that_clients_wait(&self) -> bool {
+    /// What becomes of it when a machine of the rig stands still, is cut off or has a full disk for a while.
+    pub fn effect_of_host_gaps(&self) -> HostGapEffect {
+        use self::metrics as m;
+        let is_one_of = |some: &[&Metric]| some.iter().any(|metric| metric.name == self.name);
+        // What was done in the time that was left.
+        let done = [
+            &m::TPS,
+            &m::TPS_PUBLISHED,
+            &m::GOODPUT_TPS,
+            &m::TRANSACTIONS,
+            &m::TRANSACTIONS_TOTAL,
+            &m::SERVER_TRANSACTIONS,
+            &m::SERVER_CALLS,
+            &m::LEDGER_INTENDED,
+            &m::LEDGER_ACKNOWLEDGED,
+        ];
+        // A connection that is cut, or a standby that is missed.
+        let caused = [
+            &m::LEDGER_FAILED,
+            &m::LEDGER_UNKNOWN,
+            &m::LEDGER_ACKNOWLEDGED_ALONE,
+            &m::LEDGER_ACKNOWLEDGED_COVER_UNKNOWN,
+            &m::READ_BEHIND_P50,
+            &m::READ_BEHIND_P99,
+            &m::READ_BEHIND_MAX,
+            &m::READ_STALE_SHARE,
+        ];
+        // Before the window, or proven by answers of two servers at once.
+        let apart = [
+            &m::LEDGER_SPLIT_MS,
+            &m::TWO_PRIMARIES_MS,
+            &m::WARMUP_S,
+            &m::WINDOW_S,
+            &m::CAPACITY_TPS,
+            &m::CONNECT_FAILURES,
+        ];
         let is_time = ["ms", "s"].contains(&self.unit);
-        is_time
-            && matches!(
-                self.source.by,
-                MetricSource::Clients | MetricSource::Ledger | MetricSource::Server
-            )
+        match (self.source.by, self.better) {
+            _ if is_one_of(&apart) => HostGapEffect::None,
+            _ if is_one_of(&done) => HostGapEffect::TakesTime,
+            _ if is_one_of(&caused) => HostGapEffect::Causes,
+            _ if self.is_age_of_reads() => HostGapEffect::Lengthens,
+            _ if self.name == m::UNASKED_CRASHES.name => HostGapEffect::CausesByFullDisk,
+            (MetricSource::Clients | MetricSource::Ledger | MetricSource::Server, _) if is_time => {
+                HostGapEffect::Lengthens
+            }
+            // Counts and shares: of what should not be, and of what should.
+            (MetricSource::Clients, MetricDirection::Lower) if self.unit.is_empty() => {
+                HostGapEffect::Causes
+            }
+            (MetricSource::Clients, MetricDirection::Higher) => HostGapEffect::Hides,
+            _ => HostGapEffect::None,
+        }
+    }
+
+    /// True if it is the age of what clients read.
+    pub fn is_age_of_reads(&self) -> bool {
+        use self::metrics as m;
+        let ages = [&m::READ_AGE_P50_MS, &m::READ_AGE_P99_MS, &m::READ_AGE_MAX_MS];
+        ages.iter().any(|metric| metric.name == self.name)
+    }
+
+    /// True if it rests on which of two clients was first, or on when a client heard something that a server tells of: then
+    /// it says nothing where the clock of a client's machine is not known.
+    pub fn compares_moments_of_clients(&self) -> bool {
+        use self::metrics as m;
+        let those = [
+            &m::LEDGER_SPLIT,
+            &m::LEDGER_SPLIT_MS,
+            &m::LEDGER_SPLIT_MAX_MS,
+            &m::LEDGER_ACKNOWLEDGED_ALONE,
+            &m::LEDGER_ACKNOWLEDGED_COVER_UNKNOWN,
+            &m::LEDGER_LOST_ALONE,
+            &m::LEDGER_LOST_COVER_UNKNOWN,
+            &m::LEDGER_LOST_COVERED,
+            &m::LEDGER_LOST_SPAN_MS,
+        ];
+        those.iter().any(|metric| metric.name == self.name)
     }
 
     /// True if it is a time that clients waited.
@@ -181,6 +250,23 @@ impl Metric {
     pub fn is_about_acknowledged(&self) -> bool {
         self.source.by == MetricSource::LedgerAndRows
     }
+}
+
+/// What becomes of a metric when a machine of the rig stands still, is cut off or has a full disk for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostGapEffect {
+    /// Nothing: what it says is so whatever the machines did.
+    None,
+    /// It is a time for which somebody waited or saw nothing: longer by as much.
+    Lengthens,
+    /// It is a rate or a count of what was done: less by the share of the time that was taken.
+    TakesTime,
+    /// It counts what should not be: the machine may be the cause of all of it.
+    Causes,
+    /// It counts what should not be: a full disk may be the cause of all of it.
+    CausesByFullDisk,
+    /// It says how well something went: without that, it may be anything better.
+    Hides,
 }
 
 /// Source of a metric.

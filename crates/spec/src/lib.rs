@@ -78,8 +78,8 @@ mod value;
 
 pub use action::{Action, ActionTarget, ProcessVerb, RejoinBy, ServerFiles};
 pub use catalogue::{
-    Kind, Metric, MetricDirection, MetricSource, Scope, Source, catalogue, metric, metrics,
-    statement_label,
+    HostGapEffect, Kind, Metric, MetricDirection, MetricSource, Scope, Source, catalogue, metric,
+    metrics, statement_label,
 };
 pub use check::{Check, Explain, Explore, LooksAt};
 pub use claim::{Answer, AnswerAddition, Claim, ClaimKind, ClaimSubject, Quantifier};

@@ -56,6 +56,7 @@ pub fn look_again(request: &StateRequest, control: &Control) -> Result<Recovered
         paused: &[],
         lost: &[],
         has_lost_clients: false,
+        clocks_within_ns: 0,
         workloads: &[],
         deltas: &deltas,
         values: &values,

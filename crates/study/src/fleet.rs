@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 
-use host::{Host, HostEntry, LauncherTrouble, LinkWatch};
+use host::{Host, HostEntry, LauncherTrouble, LinkWatch, SilentGap};
 use lab::Lab;
 use load::OnHostLoss;
 use load::{Control, Urgency};
@@ -135,32 +135,44 @@ impl StudyHosts {
         Ok(())
     }
 
-    /// The longest time between two moments of this machine's monotonic clock for which the disk of a host's labs was
-    /// full, and a second more, in nanoseconds; none of a host without servers.
-    pub(crate) fn longest_full_disk_ns(&self, host: &Host, from: u64, to: u64) -> Option<u64> {
+    /// The times between two moments of this machine's monotonic clock in which the disk of a host's labs was full, and
+    /// a second more each; none of a host without servers.
+    pub(crate) fn full_disks(&self, host: &Host, from: u64, to: u64) -> Option<Vec<SilentGap>> {
         let at = self.hosts.iter().position(|one| std::ptr::eq(one, host))?;
-        Some(host.longest_gap_ns(*self.disks.get(&at)?, from, to))
+        Some(host.full_disks(*self.disks.get(&at)?, from, to))
     }
 
-    /// The longest time between two moments of this machine's monotonic clock for which nothing came back on a
-    /// link of a host, in nanoseconds: of one that generates load, on its links to servers; of one with servers,
-    /// on that from this machine. With it the host at the other end, if that is none of the rig's. None where it has no
-    /// link.
-    pub(crate) fn longest_link_gap(
+    /// The host with servers whose disk was full for longest between two moments of this machine's monotonic clock, and
+    /// for how many nanoseconds; none where no disk was full.
+    pub(crate) fn fullest_disk(&self, from: u64, to: u64) -> Option<(&Host, u64)> {
+        let full = self.hosts.iter().filter_map(|host| {
+            let gaps = self.full_disks(host, from, to)?;
+            Some((host, gaps.into_iter().map(SilentGap::length_ns).max()?))
+        });
+        full.max_by_key(|(_, ns)| *ns)
+    }
+
+    /// The times between two moments of this machine's monotonic clock in which nothing came back on a link of a host: of
+    /// one that generates load, on its links to servers; of one with servers, on that from this machine. With each the host
+    /// at the other end, if that is none of the rig's. None where it has no link.
+    pub(crate) fn link_gaps(
         &self,
         host: &Host,
         from: u64,
         to: u64,
-    ) -> Option<(u64, Option<String>)> {
+    ) -> Option<Vec<(SilentGap, Option<String>)>> {
         let at = self.hosts.iter().position(|one| std::ptr::eq(one, host))?;
-        let gaps = self.links.iter().filter_map(|link| match &link.from {
-            LinkEnd::Here(watch) => (link.to == at).then(|| (watch.longest_gap_ns(from, to), None)),
+        let own = self.links.iter().filter_map(|link| match &link.from {
+            LinkEnd::Here(watch) => (link.to == at).then(|| (watch.gaps(from, to), None)),
             LinkEnd::Host(asking, watch) => (*asking == at).then(|| {
                 let other = self.hosts[link.to].entry().name.clone();
-                (host.longest_gap_ns(*watch, from, to), Some(other))
+                (host.link_gaps(*watch, from, to), Some(other))
             }),
         });
-        gaps.max_by_key(|(ns, _)| *ns)
+        let own: Vec<_> = own.collect();
+        let each =
+            own.iter().flat_map(|(gaps, other)| gaps.iter().map(move |gap| (*gap, other.clone())));
+        (!own.is_empty()).then(|| each.collect())
     }
 
     /// Opens a lab on each host that has servers.
@@ -267,7 +279,7 @@ impl StudyHosts {
             let nodes = self.place.iter().filter(|(_, place)| **place == at);
             let mut roles: Vec<String> = nodes.map(|(node, _)| node.clone()).collect();
             if self.generators.contains(&at) {
-                roles.push("generator".to_owned());
+                roles.push(GENERATOR.to_owned());
             }
             (host, roles)
         });
@@ -337,6 +349,9 @@ fn own_address_towards(to: IpAddr) -> Option<IpAddr> {
     socket.connect((to, 1)).ok()?;
     Some(socket.local_addr().ok()?.ip())
 }
+
+/// The role of a host that generates load.
+pub(crate) const GENERATOR: &str = "generator";
 
 /// The name under `[place]` of the hosts that generate load.
 const GENERATORS: &str = "generators";

@@ -32,9 +32,10 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use host::monotonic_ns;
 use load::{End, Event, Fleet, LoadError, Urgency};
 use measure::{LoadMeasurement, LoadObserver, PreparedLoad, UnaskedCrashes};
-use record::{Ending, Fault, Finished, Interruption, Moment};
+use record::{Ending, Fault, Finished, Interruption, Moment, Reason, Trial};
 use site::Site;
 use spec::{ScheduledTrial, metrics};
 
@@ -131,17 +132,17 @@ pub(crate) fn run(
         }
         Err(TrialFailure::Record(error)) => return TrialEnd::Unrecorded(error),
     }
-    if let Some((host, why)) = order.fleet.and_then(StudyHosts::lost_with_servers)
-        && matches!(finished.trial.ending, Ending::Failed(_) | Ending::Done | Ending::Void(_))
-    {
+    if let Some(HostAtFault { name, why, is_lost }) = host_at_fault(order, &finished.trial) {
         // What its servers did or did not do is its own doing.
-        let name = &host.entry().name;
-        finished.trial.ending =
-            Ending::failed(Fault::ServerHost, format!("host {name} is lost: {why}"));
-        seen.crashes = seen.crashes.map(|crashes| {
+        let of_others = seen.crashes.map(|crashes| {
             crashes.without(|node| site.hosts().any(|(one, on)| one == node && on == name))
         });
-        stopped = None;
+        // A server that crashed elsewhere did not do so because a disk was full here.
+        if is_lost || of_others.as_ref().is_none_or(|crashes| crashes.total() == 0) {
+            finished.trial.ending = Ending::failed(Fault::ServerHost, why);
+            stopped = None;
+        }
+        seen.crashes = of_others;
     }
     note_crashes(&seen, &mut finished);
     if finished.trial.ending != Ending::Done || needs_its_ledger(&finished.trial) {
@@ -154,6 +155,41 @@ pub(crate) fn run(
         None if order.control.urgency() != Urgency::None => TrialEnd::Interrupted(finished),
         None => TrialEnd::Finished(finished),
     }
+}
+
+/// A host with servers that may have broken a trial.
+struct HostAtFault {
+    name: String,
+    why: String,
+    /// It is gone, and its disk was not only full for a while.
+    is_lost: bool,
+}
+
+/// The host with servers that may have broken a trial: it is lost, or its disk was full. None where the trial has an end
+/// that no host explains.
+fn host_at_fault(order: &TrialOrder<'_>, trial: &Trial) -> Option<HostAtFault> {
+    let fleet = order.fleet?;
+    if let Some((host, why)) = fleet.lost_with_servers()
+        && matches!(trial.ending, Ending::Failed(_) | Ending::Done | Ending::Void(_))
+    {
+        let name = &host.entry().name;
+        let why = format!("host {name} is lost: {why}");
+        return Some(HostAtFault { name: name.clone(), why, is_lost: true });
+    }
+    let Ending::Failed(Reason { kind: Fault::Server | Fault::Unknown, text }) = &trial.ending
+    else {
+        return None;
+    };
+    let now_ns = monotonic_ns();
+    let (host, ns) = fleet.fullest_disk(now_ns.saturating_sub(lasted_ns(order, trial)), now_ns)?;
+    let (name, seconds) = (&host.entry().name, ns as f64 / 1e9);
+    let why = format!("host {name} had a full disk for {seconds:.1} s of the trial: {text}");
+    Some(HostAtFault { name: name.clone(), why, is_lost: false })
+}
+
+/// Time since a trial began.
+fn lasted_ns(order: &TrialOrder<'_>, trial: &Trial) -> u64 {
+    clock::now(order.origin).since(trial.began)
 }
 
 /// The crashes that nothing explains, as figures: of each server, and of all.

@@ -6,7 +6,7 @@
 //! own delay to the server's. Every trial is checked; one is enough for a doubt.
 
 use record::{Conditions, Ending, Generator, HostLoad, HostUse, Trial};
-use spec::{Condition, Expression, Metric, Study, metrics};
+use spec::{Condition, Expression, HostGapEffect, Metric, Study, metrics};
 use stats::censored;
 
 use crate::delay;
@@ -16,8 +16,8 @@ use crate::rounds::figure_of;
 /// asked about, in percent.
 const STEAL_PCT_MAX: f64 = Conditions::STEAL_SHARE_MAX * 100.0;
 
-/// A host that stands still for more of the window than this changes its rates and its slow transactions, in
-/// percent.
+/// Hosts that stand still for more of the window than this, all together, change its rates and its slow transactions,
+/// in percent.
 const STALLED_PCT_MAX: f64 = 1.0;
 
 /// The rig competes with the servers where it takes more than this share of the CPU that both use:
@@ -81,6 +81,9 @@ const CAUSES_BUT_DELAY: [Cause; 7] = [
 const CAUSES_OF_RATES: [Cause; 5] =
     [Cause::Busy, Cause::Starved, Cause::Stalled, Cause::Steal, Cause::CpuShare];
 
+/// Causes of doubt about how much was done.
+const CAUSES_OF_COUNTS: [Cause; 1] = [Cause::Stalled];
+
 impl Cause {
     /// Amount of it in a trial, in percent, if that is too much.
     fn excess(self, trial: &Trial, metric: &Metric, scope: &str) -> Option<f64> {
@@ -99,8 +102,8 @@ impl Cause {
                 (load.wanted_share_max? * 100.0, Generator::BUSY_SHARE_MAX * 100.0)
             }
             Cause::Stalled => {
-                let (_, gap) = trial.longest_host_gap()?;
-                (gap.ns as f64 / 1e7 / trial.window?.seconds(), STALLED_PCT_MAX)
+                let lost = trial.host_time_lost()?;
+                (lost.total_ns as f64 / 1e7 / trial.window?.seconds(), STALLED_PCT_MAX)
             }
             Cause::Steal => (figure(&metrics::CPU_STEAL_PCT, "")?, STEAL_PCT_MAX),
             Cause::CpuShare => {
@@ -143,7 +146,7 @@ impl Cause {
                  {percent:.0} % of the time and did not get it"
             ),
             Cause::Stalled => format!(
-                "a host stood still, or was cut off from a server, for {percent:.0} % of the window in {point}"
+                "hosts stood still, were cut off from a server or had a full disk for {percent:.0} % of the window in {point}"
             ),
             Cause::Steal => format!(
                 "the hypervisor gave {percent:.0} % of the machine's CPU to others in {point}"
@@ -188,10 +191,15 @@ pub(crate) fn of_condition(
     trials: &[Trial],
 ) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
-    // A count is right or wrong whatever the speed of the clients.
-    for metric in condition.metrics().iter().filter(|metric| metric.is_speed()) {
-        // A bound for a rate is rough, and no clients' delay of some percent decides it.
-        let causes = if metric.is_latency() { &CAUSES[..] } else { &CAUSES_OF_RATES[..] };
+    for metric in condition.metrics() {
+        let causes = match metric.effect_of_host_gaps() {
+            _ if metric.is_latency() => &CAUSES[..],
+            // A bound for a rate is rough, and no clients' delay of some percent decides it.
+            _ if metric.is_speed() => &CAUSES_OF_RATES[..],
+            // A count is right or wrong whatever the speed of the clients. How much was done is another matter.
+            HostGapEffect::TakesTime => &CAUSES_OF_COUNTS[..],
+            _ => continue,
+        };
         for found in limits_of(study, metric, of, points, trials, causes) {
             if !reasons.contains(&found) {
                 reasons.push(found);
@@ -231,7 +239,7 @@ fn limits_of(
             if let Some(worst) = found.iter().copied().reduce(f64::max) {
                 let host = own.iter().find_map(|trial| match cause {
                     Cause::Starved => Some(starved(trial)?.0.name.as_str()),
-                    Cause::Stalled => Some(trial.longest_host_gap()?.0.name.as_str()),
+                    Cause::Stalled => Some(trial.host_time_lost()?.host.name.as_str()),
                     _ => None,
                 });
                 let host = host.map_or(String::new(), |host| format!(" (host {host})"));

@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Ending, Fault, Figure, PlannedTrial, Reason, Trial, VoidKind};
-use spec::{Condition, Metric, MetricDirection, OnLoss, Quantifier, Study, metrics};
+use record::{Ending, Fault, Figure, HostUse, PlannedTrial, Reason, Trial, VoidKind};
+use spec::{Condition, HostGapEffect, Metric, MetricDirection, OnLoss, Quantifier, Study, metrics};
 
 use crate::claim_verdict::{ClaimFinding, ClaimMeasurement, Verdict};
+use crate::host_gaps;
 use crate::left_out;
 use crate::name::{point_name, trial_name};
 use crate::rounds::{figure_of, value_of};
@@ -225,16 +226,18 @@ impl TrialQuestion<'_> {
                 "lost host {host} with {clients} of its clients: {name} is that of the others"
             ));
         }
+        if let Some((host, bound_ns)) = trial.unclocked_host()
+            && let Some(metric) = metrics.iter().find(|one| one.compares_moments_of_clients())
+        {
+            let text = format!("leaves it open: {} takes the order of time, and", metric.name);
+            return AttemptAnswer::Nothing(format!("{text} {}", clock_words(host, bound_ns)));
+        }
         let Some(is_true) = truth(self.condition, &figures) else {
-            let why = match all().any(|(metric, figure)| is_unjudged_for_a_host(metric, figure)) {
-                true => format!(
-                    "has a part of its history that was not judged, as {}",
-                    clients_doubt(trial)
-                ),
-                false => format!("leaves it open: {}", self.figures(&figures)),
-            };
-            return AttemptAnswer::Nothing(why);
+            return AttemptAnswer::Nothing(self.open_words(trial, &figures));
         };
+        if let Some(why) = self.owed_to_a_clock(trial, &figures, is_true) {
+            return AttemptAnswer::Nothing(why);
+        }
         if let Some(why) = self.owed_to_a_host(trial, &figures, is_true) {
             return AttemptAnswer::Nothing(why);
         }
@@ -278,28 +281,70 @@ impl TrialQuestion<'_> {
         })
     }
 
-    /// The reason why times that were measured show nothing: a host stood still, was cut off from a server or had a
-    /// full disk, for so long that without it the condition would have the other answer.
-    fn owed_to_a_host(&self, trial: &Trial, figures: &[Figure], is_true: bool) -> Option<String> {
-        let (host, gap) = trial.longest_host_gap()?;
-        let metrics = self.condition.metrics();
-        let without = metrics.iter().zip(figures).map(|(metric, figure)| {
-            let gap = match metric.unit {
-                _ if !metric.is_time_that_clients_wait() => 0.0,
-                "ms" => gap.ns as f64 / 1e6,
-                _ => gap.ns as f64 / 1e9,
-            };
-            Figure { value: (figure.value - gap).max(0.0), ..*figure }
-        });
-        let without: Vec<Figure> = without.collect();
-        (truth(self.condition, &without) != Some(is_true)).then(|| {
-            let (name, seconds) = (&host.name, gap.ns as f64 / 1e9);
-            format!(
-                "leaves it open: host {name} {} for {seconds:.1} s, and {} may be due to that",
-                host.gap_words(gap.kind),
-                self.figures(figures)
-            )
+    /// The reason why lower bounds of figures leave the condition open.
+    fn open_words(&self, trial: &Trial, figures: &[Figure]) -> String {
+        let all = || self.condition.metrics().iter().zip(figures);
+        let is_age =
+            |(metric, figure): (&&Metric, &Figure)| figure.is_at_least && metric.is_age_of_reads();
+        match trial.unclocked_host() {
+            _ if all().any(|(metric, figure)| is_unjudged_for_a_host(metric, figure)) => format!(
+                "has a part of its history that was not judged, as {}",
+                clients_doubt(trial)
+            ),
+            Some((host, bound_ns)) if all().any(is_age) => format!(
+                "leaves it open: {}, and {}",
+                self.figures(figures),
+                clock_words(host, bound_ns)
+            ),
+            _ => format!("leaves it open: {}", self.figures(figures)),
+        }
+    }
+
+    /// The reason why a pause between what clients on several hosts heard shows nothing: the clocks of these hosts are
+    /// so far apart that the condition may have the other answer.
+    fn owed_to_a_clock(&self, trial: &Trial, figures: &[Figure], is_true: bool) -> Option<String> {
+        let (host, bound_ns) = trial.unclocked_host()?;
+        let off_ms = 2.0 * bound_ns as f64 / 1e6;
+        let moved = |by_ms: f64| -> Vec<Figure> {
+            let figures = self.condition.metrics().iter().zip(figures);
+            let moved = figures.map(|(metric, figure)| match *metric {
+                one if one.name == metrics::ACK_PAUSE_MAX_MS.name => {
+                    Figure { value: (figure.value + by_ms).max(0.0), ..*figure }
+                }
+                _ => *figure,
+            });
+            moved.collect()
+        };
+        let is_same = |figures: Vec<Figure>| truth(self.condition, &figures) == Some(is_true);
+        (!is_same(moved(-off_ms)) || !is_same(moved(off_ms))).then(|| {
+            let words = clock_words(host, bound_ns);
+            format!("leaves it open: {}, and {words}", self.figures(figures))
         })
+    }
+
+    /// The reason why what was measured shows nothing: a host stood still, was cut off from a server or had a
+    /// full disk, so that without it the condition may have the other answer.
+    fn owed_to_a_host(&self, trial: &Trial, figures: &[Figure], is_true: bool) -> Option<String> {
+        let lost = trial.host_time_lost()?;
+        // Without a window, nothing is known of the share that was taken.
+        let window_s = trial.window.map_or(0.0, |window| window.seconds());
+        let is_same = |figures: &[Figure]| truth(self.condition, figures) == Some(is_true);
+        let metrics = self.condition.metrics();
+        let best: Vec<Figure> = metrics
+            .iter()
+            .zip(figures)
+            .map(|(metric, figure)| host_gaps::without(metric, *figure, &lost, window_s))
+            .collect();
+        if host_gaps::mixtures(figures, &best).iter().all(|mixture| is_same(mixture)) {
+            return None;
+        }
+        let may_wait =
+            metrics.iter().any(|metric| metric.effect_of_host_gaps() == HostGapEffect::Lengthens);
+        Some(format!(
+            "leaves it open: {}, and {} may be due to that",
+            host_gaps::words(&lost, may_wait),
+            self.figures(figures)
+        ))
     }
 
     fn figures(&self, figures: &[Figure]) -> String {
@@ -322,14 +367,17 @@ fn is_unjudged_for_a_host(metric: &Metric, figure: &Figure) -> bool {
 fn missing(trial: &Trial, metric: &Metric) -> String {
     let is_history = metric.name == metrics::HISTORY_FORBIDDEN.name;
     match trial.unclocked_host().filter(|_| is_history) {
-        Some((host, bound_ns)) => format!(
-            "has no {}: the clock of host {} is known to ± {:.1} ms only",
-            metric.name,
-            host.name,
-            bound_ns as f64 / 1e6
-        ),
+        Some((host, bound_ns)) => {
+            format!("has no {}: {}", metric.name, clock_words(host, bound_ns))
+        }
         None => format!("has no {}", metric.name),
     }
+}
+
+/// How well a clock is known.
+fn clock_words(host: &HostUse, bound_ns: u64) -> String {
+    let ms = bound_ns as f64 / 1e6;
+    format!("the clock of host {} is known to ± {ms:.1} ms only", host.name)
 }
 
 /// What became of the hosts of clients, where a history is not judged as a whole for their sake.

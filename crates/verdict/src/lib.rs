@@ -8,6 +8,7 @@
 
 mod claim_verdict;
 mod compared;
+mod host_gaps;
 mod judge;
 
 mod against;

@@ -82,10 +82,7 @@ pub(super) fn lines(outcome: &Outcome, line: &mut impl FnMut(&str, String)) {
                 ": the limit, a thread wanted a CPU for {percent:.0} % of the time and did not get it"
             );
         }
-        if host.stall_max_ns > 0 {
-            let ms = short_ms(host.stall_max_ns);
-            text += &format!("; it stood still for {ms} ms, which its clients have waited as well");
-        }
+        text += &stalls(host);
         line(&name, text);
     }
     if outcome.hosts.len() > LINES_MAX {
@@ -106,6 +103,21 @@ pub(super) fn lines(outcome: &Outcome, line: &mut impl FnMut(&str, String)) {
     }
 }
 
+/// That a host stood still, and for how long; nothing where it did not.
+fn stalls(host: &HostOutcome) -> String {
+    let longest = short_ms(host.longest_stall_ns());
+    match &host.stalls[..] {
+        [] => String::new(),
+        [_] => format!("; it stood still for {longest} ms, which its clients have waited as well"),
+        all => format!(
+            "; it stood still {} times, for {} ms in all and {longest} ms at the longest, which its clients have \
+             waited as well",
+            all.len(),
+            short_ms(host.stalled_ns())
+        ),
+    }
+}
+
 /// The share of the window in which a thread of a host was on a CPU or wanted one, if that is nearly all of it
 /// although the thread had no CPU for much of it: the host has less to give than its clients need.
 pub(super) fn starved_share(generator: &GeneratorOutcome) -> Option<f64> {
@@ -115,5 +127,8 @@ pub(super) fn starved_share(generator: &GeneratorOutcome) -> Option<f64> {
 
 fn clock(host: &HostOutcome) -> String {
     let bound = host.clock.bound_ns;
-    bound.map_or("clock unknown".to_owned(), |bound| format!("clock ± {} ms", short_ms(bound)))
+    let jumped = if host.clock.has_jumped { ", which has jumped" } else { "" };
+    bound.map_or("clock unknown".to_owned(), |bound| {
+        format!("clock ± {} ms{jumped}", short_ms(bound))
+    })
 }

@@ -334,8 +334,10 @@ fn host((host, generator): (&HostOutcome, &GeneratorOutcome)) -> Value {
             "drift_ppb": host.clock.drift_ppb,
             "round_trip_ns": host.clock.round_trip_ns,
             "bound_ns": host.clock.bound_ns,
+            "has_jumped": host.clock.has_jumped,
         },
-        "stall_max_ns": host.stall_max_ns,
+        "stall_max_ns": host.longest_stall_ns(),
+        "stall_total_ns": host.stalled_ns(),
         "lost": host.lost.as_ref().map(|(at, why)| json!({"at_ns": at.0, "why": why})),
         "facts": facts.collect::<serde_json::Map<_, _>>(),
     })

@@ -297,6 +297,13 @@ fn one(schedule: &Schedule, hosts: &mut [NetHost]) -> Vec<String> {
         wrong.push(format!("no record: {err}"));
         return wrong;
     }
+    for trial in trials(folder) {
+        // Its words name the host that is at fault, and no server is.
+        let why = &trial["ending"]["why"];
+        if why["kind"] == "server" {
+            wrong.push(format!("a server is blamed: {why}"));
+        }
+    }
     let has_lost_clients = has_lost_clients(folder);
     let in_window = in_window(folder, struck);
     for (says, verdict, why) in verdicts(folder) {
@@ -332,6 +339,23 @@ fn child_is_over(child: &Child) -> bool {
     os::processes::of(child.id().cast_signed()).is_none_or(|one| one.is_zombie())
 }
 
+fn make_hosts() -> Vec<NetHost> {
+    let ahead = [0, 5 * 3_600, 100 * 3_600, 1_000, 7];
+    (1..).zip(ahead).map(|(number, ahead_s)| NetHost::new(number, ahead_s)).collect()
+}
+
+/// A standby that has no room for WAL ends, and its trial with it.
+pub(crate) fn a_full_disk_of_a_standby_is_its_hosts_fault() {
+    if !skip::is_root() {
+        return skip::no_root();
+    }
+    network::bridge();
+    let after = Duration::from_millis(500);
+    let schedule = Schedule { fault: HostFault::DiskFull(5_000), host: 1, after };
+    let wrong = one(&schedule, &mut make_hosts());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 pub(crate) fn faults_of_hosts_are_no_violations_by_the_database() {
     if !skip::is_root() {
         return skip::no_root();
@@ -351,11 +375,7 @@ pub(crate) fn faults_of_hosts_are_no_violations_by_the_database() {
     let mut prng = Prng::new(seed);
     let began = Instant::now();
     let (mut wrong, mut told) = (Vec::new(), std::collections::BTreeMap::<String, u32>::new());
-    let make = || -> Vec<NetHost> {
-        let ahead = [0, 5 * 3_600, 100 * 3_600, 1_000, 7];
-        (1..).zip(ahead).map(|(number, ahead_s)| NetHost::new(number, ahead_s)).collect()
-    };
-    let mut hosts = make();
+    let mut hosts = make_hosts();
     for number in &numbers {
         let schedule = Schedule::draw(*number, &mut prng);
         let found = one(&schedule, &mut hosts);
@@ -372,7 +392,7 @@ pub(crate) fn faults_of_hosts_are_no_violations_by_the_database() {
         };
         if !is_as_before {
             drop(std::mem::take(&mut hosts));
-            hosts = make();
+            hosts = make_hosts();
         }
     }
     let _ = fs::remove_dir("/sys/fs/cgroup/cpu/pgrig-campaign");

@@ -93,14 +93,19 @@ fn begin(folder: &Path, words: &str) -> std::process::Child {
 
 /// Ledgers of hosts that have come home in part in the trial under way: so many have clients at work.
 pub(crate) fn ledgers_begun(folder: &Path) -> u64 {
+    files_begun(folder, "ledger")
+}
+
+/// The files of a kind in the record that say something of a client.
+pub(crate) fn files_begun(folder: &Path, kind: &str) -> u64 {
     let mut found = 0;
     let mut below = vec![folder.join("out")];
     while let Some(path) = below.pop() {
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            let is_ledger = entry.path().extension().is_some_and(|end| end == "ledger");
+            let is_it = entry.path().extension().is_some_and(|end| end == kind);
             match entry.metadata() {
                 Ok(one) if one.is_dir() => below.push(entry.path()),
-                Ok(one) if is_ledger => found += u64::from(one.len() > 200),
+                Ok(one) if is_it => found += u64::from(one.len() > 200),
                 _ => {}
             }
         }

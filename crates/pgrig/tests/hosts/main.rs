@@ -12,6 +12,7 @@ mod launchers;
 mod load;
 mod lost;
 mod network;
+mod stalls;
 mod study;
 
 use std::process::{Command, ExitCode};
@@ -20,8 +21,10 @@ use bad_hosts::{
     a_banner_is_no_trouble, a_program_can_be_pushed,
     each_cause_is_told_once_for_all_hosts_that_have_it,
 };
-use campaign::faults_of_hosts_are_no_violations_by_the_database;
-use clocks::clocks_that_are_not_known_well_are_no_violation;
+use campaign::{
+    a_full_disk_of_a_standby_is_its_hosts_fault, faults_of_hosts_are_no_violations_by_the_database,
+};
+use clocks::{a_clock_that_jumps_is_no_violation, clocks_that_are_not_known_well_are_no_violation};
 use faults::{
     a_host_that_is_killed_or_hangs_is_noticed, hosts_killed_at_random_moments_are_noticed,
     nothing_is_left_when_the_rig_is_killed, servers_of_labs_can_be_killed_while_a_statement_runs,
@@ -33,6 +36,9 @@ use load::{
     options_that_have_no_meaning_on_hosts_are_refused,
 };
 use lost::a_lost_host_of_clients_is_no_violation_and_the_run_goes_on;
+use stalls::{
+    a_host_that_stands_still_again_and_again_is_named, a_rig_that_stands_still_blames_no_host,
+};
 use study::{
     a_host_that_is_lost_ends_a_study, a_study_over_slurm, a_study_over_sshd, a_study_runs_on_hosts,
     nothing_of_a_study_is_left_when_the_rig_is_ended, what_a_study_lacks_on_hosts_is_said_first,
@@ -43,10 +49,10 @@ const INSIDE: &str = "PGRIG_TEST_INSIDE";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    if let Some((word, rest)) = words.split_first()
-        && word == clocks::LATE_ANSWERS
-    {
-        return clocks::answer_late(rest);
+    match words.split_first() {
+        Some((word, rest)) if word == clocks::LATE_ANSWERS => return clocks::answer_late(rest),
+        Some((word, rest)) if word == clocks::JUMPING_CLOCK => return clocks::jump(rest),
+        _ => {}
     }
     // What the tests make on the network must neither meet the machine's nor outlive them.
     if testing::skip::is_root() && std::env::var_os(INSIDE).is_none() {
@@ -81,8 +87,12 @@ fn main() -> ExitCode {
         a_host_that_is_lost_ends_a_study,
         a_lost_host_of_clients_is_no_violation_and_the_run_goes_on,
         clocks_that_are_not_known_well_are_no_violation,
+        a_clock_that_jumps_is_no_violation,
+        a_rig_that_stands_still_blames_no_host,
+        a_host_that_stands_still_again_and_again_is_named,
         nothing_of_a_study_is_left_when_the_rig_is_ended,
         faults_of_hosts_are_no_violations_by_the_database,
+        a_full_disk_of_a_standby_is_its_hosts_fault,
         a_study_over_sshd,
         a_study_over_slurm,
     ]

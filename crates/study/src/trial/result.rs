@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use host::monotonic_ns_at;
 use measure::LoadMeasurement;
 use probe::Readings;
 use record::{
@@ -106,7 +107,11 @@ pub(crate) fn fill(order: &TrialOrder<'_>, loaded: TrialEvidence, finished: &mut
     if let Some(fleet) = order.fleet {
         trial.hosts = host_uses(fleet, &outcome, &readings, order.origin);
         trial.notes.extend(said(NoteKind::Generator, clock_doubts(&trial.hosts)));
-        trial.notes.extend(said(NoteKind::Generator, gap_doubts(&trial.hosts)));
+        let own = window.map_or(Vec::new(), |window| {
+            let here = |moment: Moment| monotonic_ns_at(order.origin).saturating_add(moment.0);
+            host::own_gaps(here(window.open), here(window.close))
+        });
+        trial.notes.extend(said(NoteKind::Generator, gap_doubts(&trial.hosts, &own)));
     }
     trial.ending = leaks.explain(ending(order, &outcome, &metered, &mut trial.notes));
     trial.window = window;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Counts, Ending, Fault, HostLoad, HostUse, Interruption, Note, NoteKind, PlannedTrial,
-    PublishedWay, SkipKind, Trial, VoidKind, WorkloadResult,
+    Counts, Ending, Fault, HostGapKind, HostLoad, HostUse, Interruption, Note, NoteKind,
+    PlannedTrial, PublishedWay, SkipKind, Trial, VoidKind, WorkloadResult,
 };
 use spec::{Folder, Profile, Study};
 use stats::Latency;
@@ -442,10 +442,7 @@ says = "the server took them"
 every = "server_transactions >= 500"
 "#;
     let host = |lost: Option<&str>, clients| HostUse {
-        name: "load2".to_owned(),
         roles: vec!["generator".to_owned()],
-        cpu_busy_pct: None,
-        network_bytes_per_s: None,
         clock_bound_ns: Some(100_000),
         load: Some(HostLoad {
             clients,
@@ -455,11 +452,8 @@ every = "server_transactions >= 500"
             wanted_share_max: None,
             lag_p99_ns: 1,
         }),
-        stall_max_ns: None,
-        link_gap_max_ns: None,
-        link_gap_to: None,
-        disk_full_max_ns: None,
         lost: lost.map(str::to_owned),
+        ..HostUse::new("load2")
     };
     let check = |host: HostUse, unjudged: f64, lost: (f64, bool), expected: [Verdict; 5]| {
         let figures = [
@@ -545,33 +539,179 @@ fn check_gap(
 ) {
     let [stall_max_ns, link_gap_max_ns, disk_full_max_ns] =
         gaps_ms.map(|ms| ms.map(|ms| ms * 1_000_000));
-    let study = format!(
-        "question = \"?\"\n[variants.a]\n[workloads.w]\nbuiltin = \"select-only\"\n[scenarios.s]\n\
-             run = [\"w\"]\n[[claims]]\nsays = \"it\"\nevery = \"{claim}\"\n"
-    );
     let host = HostUse {
-        name: "db1".to_owned(),
-        roles: vec!["primary".to_owned()],
-        cpu_busy_pct: None,
-        network_bytes_per_s: None,
-        clock_bound_ns: None,
-        load: None,
         stall_max_ns,
         link_gap_max_ns,
         link_gap_to: link_gap_max_ns.map(|_| "db2".to_owned()),
         disk_full_max_ns,
-        lost: None,
+        ..HostUse::new("db1")
     };
-    let figures = [(metric, value), ("ledger_acknowledged", 900.0)];
+    check_host(claim, (metric, value), host, expected, words);
+}
+
+/// The same with whatever happened to the host.
+fn check_host(claim: &str, figure: (&str, f64), host: HostUse, expected: Verdict, words: &str) {
+    let study = format!(
+        "question = \"?\"\n[variants.a]\n[workloads.w]\nbuiltin = \"select-only\"\n[scenarios.s]\n\
+             run = [\"w\"]\n[[claims]]\nsays = \"it\"\nevery = \"{claim}\"\n"
+    );
+    let figures = [figure, ("ledger_acknowledged", 900.0)];
     let at = |s: u64| record::Moment(s * 1_000_000_000);
     let window = record::Window { load_began: at(0), open: at(1), close: at(61) };
     let done = attempt(1, 1, Ending::Done, &figures);
     let trial = Trial { hosts: vec![host], window: Some(window), ..done };
     let found = judged(&study, &[], &[trial]).remove(0);
-    assert_eq!(found.verdict, expected, "{claim}, {value}, {gaps_ms:?} ms: {}", found.why);
+    assert_eq!(found.verdict, expected, "{claim}, {figure:?}: {}", found.why);
     let named = [format!("host db1 {words}"), "of the window in a/s (host db1)".to_owned()];
     let is_named = named.iter().any(|words| found.why.contains(words));
     assert!(expected != Verdict::CannotTell || is_named, "{}", found.why);
+}
+
+/// A host with gaps of so many milliseconds, one every three seconds of the window.
+fn with_gaps(kind: HostGapKind, lengths_ms: &[u64]) -> HostUse {
+    let gaps = (1..).zip(lengths_ms).map(|(at, ms)| record::HostGap {
+        kind,
+        from: record::Moment(at * 3_000_000_000),
+        length_ns: ms * 1_000_000,
+        other: None,
+    });
+    HostUse { gaps: gaps.collect(), ..HostUse::new("db1") }
+}
+
+/// Pauses of a host add up, and short ones are pauses as well.
+#[test]
+fn pauses_of_a_host_add_up_and_short_ones_count() {
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    let check = |value: f64, lengths_ms: &[u64], expected: Verdict| {
+        for metric in ["ack_pause_max_ms", "longest_wait_ms", "latency_p99_ms"] {
+            // What clients measure of a window of which a host took much is cannot tell in any case.
+            if metric != "ack_pause_max_ms" && expected == DoesNotHold {
+                continue;
+            }
+            let host = with_gaps(HostGapKind::Stall, lengths_ms);
+            let claim = format!("{metric} <= 1000");
+            check_host(&claim, (metric, value), host, expected, "stood still for ");
+        }
+    };
+    check(1_300.0, &[450], CannotTell);
+    check(1_700.0, &[450], DoesNotHold);
+    check(900.0, &[450], Holds);
+    check(3_000.0, &[450; 10], CannotTell);
+    check(6_000.0, &[450; 10], DoesNotHold);
+    check(1_100.0, &[150], CannotTell);
+    let why =
+        "stood still for 0.5 s (all such times of the window: 4.5 s), and longest_wait_ms = 3000";
+    let host = with_gaps(HostGapKind::Stall, &[450; 10]);
+    check_host("longest_wait_ms <= 1000", ("longest_wait_ms", 3_000.0), host, CannotTell, why);
+}
+
+/// What clients wait after a link was down until TCP sends again is not the server's doing.
+#[test]
+fn a_wait_until_tcp_sends_again_belongs_to_the_link() {
+    use Verdict::{CannotTell, DoesNotHold};
+    let check = |value: f64, kind: HostGapKind, expected: Verdict, words: &str| {
+        let claim = "ack_pause_max_ms <= 1000";
+        check_host(claim, ("ack_pause_max_ms", value), with_gaps(kind, &[2_000]), expected, words);
+    };
+    let words = "was cut off for 2.0 s, after which TCP sends again up to 3.0 s later, and";
+    check(5_900.0, HostGapKind::Link, CannotTell, words);
+    check(6_100.0, HostGapKind::Link, DoesNotHold, "");
+    check(2_900.0, HostGapKind::Stall, CannotTell, "stood still for 2.0 s, and");
+    check(3_100.0, HostGapKind::Stall, DoesNotHold, "");
+}
+
+/// Counts, shares and ages are what a machine makes of them, too.
+#[test]
+fn counts_and_ages_that_a_host_may_have_made_show_nothing() {
+    use HostGapKind::{FullDisk, Link, Stall};
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    let check = |claim: &str, value: f64, kind: HostGapKind, ms: u64, expected: Verdict| {
+        let metric = claim.split(' ').next().expect("a metric");
+        let words = match kind {
+            Stall => "stood still for ",
+            Link => "was cut off for ",
+            FullDisk => "had a full disk for ",
+        };
+        let host = with_gaps(kind, if ms > 0 { std::slice::from_ref(&ms) } else { &[] });
+        check_host(claim, (metric, value), host, expected, words);
+    };
+    for (claim, value) in [
+        ("failed == 0", 3.0),
+        ("errors == 0", 3.0),
+        ("reconnects == 0", 3.0),
+        ("unknown <= 2", 3.0),
+        ("standstills == 0", 1.0),
+        ("ledger_failed == 0", 3.0),
+        ("jain >= 0.9", 0.5),
+        ("client_transactions_min >= 10", 0.0),
+        ("read_behind_max == 0", 3.0),
+        ("read_stale_share == 0", 0.1),
+        ("read_age_max_ms <= 100", 1_200.0),
+        ("transactions >= 500", 300.0),
+        ("transactions <= 500", 300.0),
+    ] {
+        check(claim, value, Link, 3_000, CannotTell);
+        let without = if claim == "transactions <= 500" { Holds } else { DoesNotHold };
+        check(claim, value, Link, 0, without);
+    }
+    // None was made, whatever the host did.
+    check("failed == 0", 0.0, Link, 3_000, Holds);
+    // A longer time than a host has taken is the database's.
+    check("read_age_max_ms <= 100", 20_000.0, Link, 3_000, DoesNotHold);
+    // What a hundredth of the window and less may have changed.
+    check("tps >= 500", 498.0, Stall, 450, CannotTell);
+    check("tps >= 500", 490.0, Stall, 450, DoesNotHold);
+    check("transactions >= 500", 498.0, Stall, 450, CannotTell);
+    check("transactions >= 500", 490.0, Stall, 450, DoesNotHold);
+    // A server ends for want of room, and not because its host stands still.
+    check("unasked_crashes == 0", 1.0, FullDisk, 1_500, CannotTell);
+    check("unasked_crashes == 0", 1.0, Stall, 1_500, DoesNotHold);
+    // Proofs are proofs.
+    check("ledger_anomalies == 0", 1.0, Stall, 3_000, DoesNotHold);
+    check("history_g1a == 0", 1.0, Stall, 3_000, DoesNotHold);
+    check("two_primaries_ms == 0", 200.0, Stall, 3_000, DoesNotHold);
+}
+
+/// Clocks that are not known tell of no order, and of no pause between what two hosts heard.
+#[test]
+fn a_clock_that_has_jumped_orders_nothing() {
+    use Verdict::{CannotTell, DoesNotHold, Holds};
+    let load = HostLoad {
+        clients: 4,
+        tps: 1.0,
+        cpu_ns: 1,
+        busy_share_max: 0.1,
+        wanted_share_max: None,
+        lag_p99_ns: 1,
+    };
+    let check = |claim: &str, value: f64, bound_ms: u64, expected: Verdict| {
+        let clock_bound_ns = Some(bound_ms * 1_000_000);
+        let host = HostUse { load: Some(load), clock_bound_ns, ..HostUse::new("load1") };
+        let study = format!(
+            "question = \"?\"\n[variants.a]\n[workloads.w]\nbuiltin = \"select-only\"\n[scenarios.s]\n\
+             run = [\"w\"]\n[[claims]]\nsays = \"it\"\nevery = \"{claim}\"\n"
+        );
+        let metric = claim.split(' ').next().expect("a metric");
+        let figures = [(metric, value), ("ledger_acknowledged", 900.0)];
+        let mut trial = Trial { hosts: vec![host], ..attempt(1, 1, Ending::Done, &figures) };
+        if metric.starts_with("read_age") && bound_ms > 5 {
+            let scopes = std::collections::BTreeSet::from([String::new()]);
+            trial.at_least.insert(metric.to_owned(), scopes);
+        }
+        let found = judged(&study, &[], &[trial]).remove(0);
+        assert_eq!(found.verdict, expected, "{claim}, {value}, {bound_ms}: {}", found.why);
+        let words = format!("the clock of host load1 is known to ± {bound_ms}.0 ms only");
+        assert!(expected != CannotTell || found.why.contains(&words), "{}", found.why);
+    };
+    check("ledger_split == 0", 7.0, 1, DoesNotHold);
+    check("ledger_split == 0", 7.0, 5_000, CannotTell);
+    check("ledger_split == 0", 0.0, 5_000, CannotTell);
+    check("ack_pause_max_ms <= 1000", 1_060.0, 40, CannotTell);
+    check("ack_pause_max_ms <= 1000", 1_090.0, 40, DoesNotHold);
+    check("ack_pause_max_ms <= 1000", 950.0, 40, CannotTell);
+    check("ack_pause_max_ms <= 1000", 950.0, 1, Holds);
+    check("read_age_max_ms <= 100", 0.0, 5_000, CannotTell);
+    check("read_age_max_ms <= 100", 400.0, 5_000, DoesNotHold);
 }
 
 /// Clocks that were a few milliseconds off are no fault of a history, and the answer speaks of them.
