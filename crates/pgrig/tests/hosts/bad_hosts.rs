@@ -7,11 +7,11 @@ use std::process::Command;
 
 use crate::desk::{self, Desk, Ended, PGRIG, here};
 
-fn check(folder: &Path, words: &[&str]) -> Ended {
+pub(crate) fn check(folder: &Path, words: &[&str]) -> Ended {
     desk::run(Command::new(PGRIG).arg("check").args(words).current_dir(folder))
 }
 
-fn script(folder: &Path, name: &str, text: &str) -> String {
+pub(crate) fn script(folder: &Path, name: &str, text: &str) -> String {
     let path = desk::write(folder, name, &format!("#!/bin/sh\n{text}\n"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
     path.display().to_string()

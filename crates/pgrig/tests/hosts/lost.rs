@@ -10,7 +10,7 @@ use serde_json::Value;
 use testing::until;
 
 use crate::desk::{LEDGER_INIT, LEDGER_WRITE, PGRIG, doing, run, write};
-use crate::study::{expect_nothing, pgrig};
+use crate::study::{LABS, expect_nothing, pgrig};
 
 const STUDY: &str = r#"
 question = "Is everything there?"
@@ -163,5 +163,33 @@ pub(crate) fn a_lost_host_of_clients_is_no_violation_and_the_run_goes_on() {
     assert_eq!(verdict("both count the same"), "cannot tell", "{shown:#}");
     // The second trial refutes it.
     assert_eq!(verdict("it is fast"), "does not hold", "{shown:#}");
+    expect_nothing(folder);
+}
+
+/// After an interruption, the command that is printed goes on with the run on the same hosts.
+pub(crate) fn a_run_that_was_interrupted_goes_on_as_it_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let child = begin(folder, "--profile quick");
+    until("the second trial", || trials(folder).len() == 1 && generator_hosts().len() == 2);
+    let pid = Pid::from_raw(child.id().cast_signed()).expect("a process id");
+    kill_process(pid, Signal::INT).expect("a process of ours");
+    let output = child.wait_with_output().expect("it ends");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let said = text(output.stdout) + &text(output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    let at = said.find("pgrig run --resume ").unwrap_or_else(|| panic!("{said}"));
+    let printed = said[at..].lines().next().expect("a line").trim();
+    assert!(printed.contains(" --hosts lab.toml"), "{printed}");
+    // A shell runs it as it stands there, with this program in the path.
+    let programs = Path::new(PGRIG).parent().expect("its folder").display().to_string();
+    let mut command = Command::new("sh");
+    command.args(["-c", printed]).current_dir(folder).env("TMPDIR", folder.join(LABS));
+    command.env("PATH", format!("{programs}:{}", std::env::var("PATH").expect("a path")));
+    let ended = run(&mut command);
+    assert_eq!(ended.code, Some(0), "{printed}: {ended:?}");
+    let trials = trials(folder);
+    let done = trials.iter().filter(|trial| trial["ending"]["is"] == "done").count();
+    assert_eq!(done, 2, "{printed}: {trials:#?}");
     expect_nothing(folder);
 }

@@ -9,6 +9,7 @@ mod desk;
 mod faults;
 mod hostile;
 mod launchers;
+mod limits;
 mod load;
 mod lost;
 mod network;
@@ -31,11 +32,19 @@ use faults::{
 };
 use hostile::{a_host_that_says_nonsense_is_refused_by_name, every_wait_for_a_host_hears_signals};
 use launchers::{mpirun, nsenter_and_clocks_that_are_hours_apart, slurm, sshd_on_every_host};
+use limits::{
+    a_host_without_cpu_is_named_as_the_limit, a_long_banner_is_cut_and_told_whole_in_json,
+    a_program_that_arrives_in_part_is_refused, lines_of_hosts_add_up_to_the_sum,
+    listings_of_kubectl_and_slurm_become_inventories, many_addresses_that_drop_take_as_long_as_one,
+};
 use load::{
     hosts_do_what_one_process_does, logs_of_hosts_come_home,
     options_that_have_no_meaning_on_hosts_are_refused,
 };
-use lost::a_lost_host_of_clients_is_no_violation_and_the_run_goes_on;
+use lost::{
+    a_lost_host_of_clients_is_no_violation_and_the_run_goes_on,
+    a_run_that_was_interrupted_goes_on_as_it_said,
+};
 use stalls::{
     a_host_that_stands_still_again_and_again_is_named, a_rig_that_stands_still_blames_no_host,
 };
@@ -72,6 +81,12 @@ fn main() -> ExitCode {
         each_cause_is_told_once_for_all_hosts_that_have_it,
         a_banner_is_no_trouble,
         a_program_can_be_pushed,
+        a_program_that_arrives_in_part_is_refused,
+        a_long_banner_is_cut_and_told_whole_in_json,
+        listings_of_kubectl_and_slurm_become_inventories,
+        many_addresses_that_drop_take_as_long_as_one,
+        lines_of_hosts_add_up_to_the_sum,
+        a_host_without_cpu_is_named_as_the_limit,
         a_host_that_says_nonsense_is_refused_by_name,
         every_wait_for_a_host_hears_signals,
         a_host_that_is_killed_or_hangs_is_noticed,
@@ -90,6 +105,7 @@ fn main() -> ExitCode {
         a_clock_that_jumps_is_no_violation,
         a_rig_that_stands_still_blames_no_host,
         a_host_that_stands_still_again_and_again_is_named,
+        a_run_that_was_interrupted_goes_on_as_it_said,
         nothing_of_a_study_is_left_when_the_rig_is_ended,
         faults_of_hosts_are_no_violations_by_the_database,
         a_full_disk_of_a_standby_is_its_hosts_fault,
