@@ -33,8 +33,9 @@ make_tree() {
     *)
         make_release "$(release_of "$1")" "$2"
         # Data nodes of a PL/Proxy cluster need 15.
-        [ "$1" -lt 15 ] || beside="$beside postgresql-$1-plproxy"
-        install_in "$2" "postgresql-$1" "postgresql-$1-pgfincore" $beside
+        proxy=
+        [ "$1" -lt 15 ] || proxy="postgresql-$1-plproxy"
+        install_in "$2" "postgresql-$1" "postgresql-$1-pgfincore" $proxy $beside
         ;;
     esac
     if [ "$1" = 16 ]; then
