@@ -26,6 +26,8 @@ pub enum Event {
     Lost { why: String },
     /// A session that an earlier guard of the same state directory has left is ended.
     TookOver { who: String },
+    /// A session that is no guard's holds the lock of guards, and is passed over.
+    ForeignLock { who: String },
     /// A standby has come.
     StandbyCame { name: String, is_asked_for: bool },
     /// A standby has gone.
@@ -76,6 +78,7 @@ kinds! { Event:
     Standby => "standby",
     Lost => "lost",
     TookOver => "took_over",
+    ForeignLock => "foreign_lock",
     StandbyCame => "standby_came",
     StandbyGone => "standby_gone",
     Waiting => "waiting",
@@ -125,6 +128,10 @@ impl fmt::Display for Event {
             Event::TookOver { who } => {
                 write!(f, "ended the session that an earlier guard has left: {who}")
             }
+            Event::ForeignLock { who } => write!(
+                f,
+                "a session that is no guard's holds the lock of guards, and is passed over: {who}"
+            ),
             Event::NotReplayed { setting } => write!(
                 f,
                 "commits wait for standbys that have flushed them and do not replay: {} stays in force, \

@@ -14,7 +14,7 @@ pub(crate) struct ManagerTraces {
     pub(crate) libraries: String,
     /// Extensions in the database that the guard is connected to.
     pub(crate) extensions: Vec<String>,
-    /// The names that its sessions go by.
+    /// The names of the sessions whose roles could manage a server.
     pub(crate) applications: Vec<String>,
     /// Files of managers in the data directory; none where the guard may not look.
     #[serde(default)]

@@ -24,7 +24,7 @@ use crate::policy::Policy;
 use crate::pulse::{GuardObserver, GuardPulse, PrimaryPulse};
 use crate::rights::RequiredRight;
 use crate::row::{ConnectionFacts, ServerObservation};
-use crate::session::{ServerAccess, Session, names};
+use crate::session::{LockAttempt, ServerAccess, Session, names};
 use crate::state::{self, GuardState};
 use crate::watch::{GuardDecision, GuardKnowledge};
 use change::words;
@@ -184,15 +184,21 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Takes the lock. One that was killed a moment ago may still have it. After a broken connection,
+    /// Takes the server. One that was killed a moment ago may still have it. After a broken connection,
     /// the server may not have noticed for long that it is broken: a session of this guard's own, or
     /// of an earlier one that had its state directory, is ended.
     async fn take(&mut self, session: &Session, is_first: bool) -> Result<(), Error> {
         let deadline = Instant::now() + TAKE_MAX;
         let mut ended = None;
         loop {
-            // Nobody else holds the lock: it is this guard's now.
-            let Some(holder) = session.take().await? else { return Ok(()) };
+            let holder = match session.take().await? {
+                LockAttempt::Taken { foreign: None } => return Ok(()),
+                LockAttempt::Taken { foreign: Some(foreign) } => {
+                    self.tell(Event::ForeignLock { who: foreign.to_string() });
+                    return Ok(());
+                }
+                LockAttempt::Refused(holder) => holder,
+            };
             let precedes =
                 |older: GuardName| self.name.as_ref().is_some_and(|name| older.precedes(name));
             if ended != Some(holder.backend) && holder.name().is_some_and(precedes) {
@@ -389,5 +395,5 @@ const STANDBY_POLL: Duration = Duration::from_secs(1);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
 /// Between two attempts to take the lock.
 const TAKE_POLL: Duration = Duration::from_millis(50);
-/// Time for which another's lock is tolerated.
+/// Time for which another guard's lock is waited for.
 const TAKE_MAX: Duration = Duration::from_secs(2);

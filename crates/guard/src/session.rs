@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Duration;
 
-use serde::Deserialize;
 use tokio::task::JoinHandle;
 use tokio::time;
 use tokio_postgres::{Client, SimpleQueryMessage, Statement};
@@ -24,7 +23,7 @@ use crate::error::Error;
 use crate::files::Files;
 use crate::look::Standby;
 use crate::manager::{self, ManagerTraces};
-use crate::name::{APPLICATION, GuardName, LockHolder};
+use crate::name::{APPLICATION, GuardName, LockHolder, LockHolders};
 use crate::rights::MARK;
 use crate::row::{ConnectionFacts, ServerObservation};
 
@@ -33,6 +32,15 @@ pub(crate) struct Session {
     connection: JoinHandle<()>,
     access: ServerAccess,
     prepared: Prepared,
+    version_num: Option<u32>,
+}
+
+/// The result of an attempt to take a server.
+pub(crate) enum LockAttempt {
+    /// This guard has it. A session that is no guard's may hold the lock of guards.
+    Taken { foreign: Option<LockHolder> },
+    /// Another guard has it.
+    Refused(LockHolder),
 }
 
 /// The statements that are used while commits hang.
@@ -70,21 +78,24 @@ impl Session {
         let begin = async || {
             client.batch_execute(PREPARE).await?;
             let version = client.simple_query("SHOW server_version_num").await?;
-            let version = first(&version).and_then(|version| version.parse().ok());
-            if version.is_some_and(|version: u32| version >= 120_000) {
+            let version: Option<u32> = first(&version).and_then(|version| version.parse().ok());
+            if version.is_some_and(|version| version >= 120_000) {
                 client.batch_execute(PREPARE_12).await?;
             }
             let prepare = async |sql: &str| client.prepare(sql).await;
-            Ok(Prepared {
+            let prepared = Prepared {
                 look: prepare(LOOK).await?,
                 files: prepare(&files_sql()).await?,
                 reload: prepare("SELECT pg_catalog.pg_reload_conf()::text").await?,
                 message: prepare(MESSAGE).await?,
-            })
+            };
+            Ok((prepared, version))
         };
         let prepared = answer(doing, begin()).await;
         match prepared {
-            Ok(prepared) => Ok(Session { client, connection, access, prepared }),
+            Ok((prepared, version_num)) => {
+                Ok(Session { client, connection, access, prepared, version_num })
+            }
             Err(error) => {
                 connection.abort();
                 Err(error)
@@ -137,42 +148,62 @@ impl Session {
     pub(crate) async fn files(&self) -> Result<(Files, ManagerTraces), Error> {
         let doing = "looking at the configuration files";
         let text = self.prepared(doing, &self.prepared.files).await?;
-        Files::read(&text).map_err(|why| nonsense(doing, &why))
+        let (files, mut traces) = Files::read(&text).map_err(|why| nonsense(doing, &why))?;
+        // Every role may call its session as a manager's. The roles are in catalogs, which may be locked while
+        // commits hang: then the name counts.
+        if manager::in_charge(&traces).is_some()
+            && let Ok(names) = self.applications().await
+        {
+            traces.applications = names;
+        }
+        Ok((files, traces))
     }
 
-    /// Takes the server for this guard; else who has it.
-    pub(crate) async fn take(&self) -> Result<Option<LockHolder>, Error> {
-        let doing = "looking for another guard";
-        // Advisory locks are each database's own; this function shows those of all databases.
-        if let Some(holder) = self.holder().await? {
-            return Ok(Some(holder));
+    /// The names of the sessions whose roles could manage a server.
+    async fn applications(&self) -> Result<Vec<String>, Error> {
+        let doing = "looking for sessions of managers";
+        let text = self.value(doing, &format!("SELECT {APPLICATIONS}::text")).await?;
+        serde_json::from_str(&text).map_err(|why| nonsense(doing, &why))
+    }
+
+    /// Takes the server for this guard, unless another guard has it. Every role can take the lock of guards:
+    /// where a session has it that is no guard's, this one takes another key, which nobody can foresee.
+    pub(crate) async fn take(&self) -> Result<LockAttempt, Error> {
+        if let Some(guard) = self.lock_holders().await?.guard {
+            return Ok(LockAttempt::Refused(guard));
         }
-        let lock = format!("SELECT pg_catalog.pg_try_advisory_lock({LOCK})");
-        if self.value(doing, &lock).await? != "t" {
-            let gone = || LockHolder {
-                backend: 0,
-                application: String::new(),
-                from: "an unknown address".to_owned(),
-                since: "a moment ago".to_owned(),
-            };
-            return Ok(Some(self.holder().await?.unwrap_or_else(gone)));
+        let mut foreign = None;
+        if !self.try_lock(&LOCK.to_string()).await? {
+            let holders = self.lock_holders().await?;
+            if let Some(guard) = holders.guard {
+                return Ok(LockAttempt::Refused(guard));
+            }
+            foreign = holders.foreign;
+            let spare = format!("{} + floor(random() * 4294967295)::bigint", LOCK >> 32 << 32);
+            if !self.try_lock(&spare).await? {
+                let why = "no key of the guard's lock is free".to_owned();
+                return Err(Error::Server { doing: LOOKING_FOR_GUARD, why });
+            }
         }
-        match self.holder().await? {
-            None => Ok(None),
-            Some(holder) => {
-                self.value(doing, &format!("SELECT pg_advisory_unlock({LOCK})")).await?;
-                Ok(Some(holder))
+        // Advisory locks are each database's own: one of another database may have come meanwhile.
+        match self.lock_holders().await?.guard {
+            None => Ok(LockAttempt::Taken { foreign }),
+            Some(guard) => {
+                self.first(LOOKING_FOR_GUARD, "SELECT pg_advisory_unlock_all()").await?;
+                Ok(LockAttempt::Refused(guard))
             }
         }
     }
 
-    /// Another session that holds the guard's lock.
-    pub(crate) async fn holder(&self) -> Result<Option<LockHolder>, Error> {
-        let doing = "looking for another guard";
-        let Some(text) = self.first(doing, &holder_sql()).await? else { return Ok(None) };
-        let row: HolderRow = serde_json::from_str(&text).map_err(|why| nonsense(doing, &why))?;
-        let HolderRow { backend, application, from, since } = row;
-        Ok(Some(LockHolder { backend, application, from, since }))
+    async fn try_lock(&self, key: &str) -> Result<bool, Error> {
+        let sql = format!("SELECT pg_catalog.pg_try_advisory_lock({key})");
+        Ok(self.value(LOOKING_FOR_GUARD, &sql).await? == "t")
+    }
+
+    /// The other sessions that hold a lock of guards, in all databases.
+    pub(crate) async fn lock_holders(&self) -> Result<LockHolders, Error> {
+        let text = self.value(LOOKING_FOR_GUARD, &holders_sql(self.version_num)).await?;
+        LockHolders::read(&text).map_err(|why| nonsense(LOOKING_FOR_GUARD, &why))
     }
 
     /// Ends a session that an earlier guard of the same name has left.
@@ -265,14 +296,6 @@ fn first(messages: &[SimpleQueryMessage]) -> Option<String> {
     })
 }
 
-#[derive(Deserialize)]
-struct HolderRow {
-    backend: i32,
-    application: String,
-    from: String,
-    since: String,
-}
-
 /// A session that is given up takes its connection along: a paused server takes no farewell.
 impl Drop for Session {
     fn drop(&mut self) {
@@ -309,7 +332,9 @@ fn nonsense(doing: &'static str, why: &dyn std::fmt::Display) -> Error {
     Error::Server { doing, why: why.to_string() }
 }
 
-/// "pgrig" and a number, as the key of the advisory lock.
+const LOOKING_FOR_GUARD: &str = "looking for another guard";
+
+/// "pgrig" and a number, as the key of the advisory lock. Keys with the same upper half are locks of guards, too.
 const LOCK: i64 = 0x0070_6772_6967_0001;
 
 /// Longest wait for one answer; the server gives up a little earlier.
@@ -404,21 +429,39 @@ fn facts_sql(major: u32) -> String {
             'libraries', coalesce((SELECT setting FROM pg_settings \
                 WHERE name = 'shared_preload_libraries'), ''), \
             'extensions', (SELECT coalesce(json_agg(extname), '[]') FROM pg_extension), \
-            'applications', (SELECT coalesce(json_agg(DISTINCT application_name), '[]') \
-                FROM pg_stat_activity WHERE application_name <> ''))) \
+            'applications', {APPLICATIONS})) \
          FROM pg_settings s WHERE s.name = 'synchronous_standby_names'"
     )
 }
 
-fn holder_sql() -> String {
-    let (high, low) = (LOCK >> 32, LOCK & 0xffff_ffff);
+/// A manager is a superuser, replicates, or has been given a role of PostgreSQL's own.
+const APPLICATIONS: &str = "(SELECT coalesce(json_agg(DISTINCT a.application_name), '[]') \
+    FROM pg_stat_get_activity(NULL) a WHERE a.application_name <> '' AND (a.usesysid IS NULL \
+        OR EXISTS (SELECT FROM pg_roles m WHERE pg_has_role(a.usesysid, m.oid, 'MEMBER') \
+            AND (m.rolsuper OR m.rolreplication OR left(m.rolname, 3) = 'pg_'))))";
+
+/// A role may change the setting if it is, or is a member of, one that may.
+fn holders_sql(version_num: Option<u32>) -> String {
+    let high = LOCK >> 32;
+    let is_granted = match version_num {
+        Some(150_000..) => {
+            "OR has_parameter_privilege(m.oid, 'synchronous_standby_names', 'ALTER SYSTEM')"
+        }
+        _ => "",
+    };
     format!(
-        "SELECT json_build_object('backend', l.pid, 'application', a.application_name, \
+        "SELECT coalesce(json_agg(json_build_object('backend', a.pid, \
+            'application', a.application_name, 'role', coalesce(r.rolname, 'unknown'), \
+            'may_change_setting', EXISTS (SELECT FROM pg_roles m \
+                WHERE pg_has_role(a.usesysid, m.oid, 'MEMBER') AND (m.rolsuper {is_granted})), \
             'from', coalesce(host(a.client_addr), 'this machine'), \
-            'since', to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS OF'))::text \
-         FROM pg_lock_status() l, pg_stat_get_activity(l.pid) a \
-         WHERE l.locktype = 'advisory' AND l.classid = {high} AND l.objid = {low} \
-            AND l.objsubid = 1 AND l.granted AND l.pid <> pg_backend_pid() LIMIT 1"
+            'since', to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS OF')) \
+            ORDER BY a.backend_start), '[]')::text \
+         FROM (SELECT DISTINCT pid FROM pg_lock_status() \
+               WHERE locktype = 'advisory' AND classid = {high} AND objsubid = 1 AND granted \
+                 AND pid <> pg_backend_pid()) l \
+         CROSS JOIN LATERAL pg_stat_get_activity(l.pid) a \
+         LEFT JOIN pg_roles r ON r.oid = a.usesysid"
     )
 }
 

@@ -43,7 +43,7 @@ pub struct ServerStatus {
     pub place: String,
     /// True if it is a standby: the rest is of a primary.
     pub is_in_recovery: bool,
-    /// The guard that holds the lock; none if no guard is connected.
+    /// The guard that is in charge; none if no guard is connected.
     pub guard: Option<String>,
     /// The setting that the operator asks for.
     pub asked: String,
@@ -124,7 +124,7 @@ async fn look(
     let mut seen = ServerStatus {
         place: server.place(),
         is_in_recovery: facts.in_recovery,
-        guard: session.holder().await?.map(|holder| holder.to_string()),
+        guard: session.lock_holders().await?.guard.map(|holder| holder.to_string()),
         asked: asked.text,
         in_force: facts.setting,
         synchronous_commit: facts.synchronous_commit,

@@ -44,6 +44,20 @@ fn what_it_does_not_put_up_with_is_said_before_anything_is_done() {
     refused(&primary, &[], &["error: Patroni is in charge of this server", "split brain"]);
     patroni.batch_execute("SET application_name = ''").unwrap();
 
+    // A role that may only log in manages nothing, whatever its session is called.
+    let mut named = postgres::Client::connect(&as_plain, postgres::NoTls).unwrap();
+    named.batch_execute("SET application_name = 'Patroni heartbeat'").unwrap();
+    let guard = rig.guard(&[]);
+    // It looks again whenever the configuration is loaded.
+    rig.by_hand(&["ALTER SYSTEM SET work_mem = '5MB'", "SELECT pg_reload_conf()"]);
+    rig.by_hand(&["ALTER SYSTEM SET synchronous_standby_names = 's2'", "SELECT pg_reload_conf()"]);
+    guard.wait_for("adopted");
+    rig.by_hand(&["ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()"]);
+    guard.wait_for("adopted");
+    assert_eq!(guard.end().0, Some(0));
+    drop(named);
+    std::fs::remove_dir_all(rig.state()).unwrap();
+
     // What Patroni leaves in a server that it has set up, also while it does not run.
     let file = rig.primary.data().join("patroni.dynamic.json");
     std::fs::write(&file, "{}").unwrap();
@@ -113,9 +127,47 @@ fn the_rights_that_are_named_are_enough() {
     let writer = rig.writer();
     guard.wait_for("in_force");
     writer.wait_for_commit();
+    // It is known as a guard.
+    let other = rig.state().with_extension("other").display().to_string();
+    let (code, said) = Guard::start(rig.command(&["--state", &other])).wait();
+    assert!(code == Some(1) && said.contains("another guard is in charge"), "{said}");
     // What is set by hand is left alone.
     admin.batch_execute("ALTER SYSTEM RESET synchronous_standby_names").unwrap();
     admin.batch_execute("ALTER SYSTEM RESET pgrig.guard_asked").unwrap();
+}
+
+/// Every role can take any advisory lock, and call its session what it wants.
+#[test]
+fn a_role_that_may_only_log_in_neither_stops_a_guard_nor_looks_like_one() {
+    const LOCK: i64 = 0x0070_6772_6967_0001;
+    let rig = Rig::new("FIRST 1 (s1)", 0);
+    rig.by_hand(&["CREATE ROLE eve LOGIN"]);
+    let as_eve = format!("{} user=eve", rig.primary.endpoint());
+    let mut eve = postgres::Client::connect(&as_eve, postgres::NoTls).unwrap();
+    let guise = "SET application_name = 'pgrig guard 0123456789abcdef 1@elsewhere'";
+    eve.batch_execute(&format!("{guise}; SELECT pg_advisory_lock({LOCK})")).unwrap();
+
+    let (_, said) = rig.status_of(&rig.primary, &[]);
+    assert!(said.contains("none runs"), "{said}");
+    let guard = Guard::start(rig.command(&[]));
+    let (_, foreign) = guard.wait_for("foreign_lock");
+    guard.wait_for("guarding");
+    assert!(foreign["who"].as_str().is_some_and(|who| who.contains("role eve")), "{foreign}");
+    let (_, said) = rig.status(&[]);
+    assert!(said.contains(&format!("runs: process {} on ", guard.pid())), "{said}");
+
+    // A second one is refused, of any role that may guard, in any database.
+    let other = rig.state().with_extension("other").display().to_string();
+    let elsewhere = rig.primary.endpoint().with_database("template1").to_string();
+    for conninfo in [rig.primary.endpoint().to_string(), elsewhere] {
+        let mut second = Guard::start(rig.command_to(&conninfo, &["--state", &other]));
+        let (code, said) = second.wait();
+        let expected =
+            format!("another guard is in charge of this server: process {} on ", guard.pid());
+        assert!(code == Some(1) && said.contains(&expected), "{said}");
+    }
+    // The guard's own session is never mistaken for one that an earlier guard has left.
+    eve.batch_execute("SELECT 1").unwrap();
 }
 
 #[test]
