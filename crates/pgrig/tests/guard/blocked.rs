@@ -3,9 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use lab::Direction;
+use lab::{Direction, LinkBy, LinkConfig, Listen, NodeConfig, Settings};
+use os::user::User;
 
-use crate::rig::{PATIENCE, Rig};
+use crate::rig::{Guard, PATIENCE, Rig};
 
 /// The command keeps its lock on the shared catalog while its commit waits. Nobody can log in then.
 #[test]
@@ -41,7 +42,7 @@ fn a_session_that_an_earlier_guard_has_left_is_ended() {
     );
     // One of another state directory is no earlier one, and is refused.
     let other = rig.state().with_extension("other").display().to_string();
-    let mut second = crate::rig::Guard::start(rig.command(&["--state", &other]));
+    let mut second = Guard::start(rig.command(&["--state", &other]));
     let (code, said) = second.wait();
     assert!(code == Some(1) && said.contains("another guard is in charge"), "{said}");
 }
@@ -92,4 +93,55 @@ fn the_server_asks_soon_whether_the_guard_is_there() {
         assert!(Instant::now() < deadline, "{table}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// An answer that is never acknowledged keeps a session for a quarter of an hour, whatever the keepalives are.
+#[test]
+fn the_server_ends_the_session_of_a_guard_that_vanishes_while_it_is_answered() {
+    if !User::current().is_root() {
+        return testing::skip::no_root();
+    }
+    let lab = testing::servers::lab();
+    let apart = |name: &str| {
+        let settings: Settings = [("shared_buffers", "16MB")].into_iter().collect();
+        let config =
+            NodeConfig { own_network: true, listen: Listen::Unix, ..NodeConfig::new(settings) };
+        let mut node = lab.node(name, config).unwrap();
+        node.init().unwrap();
+        node.start().unwrap();
+        node
+    };
+    // The guard is on the other machine.
+    let (primary, other) = (apart("primary"), apart("other"));
+    let version: u32 = primary.value("SHOW server_version_num").unwrap().unwrap().parse().unwrap();
+    if version < 120_000 {
+        return testing::skip::because("tcp_user_timeout came with PostgreSQL 12");
+    }
+    let [from, to] = [&other, &primary].map(|node| node.network().unwrap().clone());
+    let (by, to) = (LinkBy::Namespace { from, to }, primary.endpoint());
+    let (program, shape) =
+        (env!("CARGO_BIN_EXE_pgrig").into(), fault::link::TrafficShape::default());
+    let mut link = lab.link("wan", LinkConfig { program, by, to, shape }).unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let network = format!("--net=/proc/{}/ns/net", other.host_pid().unwrap());
+    let mut command = std::process::Command::new("nsenter");
+    command.args([&network, env!("CARGO_BIN_EXE_pgrig"), "guard", "--json"]);
+    command.args(["--no-automatic-failover", "--state"]).arg(state.path().join("state"));
+    command.arg(link.endpoint().to_string()).env("NO_COLOR", "1");
+    command.stdin(std::process::Stdio::null());
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let guard = Guard::start(command);
+    guard.wait_for("guarding");
+
+    let sessions =
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgrig guard %'";
+    assert_eq!(primary.value(sessions).unwrap().as_deref(), Some("1"));
+    // It asks four times a second: an answer is under way when its own packets vanish, too.
+    link.cut(Direction::From).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    link.cut(Direction::Both).unwrap();
+    let began = Instant::now();
+    primary.poll_query_until(sessions, "0", PATIENCE).unwrap();
+    println!("the session ended {:.1?} after the guard had vanished", began.elapsed());
+    assert!(guard.narration().contains("guarding"));
 }

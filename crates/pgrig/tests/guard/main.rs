@@ -6,6 +6,7 @@ mod confirming;
 mod flapping;
 mod full_disk;
 mod kills;
+mod patroni;
 mod refusals;
 mod rig;
 mod schedules;
