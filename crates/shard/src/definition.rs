@@ -6,6 +6,26 @@
 pub(crate) const DEFINITION: &str = "
     WITH schema AS (
         SELECT n.oid, n.nspname, n.nspowner, n.nspacl FROM pg_namespace n WHERE n.nspname = ANY ($1)
+    ), object (schema, classid, oid) AS (
+        SELECT s.oid, 'pg_namespace'::regclass::oid, s.oid FROM schema s
+        UNION ALL SELECT s.oid, 'pg_class'::regclass, c.oid
+        FROM schema s JOIN pg_class c ON c.relnamespace = s.oid
+        UNION ALL SELECT s.oid, 'pg_proc'::regclass, p.oid
+        FROM schema s JOIN pg_proc p ON p.pronamespace = s.oid
+        UNION ALL SELECT s.oid, 'pg_type'::regclass, t.oid
+        FROM schema s JOIN pg_type t ON t.typnamespace = s.oid
+        UNION ALL SELECT s.oid, 'pg_constraint'::regclass, n.oid
+        FROM schema s JOIN pg_constraint n ON n.connamespace = s.oid
+        UNION ALL SELECT s.oid, 'pg_statistic_ext'::regclass, x.oid
+        FROM schema s JOIN pg_statistic_ext x ON x.stxnamespace = s.oid
+        UNION ALL SELECT s.oid, part.classid, part.oid
+        FROM schema s JOIN pg_class c ON c.relnamespace = s.oid CROSS JOIN LATERAL (
+            SELECT 'pg_trigger'::regclass::oid, t.oid FROM pg_trigger t WHERE t.tgrelid = c.oid
+            UNION ALL
+            SELECT 'pg_rewrite'::regclass, r.oid FROM pg_rewrite r WHERE r.ev_class = c.oid
+            UNION ALL
+            SELECT 'pg_policy'::regclass, o.oid FROM pg_policy o WHERE o.polrelid = c.oid
+        ) AS part (classid, oid)
     ), line (oid, what) AS (
         SELECT s.oid, format('grants on the schema: %s', pgrig_acl.text)
         FROM schema s, LATERAL (
@@ -15,14 +35,15 @@ pub(crate) const DEFINITION: &str = "
             FROM aclexplode(s.nspacl) WHERE grantee <> s.nspowner) AS pgrig_acl (text)
         WHERE pgrig_acl.text IS NOT NULL
         UNION ALL
-        SELECT s.oid, format('%s, owner %s, identity %s, options %s, security %s %s, tablespace %s, access %s',
+        SELECT s.oid, format('%s, owner %s, identity %s, options %s, options of TOAST %s, security %s %s, tablespace %s, access %s',
                              pg_describe_object('pg_class'::regclass, c.oid, 0),
                              CASE c.relowner WHEN s.nspowner THEN '{owner}' ELSE c.relowner::regrole::text END,
-                             c.relreplident, c.reloptions, c.relrowsecurity, c.relforcerowsecurity,
-                             c.reltablespace, c.relam)
+                             c.relreplident, c.reloptions,
+                             (SELECT t.reloptions FROM pg_class t WHERE t.oid = c.reltoastrelid),
+                             c.relrowsecurity, c.relforcerowsecurity, c.reltablespace, c.relam)
         FROM schema s JOIN pg_class c ON c.relnamespace = s.oid WHERE c.relkind IN ('r', 'c', 'v', 'm', 'p', 'f')
         UNION ALL
-        SELECT s.oid, format('%s.%s %s%s%s%s%s%s%s%s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
+        SELECT s.oid, format('%s.%s %s%s%s%s%s%s%s%s%s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
                              CASE WHEN a.attnotnull THEN ' NOT NULL' END,
                              CASE WHEN a.attcollation <> t.typcollation
                                   THEN ' COLLATE ' || a.attcollation::regcollation END,
@@ -31,6 +52,8 @@ pub(crate) const DEFINITION: &str = "
                              ' IDENTITY ' || nullif(a.attidentity::text, ''),
                              ' STORAGE ' || nullif(a.attstorage, t.typstorage)::text,
                              ' COMPRESSION ' || nullif(a.attcompression::text, ''),
+                             -- Before PostgreSQL 17, -1 stands for none.
+                             ' STATISTICS ' || nullif(a.attstattarget, -1),
                              (SELECT ' OPTIONS ' || string_agg(o, ', ' ORDER BY o)
                               FROM unnest(a.attoptions) o WHERE o LIKE 'n\\_distinct%'))
         FROM schema s JOIN pg_class c ON c.relnamespace = s.oid AND c.relkind IN ('r', 'c', 'p')
@@ -53,6 +76,14 @@ pub(crate) const DEFINITION: &str = "
                       || CASE WHEN i.indisvalid THEN '' ELSE ' (invalid)' END
                       || CASE WHEN i.indisreplident THEN ' (replica identity)' ELSE '' END
                       || CASE WHEN i.indisclustered THEN ' (clustered)' ELSE '' END
+                      || coalesce((SELECT format(' (tablespace %s)', x.spcname)
+                                   FROM pg_class n JOIN pg_tablespace x ON x.oid = n.reltablespace
+                                   WHERE n.oid = i.indexrelid), '')
+                      || coalesce((SELECT format(' (statistics %s)',
+                                                 string_agg(format('%s of %s', a.attstattarget, a.attnum), ', '
+                                                            ORDER BY a.attnum))
+                                   FROM pg_attribute a WHERE a.attrelid = i.indexrelid AND a.attstattarget >= 0
+                                   HAVING count(*) > 0), '')
         FROM schema s JOIN pg_class c ON c.relnamespace = s.oid JOIN pg_index i ON i.indrelid = c.oid
         WHERE c.relkind IN ('r', 'm', 'p')
         UNION ALL
@@ -65,7 +96,7 @@ pub(crate) const DEFINITION: &str = "
         FROM schema s JOIN pg_class c ON c.relnamespace = s.oid JOIN pg_trigger t ON t.tgrelid = c.oid
         WHERE NOT t.tgisinternal
         UNION ALL
-        SELECT s.oid, pg_get_ruledef(r.oid)
+        SELECT s.oid, format('%s (enabled %s)', pg_get_ruledef(r.oid), r.ev_enabled)
         FROM schema s JOIN pg_class c ON c.relnamespace = s.oid JOIN pg_rewrite r ON r.ev_class = c.oid
         UNION ALL
         SELECT s.oid, format('policy %s of %s: %s %s %s %s %s', o.polname, o.polrelid::regclass, o.polcmd,
@@ -73,13 +104,25 @@ pub(crate) const DEFINITION: &str = "
                              pg_get_expr(o.polwithcheck, o.polrelid))
         FROM schema s JOIN pg_class c ON c.relnamespace = s.oid JOIN pg_policy o ON o.polrelid = c.oid
         UNION ALL
-        SELECT s.oid, pg_get_statisticsobjdef(x.oid)
+        SELECT s.oid, format('%s%s, owner %s', pg_get_statisticsobjdef(x.oid),
+                             ' (statistics ' || nullif(x.stxstattarget, -1) || ')',
+                             CASE x.stxowner WHEN s.nspowner THEN '{owner}' ELSE x.stxowner::regrole::text END)
         FROM schema s JOIN pg_statistic_ext x ON x.stxnamespace = s.oid
         UNION ALL
-        SELECT s.oid, format('type %s: %s', t.oid::regtype,
+        SELECT s.oid, format('type %s: %s%s%s, owner %s', t.oid::regtype,
                              coalesce((SELECT string_agg(quote_literal(enumlabel), ', ' ORDER BY enumsortorder)
                                        FROM pg_enum WHERE enumtypid = t.oid),
-                                      format_type(t.typbasetype, t.typtypmod) || ' ' || coalesce(t.typdefault, '')))
+                                      (SELECT format('of %s by %s, collation %s, canonical %s, difference %s',
+                                                     r.rngsubtype::regtype, o.opcname,
+                                                     nullif(r.rngcollation, 0)::regcollation,
+                                                     r.rngcanonical, r.rngsubdiff)
+                                       FROM pg_range r JOIN pg_opclass o ON o.oid = r.rngsubopc
+                                       WHERE r.rngtypid = t.oid),
+                                      format_type(t.typbasetype, t.typtypmod) || ' ' || coalesce(t.typdefault, '')),
+                             CASE WHEN t.typnotnull THEN ' NOT NULL' END,
+                             (SELECT ' COLLATE ' || t.typcollation::regcollation FROM pg_type b
+                              WHERE b.oid = t.typbasetype AND b.typcollation <> t.typcollation),
+                             CASE t.typowner WHEN s.nspowner THEN '{owner}' ELSE t.typowner::regrole::text END)
         FROM schema s JOIN pg_type t ON t.typnamespace = s.oid WHERE t.typtype IN ('e', 'd', 'r')
         UNION ALL
         SELECT s.oid, format('grant of %s on %s to %s%s', acl.privilege_type,
@@ -98,17 +141,23 @@ pub(crate) const DEFINITION: &str = "
             SELECT p.pronamespace, 'pg_proc'::regclass::oid, p.oid, 0,
                    coalesce(p.proacl, acldefault('f', p.proowner))
             FROM pg_proc p
+            UNION ALL
+            SELECT t.typnamespace, 'pg_type'::regclass::oid, t.oid, 0,
+                   coalesce(t.typacl, acldefault('T', t.typowner))
+            FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
+            -- A composite type of its own, and no table's; an array has the grants of its elements.
+            WHERE (t.typtype IN ('b', 'e', 'd', 'r') OR c.relkind = 'c')
+              AND NOT EXISTS (SELECT FROM pg_type e WHERE e.typarray = t.oid)
         ) AS o (namespace, classid, oid, part, acl) ON o.namespace = s.oid
         CROSS JOIN LATERAL aclexplode(o.acl) AS acl
         UNION ALL
-        SELECT s.oid, format('comment on %s: %s', pg_describe_object(d.classoid, d.objoid, d.objsubid),
-                             d.description)
-        FROM schema s JOIN (
-            SELECT relnamespace, 'pg_class'::regclass::oid, oid FROM pg_class
-            UNION ALL SELECT pronamespace, 'pg_proc'::regclass::oid, oid FROM pg_proc
-            UNION ALL SELECT oid, 'pg_namespace'::regclass::oid, oid FROM pg_namespace
-        ) AS o (namespace, classid, oid) ON o.namespace = s.oid
-        JOIN pg_description d ON d.classoid = o.classid AND d.objoid = o.oid
+        SELECT o.schema, format('%s on %s: %s', d.kind,
+                                pg_describe_object(d.classoid, d.objoid, d.objsubid), d.text)
+        FROM object o JOIN (
+            SELECT 'comment', classoid, objoid, objsubid, description FROM pg_description
+            UNION ALL SELECT 'security label of ' || provider, classoid, objoid, objsubid, label
+            FROM pg_seclabel
+        ) AS d (kind, classoid, objoid, objsubid, text) ON d.classoid = o.classid AND d.objoid = o.oid
         UNION ALL
         SELECT s.oid, format('default privileges %s', a.defaclacl)
         FROM schema s JOIN pg_default_acl a ON a.defaclnamespace = s.oid

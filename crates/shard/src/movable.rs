@@ -134,7 +134,8 @@ fn differences(
 /// The order in which lines of a definition are named: columns, other things, what goes with them.
 fn weight(what: &str) -> u8 {
     let is_column = what.split(' ').next().is_some_and(|word| word.contains('.'));
-    match what.starts_with("grant of") || what.starts_with("comment on") {
+    let follows = ["grant of", "comment on", "security label of"];
+    match follows.iter().any(|beginning| what.starts_with(beginning)) {
         true => 2,
         false => u8::from(!is_column),
     }

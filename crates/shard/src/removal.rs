@@ -31,8 +31,9 @@ pub(crate) fn drop_bucket(bucket: i32) -> String {
 
 /// Objects outside of schemas ($1) that DROP SCHEMA … CASCADE would take with them.
 ///
-/// A rule, a constraint, a trigger, a default and a policy are where their table is. A publication has no
-/// schema, and would silently publish less.
+/// A rule, a constraint, a trigger, a default, a policy and a member of an operator family are where their
+/// relation or family is. Of all others without a schema, such as casts, event triggers, extensions,
+/// foreign-data wrappers and languages, none is a part of a bucket; a publication would silently publish less.
 pub(crate) const DEPENDENTS: &str = "
     WITH RECURSIVE dependent (root, classid, objid, objsubid) AS (
         SELECT oid, 'pg_namespace'::regclass::oid, oid, 0 FROM pg_namespace
@@ -55,6 +56,16 @@ pub(crate) const DEPENDENTS: &str = "
         SELECT connamespace FROM pg_constraint
         WHERE classid = 'pg_constraint'::regclass AND oid = objid
         UNION ALL
+        SELECT opfnamespace FROM pg_opfamily WHERE oid = CASE classid
+            WHEN 'pg_amop'::regclass THEN (SELECT amopfamily FROM pg_amop WHERE oid = objid)
+            WHEN 'pg_amproc'::regclass THEN (SELECT amprocfamily FROM pg_amproc WHERE oid = objid)
+        END
+        UNION ALL
+        SELECT defaclnamespace FROM pg_default_acl
+        WHERE classid = 'pg_default_acl'::regclass AND oid = objid
+        UNION ALL
+        SELECT objid WHERE classid = 'pg_namespace'::regclass
+        UNION ALL
         SELECT oid FROM pg_namespace
         WHERE classid NOT IN ('pg_class'::regclass, 'pg_rewrite'::regclass,
                               'pg_trigger'::regclass, 'pg_attrdef'::regclass,
@@ -67,11 +78,14 @@ pub(crate) const DEPENDENTS: &str = "
                                                   AND (t.typrelid <> 0 OR t.typelem <> 0))
           AND NOT EXISTS (SELECT FROM pg_trigger t WHERE classid = 'pg_trigger'::regclass
                                                      AND t.oid = objid AND t.tgisinternal)
-       OR classid IN ('pg_cast'::regclass, 'pg_event_trigger'::regclass)
-       OR classid = 'pg_publication_rel'::regclass AND NOT EXISTS (
+       OR home.schema IS NULL
+          -- A move's own.
+          AND NOT EXISTS (
               SELECT FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
-              WHERE r.oid = objid AND p.pubname LIKE 'pgrig\\_shard%')
-       OR classid = 'pg_publication_namespace'::regclass AND NOT EXISTS (
+              WHERE classid = 'pg_publication_rel'::regclass AND r.oid = objid
+                AND p.pubname LIKE 'pgrig\\_shard%')
+          AND NOT EXISTS (
               SELECT FROM pg_publication_namespace n JOIN pg_publication p ON p.oid = n.pnpubid
-              WHERE n.oid = objid AND p.pubname LIKE 'pgrig\\_shard%')
+              WHERE classid = 'pg_publication_namespace'::regclass AND n.oid = objid
+                AND p.pubname LIKE 'pgrig\\_shard%')
     ORDER BY 1";

@@ -3,6 +3,7 @@
 mod bad_input;
 mod common;
 mod crashes;
+mod definitions;
 mod deploy;
 mod forgotten;
 mod functions;
