@@ -20,6 +20,23 @@ impl Cluster {
     /// The proxy's; a node's, unless it does not answer. [`Error::Refused`] for two servers that are the
     /// same node of the cluster, and for a batch at a step of another version of the program.
     pub(crate) fn census(&mut self) -> Result<ClusterState, Error> {
+        let census = self.census_to_show()?;
+        match census.same_number() {
+            None => Ok(census),
+            Some(what) => Err(Error::Refused {
+                what,
+                hint: "correct the column conninfo of pgrig_shard.node on the proxy; if the proxy was restored \
+                       to a moment before one of them got that number, restore it to a later one"
+                    .into(),
+            }),
+        }
+    }
+
+    /// The same for those who only show it: two servers that are the same node are a part of it.
+    ///
+    /// # Errors
+    /// As of [`Cluster::census`], but for these.
+    pub(crate) fn census_to_show(&mut self) -> Result<ClusterState, Error> {
         let questions = Limits::of_questions().answer;
         let least = self.answer.into_iter().chain(questions).min();
         let before = self.limit_answers(least);
@@ -68,18 +85,7 @@ impl Cluster {
             };
             nodes.insert(number, reply);
         }
-        let state = ClusterState { version, owners, batches, nodes };
-        match state.same_number() {
-            None => Ok(state),
-            Some((number, [one, other])) => Err(Error::Refused {
-                what: format!(
-                    "the servers of node {one} and node {other} both say that they are node {number}"
-                ),
-                hint: "correct the column conninfo of pgrig_shard.node on the proxy; if the proxy was restored \
-                       to a moment before one of them got that number, restore it to a later one"
-                    .into(),
-            }),
-        }
+        Ok(ClusterState { version, owners, batches, nodes })
     }
 
     fn ask(&mut self, number: i32, owners: &[(i32, i64)]) -> Result<Reply, Error> {

@@ -259,12 +259,14 @@ impl ClusterState {
         others.map(|(node, state)| (node, state.says))
     }
 
-    /// A number that two servers give themselves, and the numbers of both in the list.
-    pub(crate) fn same_number(&self) -> Option<(i32, [i32; 2])> {
+    /// A sentence about two servers that give themselves the same number, if there are such.
+    pub(crate) fn same_number(&self) -> Option<String> {
         let mut seen = BTreeMap::new();
         self.members().find_map(|(node, state)| {
-            let other = seen.insert(state.claims()?, node)?;
-            Some((state.says, [other, node]))
+            let (says, other) = (state.says, seen.insert(state.claims()?, node)?);
+            Some(format!(
+                "the servers of node {other} and node {node} both say that they are node {says}"
+            ))
         })
     }
 

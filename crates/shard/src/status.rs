@@ -113,14 +113,14 @@ impl Status {
         };
         let batches = rows.iter().map(batch).collect();
         let is_busy: bool = cluster.proxy.query_one(BUSY, &[]).map_err(failed)?.get(0);
-        let mut census = cluster.census()?;
+        let mut census = cluster.census_to_show()?;
         // A tool that is at work changes one server after the other.
         for _ in 0..LOOKS_MAX {
             if !is_busy || !is_out_of_step(&census) {
                 break;
             }
             std::thread::sleep(BETWEEN_LOOKS);
-            census = cluster.census()?;
+            census = cluster.census_to_show()?;
         }
         let (version, buckets) = (cluster.version, cluster.buckets);
         let mut nodes = Vec::new();
@@ -140,14 +140,21 @@ impl Status {
         out_of_step.extend(census.strangers().into_iter().map(|node| {
             format!("node {node} is in the list of the proxy, and its server holds nothing of the cluster")
         }));
-        out_of_step.extend(census.renumbered().map(|(node, says)| {
-            format!("node {node} says that it is node {says}, as it was later than the proxy knows")
-        }));
+        let same_number = census.same_number();
+        match &same_number {
+            Some(what) => out_of_step.push(what.clone()),
+            None => out_of_step.extend(census.renumbered().map(|(node, says)| {
+                format!(
+                    "node {node} says that it is node {says}, as it was later than the proxy knows"
+                )
+            })),
+        }
         let remnants = match is_busy {
             true => Vec::new(),
             false => remnants_of(&mut cluster)?,
         };
-        let is_undecided = matches!(census.decide(), RecoveryDecision::Refuse { .. });
+        let is_undecided =
+            same_number.is_some() || matches!(census.decide(), RecoveryDecision::Refuse { .. });
         Ok(Self { version, buckets, nodes, batches, is_busy, out_of_step, remnants, is_undecided })
     }
 }

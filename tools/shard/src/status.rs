@@ -105,7 +105,7 @@ fn print(status: &Status) {
     terminal::narrate(styled(FAINT, COLUMNS));
     match (status.is_undecided, status.out_of_step.is_empty()) {
         (true, _) => terminal::narrate(
-            "it is not certain which server is right: see \"Neither is certain\" in docs/sharding.md",
+            "it is not certain which server is right: see \"Neither is certain\" and the messages in docs/sharding.md",
         ),
         (false, false) => terminal::narrate("`pgrig-shard rebalance` brings them into step"),
         (false, true) => {}

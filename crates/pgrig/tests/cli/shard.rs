@@ -120,6 +120,29 @@ fn nodes_are_added_and_removed_and_every_step_says_what_it_does() {
     assert_eq!(totals(&["rebalance"], 0)["mended"], 1);
     shard(&["status"]).ended(0);
 
+    // Two servers that say that they are the same node.
+    let renumber = |number| {
+        let sql = format!("UPDATE pgrig_shard.node SET number = {number}");
+        nodes[3].connect().unwrap().batch_execute(&sql).unwrap();
+    };
+    renumber(1);
+    let same = "the servers of node 1 and node 2 both say that they are node 1";
+    let said = shard(&["status"]).ended(2);
+    assert!(said.out.contains(&format!("  out of step: {same}\n")), "{}", said.out);
+    check_json(&shard(&["status", "--json"]).ended(2), |status| {
+        assert_eq!(
+            (&status["out_of_step"], &status["is_undecided"]),
+            (&json!([same]), &json!(true))
+        );
+    });
+    let said = shard(&["rebalance"]).ended(1);
+    assert!(
+        said.err.contains(same) && said.err.contains("conninfo of pgrig_shard.node"),
+        "{}",
+        said.err
+    );
+    renumber(2);
+
     let moved = totals(&["remove", "0", "--grace", "0"], 0);
     assert!(moved["rows"].as_u64() > Some(0), "{moved}");
     assert!(moved["longest_fence_ms"].as_f64() > Some(0.0), "{moved}");
