@@ -77,6 +77,8 @@ pub(crate) struct ServerReplication {
     subscriptions: Vec<String>,
     slots: Vec<String>,
     publications: Vec<String>,
+    /// The slots that a walsender uses.
+    active: Vec<String>,
 }
 
 impl ServerReplication {
@@ -88,15 +90,18 @@ impl ServerReplication {
             subscriptions: row.get(2),
             slots: row.get(3),
             publications: row.get(4),
+            active: row.get(5),
         }
     }
 }
 
-/// The remnants of servers. `prefix` begins the names of all moves of this cluster, whose numbers follow.
+/// The remnants of servers. `prefix` begins the names of all moves of this cluster, whose numbers follow. Unless all
+/// nodes have answered, none is a slot by which a table was copied: a node that is silent may be copying it.
 pub(crate) fn remnants(
     servers: &[ServerReplication],
     batches: &[(i32, Batch)],
     prefix: &str,
+    have_all_answered: bool,
 ) -> Vec<ReplicationRemnant> {
     let mut found = Vec::new();
     for server in servers {
@@ -113,7 +118,9 @@ pub(crate) fn remnants(
                     }
             })
         };
-        let is_left = |name: &String| is_left(name, servers);
+        let is_left = |name: &String| {
+            have_all_answered && !server.active.contains(name) && is_left(name, servers)
+        };
         let is_not_source = |name: &String| !is_used(name, |batch| batch.from);
         let is_not_target = |name: &String| !is_used(name, |batch| batch.to);
         let mut take = |kind, names: &[String], is_remnant: &dyn Fn(&String) -> bool| {
@@ -134,7 +141,9 @@ pub(crate) fn remnants(
 }
 
 /// True for a slot by which a table was copied to one of these servers, whose subscription is gone.
-/// PostgreSQL names them by the subscription, the table and the subscriber's system.
+/// PostgreSQL names them by the subscription, the table and the subscriber's system. A copy that pg_basebackup has
+/// made has the same system: none of the servers with it may have the subscription. One that nobody knows may use
+/// the slot, so a slot that is in use is never one that is left.
 fn is_left(slot: &str, servers: &[ServerReplication]) -> bool {
     let words: Vec<&str> = slot.split('_').collect();
     let ["pg", subscription, "sync", _, system] = words[..] else { return false };
@@ -203,7 +212,8 @@ const REPLICATION: &str = "
               AND (starts_with(slot_name::text, $1)
                    OR slot_name ~ '^pg_[0-9]+_sync_[0-9]+_[0-9]+$')),
            (SELECT coalesce(array_agg(pubname::text), '{}') FROM pg_publication
-            WHERE starts_with(pubname::text, $1))";
+            WHERE starts_with(pubname::text, $1)),
+           (SELECT coalesce(array_agg(slot_name::text), '{}') FROM pg_replication_slots WHERE active)";
 
 #[cfg(test)]
 mod tests {
@@ -221,6 +231,7 @@ mod tests {
             subscriptions: words(&["p_3"]),
             slots: words(slots),
             publications: words(&["p_3", "p_x"]),
+            active: Vec::new(),
         }
     }
 
@@ -228,7 +239,7 @@ mod tests {
     fn a_remnant_is_what_no_move_under_way_uses_where_it_is() {
         let batches = [(3, Batch { from: 0, to: 1, buckets: vec![4] })];
         let check = |place: RemnantPlace, slots: &[&str], expected: &[&str]| {
-            let found = remnants(&[server(place, slots)], &batches, "p_");
+            let found = remnants(&[server(place, slots)], &batches, "p_", true);
             let said: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert_eq!(said, expected);
         };
@@ -246,5 +257,31 @@ mod tests {
         let slots = ["pg_5_sync_9_77", "pg_6_sync_9_77", "pg_6_sync_9_78", "pg_6_else", "p_3"];
         let expected = ["subscription p_3 on node 0", "slot pg_6_sync_9_77 on node 0"];
         check(RemnantPlace::Node(0), &slots, &expected);
+    }
+
+    /// Servers that pg_basebackup has made from one another have one system identifier.
+    #[test]
+    fn a_slot_by_which_a_table_is_copied_is_left_only_if_no_server_can_be_using_it() {
+        let slot = "pg_6_sync_9_77";
+        let source =
+            ServerReplication { system: "78".into(), ..server(RemnantPlace::Node(0), &[slot]) };
+        let target = server(RemnantPlace::Node(1), &[]);
+        let check = |servers: &[&ServerReplication], have_all_answered, expected: bool| {
+            let servers: Vec<ServerReplication> =
+                servers.iter().map(|one| (*one).clone()).collect();
+            let found = remnants(&servers, &[], "q_", have_all_answered);
+            let is_left = found.iter().any(|one| one.kind == RemnantKind::TableSlot);
+            assert_eq!(is_left, expected, "{servers:?}");
+        };
+        check(&[&source, &target], true, true);
+        // Nobody who answers has that system.
+        check(&[&source], true, false);
+        check(&[&source, &target], false, false);
+        let twin = ServerReplication { subscribed: vec![6], ..server(RemnantPlace::Node(2), &[]) };
+        check(&[&source, &target, &twin], true, false);
+        check(&[&source, &twin, &target], true, false);
+        // A server that nobody knows copies by it.
+        let used = ServerReplication { active: words(&[slot]), ..source.clone() };
+        check(&[&used, &target], true, false);
     }
 }

@@ -165,8 +165,9 @@ fn remnants_of(cluster: &mut Cluster) -> Result<Vec<String>, Error> {
     let numbers: Vec<i32> = cluster.nodes.iter().map(|node| node.number).collect();
     let mut servers: Vec<ServerReplication> =
         numbers.iter().filter_map(|number| cluster.replication(*number).ok()).collect();
+    let have_all_answered = servers.len() == numbers.len();
     servers.extend(cluster.former_nodes()?.into_iter().map(|(_, replication)| replication));
-    let found = remnants(&servers, &batches, &cluster.prefix());
+    let found = remnants(&servers, &batches, &cluster.prefix(), have_all_answered);
     Ok(found.iter().map(ToString::to_string).collect())
 }
 

@@ -3,6 +3,7 @@
 use server::Client;
 
 use super::{Event, Moves, RETRY};
+use crate::cluster::on_node;
 use crate::error::Error;
 use crate::logical::{DROP_SLOT, END_WALSENDER, SLOT, drop_subscription};
 use crate::remnant::{RemnantKind, RemnantPlace, ReplicationRemnant, remnants};
@@ -135,7 +136,7 @@ impl Moves<'_> {
             }
             let mut former = self.cluster.former_nodes()?;
             servers.extend(former.iter().map(|(_, replication)| replication.clone()));
-            let found = remnants(&servers, &batches, &self.cluster.prefix());
+            let found = remnants(&servers, &batches, &self.cluster.prefix(), true);
             if found.is_empty() {
                 break;
             }
@@ -163,7 +164,7 @@ impl Moves<'_> {
             servers.push(self.cluster.replication(number)?);
         }
         let place = RemnantPlace::Node(number);
-        for remnant in remnants(&servers, &batches, &self.cluster.prefix()) {
+        for remnant in remnants(&servers, &batches, &self.cluster.prefix(), true) {
             if remnant.kind == RemnantKind::TableSlot && remnant.place == place {
                 self.drop_remnant(number, &remnant)?;
                 self.mended(format!("{remnant} of no subscription is dropped"));
@@ -179,7 +180,13 @@ impl Moves<'_> {
     fn drop_remnant(&mut self, number: i32, remnant: &ReplicationRemnant) -> Result<(), Error> {
         match remnant.kind {
             RemnantKind::Subscription => self.drop_subscription(number, &remnant.name),
-            RemnantKind::Slot | RemnantKind::TableSlot => self.drop_slot(number, &remnant.name),
+            RemnantKind::Slot => self.drop_slot(number, &remnant.name),
+            // Somebody may have begun to use it: then it is no remnant.
+            RemnantKind::TableSlot => {
+                let failed = |source| on_node("dropping the slot", number, source);
+                let dropped = self.cluster.data_node(number)?.execute(DROP_SLOT, &[&remnant.name]);
+                dropped.map(drop).map_err(failed)
+            }
             RemnantKind::Publication => self.drop_publication(number, &remnant.name),
         }
     }
@@ -193,7 +200,8 @@ impl Moves<'_> {
         let name = &remnant.name;
         let dropped = match remnant.kind {
             RemnantKind::Subscription => client.batch_execute(&drop_subscription(name)),
-            RemnantKind::Slot | RemnantKind::TableSlot => drop_slot_at_once(client, name),
+            RemnantKind::Slot => drop_slot_at_once(client, name),
+            RemnantKind::TableSlot => client.execute(DROP_SLOT, &[name]).map(drop),
             RemnantKind::Publication => {
                 client.batch_execute(&format!("DROP PUBLICATION IF EXISTS {name}"))
             }

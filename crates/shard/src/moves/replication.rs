@@ -204,9 +204,21 @@ impl Moves<'_> {
     /// Removes subscription, slots and publication.
     pub(super) fn end_replication(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
         let name = self.name(number);
+        let failed = |source| on_node("looking at the subscription", batch.to, source);
+        let client = self.cluster.data_node(batch.to)?;
+        let of_tables = client.query_opt(TABLE_SLOTS_OF, &[&name]).map_err(failed)?;
         self.drop_subscription(batch.to, &name)?;
         self.drop_slot(batch.from, &name)?;
-        // A target that cannot reach the source leaves those by which it copied single tables.
+        // A target that cannot reach the source leaves those by which it copied single tables, and their
+        // walsenders there.
+        if let Some(row) = of_tables {
+            let failed = |source| on_node("looking for slots", batch.from, source);
+            let pattern: String = row.get(0);
+            let client = self.cluster.data_node(batch.from)?;
+            for row in client.query(SLOTS_LIKE, &[&pattern]).map_err(failed)? {
+                self.drop_slot(batch.from, row.get(0))?;
+            }
+        }
         self.drop_table_slots(batch.from)?;
         self.drop_publication(batch.from, &name)
     }
@@ -260,6 +272,16 @@ impl Moves<'_> {
         Ok(row.map_or(0, |row| row.get(0)))
     }
 }
+
+/// The names of the slots by which a subscription copies tables, as a regular expression.
+const TABLE_SLOTS_OF: &str = "
+    SELECT format('^pg_%s_sync_[0-9]+_%s$', s.oid, (SELECT system_identifier FROM pg_control_system()))
+    FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
+    WHERE subname = $1 AND datname = current_database()";
+
+const SLOTS_LIKE: &str = "
+    SELECT slot_name::text FROM pg_replication_slots
+    WHERE database = current_database() AND slot_name ~ $1";
 
 /// A few may be a restart that interfered, or more tables at once than there are origins for
 /// (max_replication_slots); more without any progress do not go away by themselves.

@@ -186,3 +186,26 @@ fn the_target_of_a_batch_stays_until_the_batch_is_over() {
     drop(cluster);
     assert_eq!(servers.check_rows(), KEYS);
 }
+
+/// A server that nobody knows, made by pg_basebackup from a node, may copy tables from another one: its slots have the
+/// node's system identifier in their names.
+#[test]
+fn a_slot_that_is_in_use_by_a_server_that_nobody_knows_stays() {
+    let servers = Servers::start(2);
+    let mut cluster = servers.create(1);
+    servers.fill();
+    cluster.add(&servers.node(1)).unwrap();
+    let system = "SELECT system_identifier FROM pg_control_system()";
+    let system = servers.nodes[1].value(system).unwrap().unwrap();
+    let slot = format!("pg_99999_sync_16385_{system}");
+    let mut client = connect(&servers.node(0).conninfo);
+    // A temporary slot is in use as long as its session lasts.
+    let make = "SELECT pg_create_logical_replication_slot($1, 'pgoutput', true)";
+    client.query_one(make, &[&slot]).unwrap();
+    assert_eq!(Status::of(&servers.conninfo()).unwrap().remnants, Vec::<String>::new());
+    run(&mut cluster).unwrap();
+    drop(cluster);
+    client.query_one("SELECT 1", &[]).expect("the session of the slot goes on");
+    assert_eq!(replication(&servers.nodes[0]), Some(format!("slot {slot} (active: t)")));
+    assert_eq!(servers.nodes[1].value(REPLICATION).unwrap(), None);
+}
