@@ -5,6 +5,9 @@ use std::time::Duration;
 use postgres::error::SqlState;
 use server::LimitReached;
 
+#[cfg(test)]
+mod page;
+
 /// A failure. The message says what and why, [`Error::hint`] what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -79,7 +79,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE pgrig_shard.node SET tool = asking WHERE tool <= asking;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'another pgrig shard has taken over'
+        RAISE EXCEPTION 'another pgrig-shard has taken over'
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
 END
