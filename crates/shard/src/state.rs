@@ -150,7 +150,7 @@ pub(crate) struct ClusterState {
 pub(crate) enum RecoveryDecision {
     /// Nothing: every server is where a step leaves it.
     InStep,
-    /// A node has to answer first.
+    /// This node has to answer first.
     Wait {
         node: i32,
     },
@@ -247,9 +247,16 @@ impl ClusterState {
             return RecoveryDecision::Repair(repair);
         }
         // A switch is completed as a step if that is all that is left to do.
-        match self.repair(owners.clone(), true) {
+        let decision = match self.repair(owners.clone(), true) {
             RecoveryDecision::Repair(_) => self.repair(owners, false),
             decision => decision,
+        };
+        match (&decision, self.silent()) {
+            // A new number must be greater than every node's, or that node would be certified by it.
+            (RecoveryDecision::Repair(repair), Some(node)) if repair.version > self.version => {
+                RecoveryDecision::Wait { node }
+            }
+            _ => decision,
         }
     }
 
@@ -333,6 +340,12 @@ impl ClusterState {
     pub(crate) fn strangers(&self) -> Vec<i32> {
         let strangers = self.nodes.iter().filter(|(_, reply)| **reply == Reply::Stranger);
         strangers.map(|(node, _)| *node).collect()
+    }
+
+    /// A node that does not answer, if there is one.
+    pub(crate) fn silent(&self) -> Option<i32> {
+        let silent = self.nodes.iter().find(|(_, reply)| **reply == Reply::Silent);
+        silent.map(|(node, _)| *node)
     }
 
     /// True for the number that a node gives itself.
