@@ -30,10 +30,14 @@ topology = "one"
 script = "write.sql"
 clients = 6
 ledger = { insert = "log", update = "state" }
+[workloads.lists]
+builtin = "list-append"
+clients = 2
+history = true
 [scenarios.load]
-run = ["writes"]
+run = ["writes", "lists"]
 steady = false
-checks = ["ledger", "counts"]
+checks = ["ledger", "counts", { history = "read committed" }]
 [[claims]]
 says = "nothing is lost"
 every = "ledger_anomalies == 0"
@@ -43,9 +47,16 @@ says = "both count the same"
 every = "count_difference == 0"
 kind = "invariant"
 [[claims]]
+says = "no history shows what read committed forbids"
+every = "history_forbidden == 0"
+kind = "invariant"
+[[claims]]
 says = "it is fast"
 every = "transactions >= 100_000_000"
 "#;
+
+const LISTS_INIT: &str =
+    "CREATE TABLE history_lists (key bigint PRIMARY KEY, elements bigint[] NOT NULL);";
 
 /// A server on one host, clients on two others.
 fn inventory() -> String {
@@ -83,7 +94,7 @@ fn generator_hosts() -> Vec<i32> {
 
 fn begin(folder: &Path, words: &str) -> std::process::Child {
     write(folder, "study.toml", STUDY);
-    write(folder, "init.sql", LEDGER_INIT);
+    write(folder, "init.sql", &format!("{LEDGER_INIT}\n{LISTS_INIT}"));
     write(folder, "write.sql", LEDGER_WRITE);
     write(folder, "lab.toml", &inventory());
     let mut command: Command = pgrig(folder, &format!("run . --hosts lab.toml --out out {words}"));
@@ -161,6 +172,11 @@ pub(crate) fn a_lost_host_of_clients_is_no_violation_and_the_run_goes_on() {
     };
     assert_eq!(verdict("nothing is lost"), "cannot tell", "{shown:#}");
     assert_eq!(verdict("both count the same"), "cannot tell", "{shown:#}");
+    // What the lost host's client appended may have been read by the other one.
+    assert_eq!(figure(first, "history_forbidden").unwrap_or(0.0), 0.0, "{}", why(first));
+    assert_eq!(figure(second, "history_forbidden"), Some(0.0), "{}", why(second));
+    let histories = "no history shows what read committed forbids";
+    assert_eq!(verdict(histories), "cannot tell", "{shown:#}");
     // The second trial refutes it.
     assert_eq!(verdict("it is fast"), "does not hold", "{shown:#}");
     expect_nothing(folder);
