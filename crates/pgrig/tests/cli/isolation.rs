@@ -66,9 +66,9 @@ fn histories_are_judged_and_exported() {
     desk.pgrig(&["isolation", "export", "kept"]).ended(0);
     let edn = std::fs::read_to_string(desk.path("history.edn")).unwrap();
     assert!(edn.starts_with("{:index 0, :type :invoke, :process 0, :time 2000"), "{edn}");
-    desk.write("kept/1.history", "history 3\n");
+    desk.write("kept/1.history", "history 4\n");
     let said = desk.pgrig(&["isolation", "check", "kept"]).ended(1);
-    assert!(said.err.contains("has version 3, this pgrig reads 1 and 2"), "{}", said.err);
+    assert!(said.err.contains("has version 4, this pgrig reads 1 to 3"), "{}", said.err);
     desk.write("kept/1.history", "history 1\nwhat\n");
     let said = desk.pgrig(&["isolation", "check", "kept"]).ended(0);
     assert!(said.out.contains("1.history, line 2: \"what\""), "{}", said.out);

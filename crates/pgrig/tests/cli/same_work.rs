@@ -20,8 +20,9 @@ const OTHER_WORK: [(&str, &str, &str, &str); 5] = [
                  DELETE FROM pgbench_history WHERE tid = NEW.tid AND bid = NEW.bid AND aid = NEW.aid;
              END IF; RETURN NULL; END';
          CREATE TRIGGER drops AFTER INSERT ON pgbench_history FOR EACH ROW EXECUTE FUNCTION drops();",
-        "table pgbench_history has grown by ",
-        "other_work",
+        // Where the transactions that are run one by one are fewer than a hundred, the whole load shows it.
+        "table pgbench_history has grown by |the tables of B grew by ",
+        "other_work|time",
     ),
     (
         "rows are dropped beside other clients only",
@@ -67,11 +68,13 @@ fn a_side_that_does_something_else_is_not_faster() {
         let first =
             said.out.lines().find(|line| line.starts_with("B does something else than A: "));
         assert!(first.is_some(), "{what}: {}", said.out);
-        assert!(said.out.contains(expected), "{what}, and not {expected}: {}", said.out);
+        let is_told = expected.split('|').any(|one| said.out.contains(one));
+        assert!(is_told, "{what}, and not {expected}: {}", said.out);
         let json = std::fs::read_to_string(desk.path("found.json")).expect("the JSON file");
         let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         crate::schemas::check("show", &json);
-        assert_eq!(json["pairs"][0]["stop"], *stop, "{what}");
+        let stopped = json["pairs"][0]["stop"].as_str().expect("a reason");
+        assert!(stop.split('|').any(|one| one == stopped), "{what}: {stopped}");
         let figures = json["pairs"][0]["figures"].as_array().expect("figures");
         assert!(
             figures.iter().all(|figure| figure["verdict"] == "cannot_tell"),

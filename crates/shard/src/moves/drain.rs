@@ -52,15 +52,16 @@ impl Moves<'_> {
 }
 
 /// Every transaction holds a lock on its own virtual identifier until it ends. Workers that only
-/// read WAL, vacuum or apply write to no bucket that leaves.
+/// read WAL, vacuum or apply write to no bucket that leaves; since PostgreSQL 17 each kind of worker of
+/// logical replication has a name of its own.
 const IN_PROGRESS: &str = "
     SELECT coalesce(array_agg(one), '{}') FROM (
         SELECT l.virtualxid AS one
         FROM pg_locks l JOIN pg_stat_activity a USING (pid)
         WHERE l.locktype = 'virtualxid' AND l.granted AND l.pid <> pg_backend_pid()
           AND a.datname = current_database()
-          AND a.backend_type NOT IN ('walsender', 'autovacuum worker',
-                                     'logical replication worker', 'parallel worker')
+          AND a.backend_type NOT IN ('walsender', 'autovacuum worker', 'parallel worker')
+          AND a.backend_type NOT LIKE 'logical replication %'
         UNION ALL
         SELECT gid FROM pg_prepared_xacts WHERE database = current_database()
     ) AS all_of_them";

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use load::{Control, Urgency};
 use measure::PairEvent;
-use record::comparison::{Metric, Ratio, Shown, Stop, Verdict};
+use record::comparison::{Metric, Ratio, Shown, Stop, Verdict, Wait};
 use serde_json::{Value, json};
 use study::{ComparisonLoad, ComparisonRequest};
 
@@ -170,9 +170,15 @@ impl ClientsRow {
         ratio.map_or_else(|| "–".to_owned(), Ratio::words)
     }
 
-    /// The wait event whose share of the clients' time differs most; a record has that first.
+    /// The wait event whose share of the clients' time differs most, of those that the slower side has more
+    /// of: what it has less of is what it had no time for. A record has the largest difference first.
     fn wait(&self) -> String {
-        match self.shown().waits.first().filter(|wait| compared::is_told(wait)) {
+        let is_cause = |wait: &&Wait| match self.verdict() {
+            ClientsVerdict::Of(Verdict::Worse) => wait.b > wait.a,
+            ClientsVerdict::Of(Verdict::Better) => wait.a > wait.b,
+            _ => true,
+        };
+        match self.shown().waits.iter().find(is_cause).filter(|wait| compared::is_told(wait)) {
             Some(wait) => {
                 format!("{} {:.0} % → {:.0} %", wait.event, wait.a * 100.0, wait.b * 100.0)
             }
@@ -284,7 +290,7 @@ impl ClientsSeries {
         let percent = (measure::CONFIDENCE * 1e4).round() / 1e2;
         let note = format!(
             "  The intervals of the figures that decide hold together at {percent} % over all numbers of clients. Waits: the \
-             event whose share of the clients' time differs most."
+             event whose share of the clients' time differs most, of those that the slower side has more of."
         );
         terminal::result(styled(FAINT, note));
     }
