@@ -43,7 +43,7 @@ use load::{
 };
 use lost::{
     a_lost_host_of_clients_is_no_violation_and_the_run_goes_on,
-    a_run_that_was_interrupted_goes_on_as_it_said,
+    a_lost_host_of_clients_leaves_a_history_open, a_run_that_was_interrupted_goes_on_as_it_said,
 };
 use stalls::{
     a_host_that_stands_still_again_and_again_is_named, a_rig_that_stands_still_blames_no_host,
@@ -101,6 +101,7 @@ fn main() -> ExitCode {
         what_a_study_lacks_on_hosts_is_said_first,
         a_host_that_is_lost_ends_a_study,
         a_lost_host_of_clients_is_no_violation_and_the_run_goes_on,
+        a_lost_host_of_clients_leaves_a_history_open,
         clocks_that_are_not_known_well_are_no_violation,
         a_clock_that_jumps_is_no_violation,
         a_rig_that_stands_still_blames_no_host,
