@@ -170,6 +170,9 @@ fn fill(disk: &Path, left_mib: u64) -> PathBuf {
     rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes).expect("room");
     // The server writes meanwhile, and may have taken a page of it.
     let left = free() / 1024 / 1024;
-    assert!((left_mib.saturating_sub(1)..=left_mib).contains(&left), "{left} MiB of {left_mib} are left");
+    assert!(
+        (left_mib.saturating_sub(1)..=left_mib).contains(&left),
+        "{left} MiB of {left_mib} are left"
+    );
     filler
 }
