@@ -43,7 +43,7 @@ pub(crate) fn of_script(
             matches!(one, Savepoint(_) | RollsBackTo(_) | Releases(_))
         })
     };
-    let mut savepoint_in_pipeline = None;
+    let (mut savepoint_in_pipeline, mut has_writes) = (None, false);
     let mut is_pipeline = false;
     let mut notes = Vec::with_capacity(script.commands.len());
     for (at, command) in script.commands.iter().enumerate() {
@@ -63,6 +63,7 @@ pub(crate) fn of_script(
             return Err(wrong(command.line, "a statement reads one thing: its row is one value"));
         }
         let writes = parsed.iter().any(HistoryNote::is_write);
+        has_writes |= writes;
         if writes && sets_savepoint(at) {
             let why = "a statement with a note and one with SAVEPOINT, RELEASE or ROLLBACK TO are joined by \\;: \
                        write two commands";
@@ -80,15 +81,11 @@ pub(crate) fn of_script(
         }
         notes.push(parsed.into());
     }
-    if let (Some(line), true) = (savepoint_in_pipeline, notes.iter().any(has_write)) {
+    if let (Some(line), true) = (savepoint_in_pipeline, has_writes) {
         return Err(wrong(
             line,
             "a savepoint in a pipeline: its script has notes of writes, which it may take back",
         ));
     }
     Ok(notes)
-}
-
-fn has_write(notes: &Box<[HistoryNote]>) -> bool {
-    notes.iter().any(HistoryNote::is_write)
 }
