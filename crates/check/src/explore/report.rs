@@ -269,7 +269,7 @@ mod tests {
         // A second cut is a state as well.
         check(&sound[..3], &sound[..1], Some(0.0));
         // One failure is enough, however few there are.
-        check(&[lost.clone()], &[], Some(1.0));
+        check(std::slice::from_ref(&lost), &[], Some(1.0));
         check(&sound[..1], &[lost], Some(1.0));
     }
 }
