@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use lab::{ArchiveTool, Node, RestoreOrder, Settings, StopMode};
 use site::Site;
-use spec::{Action, Check, Point, Restore, metrics};
+use spec::{Action, Check, Point, RestoreCheck, metrics};
 
 use crate::error::Error;
 use crate::ledger::{self, AcknowledgedFate};
@@ -116,7 +116,7 @@ fn timed(node: &mut Node, order: RestoreOrder) -> Result<Duration, lab::Error> {
 }
 
 /// The restores that a point asks for, each with its server.
-fn restores(point: &Point) -> impl Iterator<Item = (String, &Restore)> {
+fn restores(point: &Point) -> impl Iterator<Item = (String, &RestoreCheck)> {
     point.checks.iter().filter_map(|check| match check {
         Check::Restore(restore) => {
             Some((restore.node.as_ref().unwrap_or(&point.data.node).clone(), restore))

@@ -69,5 +69,5 @@ pub use rows::{
 pub use script::{Protocol, Syntax};
 pub use server::{Control, Urgency};
 pub use standstill::Standstill;
-pub use terms::{GiveUp, OnLoss, Pace, Retry, RetryPause, WarmUp};
+pub use terms::{GiveUp, OnLoss, Pace, RetryPause, RetryPolicy, WarmUp};
 pub use work::{StatementAnswer, StatementPlace, StatementWork, WorkRecord, WorkloadWork};

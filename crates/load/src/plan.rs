@@ -6,7 +6,7 @@
 use script::{Protocol, Syntax};
 use serde::{Deserialize, Serialize};
 
-use crate::{LedgerTables, Retry, ScriptRows};
+use crate::{LedgerTables, RetryPolicy, ScriptRows};
 use terms::{OnLoss, Pace, WarmUp};
 
 use crate::{Blocks, RateCourse, WorkRecord};
@@ -122,7 +122,7 @@ pub struct Workload {
     pub on_error: OnError,
     /// Retries by the client's own rule; none for those of `on_error`.
     #[serde(default)]
-    pub retry: Option<Retry>,
+    pub retry: Option<RetryPolicy>,
     /// Time since it was due within which a transaction must have ended to be good; microseconds. None where all are
     /// good that end well.
     #[serde(default)]

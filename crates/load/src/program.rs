@@ -8,7 +8,7 @@ use script::{
 };
 
 use crate::{
-    LedgerTables, LoadError, Protocol, Retry, RowTables, ShellUser, Workload,
+    LedgerTables, LoadError, Protocol, RetryPolicy, RowTables, ShellUser, Workload,
     ledger_slots::LedgerSlots,
     ledger_statements::{self, LedgerStatement},
     notes::{self, HistorySlots},
@@ -38,7 +38,7 @@ pub(crate) struct Program {
     pub(crate) tries_max: u32,
     pub(crate) go_on: bool,
     /// The client's own rule for retries.
-    pub(crate) retry: Option<Retry>,
+    pub(crate) retry: Option<RetryPolicy>,
     /// A successful transaction that ends later than so long after it was due has missed its deadline.
     pub(crate) deadline_ns: Option<u64>,
     pub(crate) connect_each: bool,

@@ -1,12 +1,12 @@
 //! Retries of failed transactions by the rule of an application: the moment of the next try.
 
 use script::Prng;
-use terms::{Retry, RetryPause};
+use terms::{RetryPause, RetryPolicy};
 
 /// The moment at which a transaction is tried again by `rule` that was due at `due` and whose try of this number, from 1,
 /// has failed now with `sqlstate`; none if it is given up. Moments are nanoseconds.
 pub(crate) fn next_try(
-    rule: &Retry,
+    rule: &RetryPolicy,
     sqlstate: &str,
     tries: u32,
     due: u64,
@@ -43,18 +43,19 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn retry(pause: RetryPause, tries: Option<u32>, after_us: Option<u64>) -> Retry {
+    fn retry(pause: RetryPause, tries: Option<u32>, after_us: Option<u64>) -> RetryPolicy {
         let errors = ["40001", "53"].map(str::to_owned).into();
-        Retry { pause: Some(pause), errors, give_up: GiveUp { tries, after_us } }
+        RetryPolicy { pause: Some(pause), errors, give_up: GiveUp { tries, after_us } }
     }
 
     #[test]
     fn a_transaction_is_tried_again_after_its_pause_until_it_is_given_up() {
         let fixed = RetryPause::Fixed(10_000);
-        let check = |rule: &Retry, state: &str, tries, now_ms: u64, expected_ms: Option<u64>| {
-            let next = next_try(rule, state, tries, 0, now_ms * MS, &mut Prng::from_seed(1));
-            assert_eq!(next, expected_ms.map(|ms| ms * MS), "{state} {tries} {now_ms}");
-        };
+        let check =
+            |rule: &RetryPolicy, state: &str, tries, now_ms: u64, expected_ms: Option<u64>| {
+                let next = next_try(rule, state, tries, 0, now_ms * MS, &mut Prng::from_seed(1));
+                assert_eq!(next, expected_ms.map(|ms| ms * MS), "{state} {tries} {now_ms}");
+            };
         let endless = retry(fixed, None, None);
         check(&endless, "40001", 1, 5, Some(15));
         check(&endless, "53G02", 1_000, 9_000, Some(9_010));
@@ -63,7 +64,7 @@ mod tests {
         check(&retry(fixed, Some(3), None), "40001", 3, 5, None);
         check(&retry(fixed, None, Some(100_000)), "40001", 1, 90, Some(100));
         check(&retry(fixed, None, Some(100_000)), "40001", 1, 91, None);
-        check(&Retry { pause: None, ..endless }, "40001", 1, 5, None);
+        check(&RetryPolicy { pause: None, ..endless }, "40001", 1, 5, None);
     }
 
     #[test]

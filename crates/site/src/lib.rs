@@ -65,7 +65,7 @@ pub use power::{
 };
 pub use prepare::SiteUse;
 pub use restorable::{
-    ArchiveEnd, ClockLook, Restorable, RestorePoint, Stretch, TakenBackup, WalPlace,
+    ArchiveEnd, ClockInterval, ClockLook, RestorePoint, RestoreSources, TakenBackup, WalPlace,
 };
 pub use service::{RunningGuard, Service};
 pub use site::Site;

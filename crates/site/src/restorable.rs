@@ -6,16 +6,16 @@ use std::time::Instant;
 
 /// The backups and the restore points of the trial under way.
 #[derive(Debug, Default)]
-pub struct Restorable {
+pub struct RestoreSources {
     /// Base backups, in the order in which they ended.
     pub backups: Vec<TakenBackup>,
     /// Restore points, in the order in which they were noted.
     pub points: Vec<RestorePoint>,
 }
 
-/// A stretch of this machine's monotonic clock in which something happened on a server.
+/// An interval of this machine's monotonic clock in which something happened on a server.
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch {
+pub struct ClockInterval {
     /// Before the server was asked.
     pub earliest: Instant,
     /// After it had answered.
@@ -26,7 +26,7 @@ pub struct Stretch {
 #[derive(Clone, Copy, Debug)]
 pub struct ClockLook {
     /// When it was read.
-    pub read: Stretch,
+    pub read: ClockInterval,
     /// Microseconds since 1970.
     pub server_us: i64,
 }
@@ -50,7 +50,7 @@ pub struct TakenBackup {
     /// Where it lies.
     pub directory: PathBuf,
     /// From before its begin until after its end.
-    pub taken: Stretch,
+    pub taken: ClockInterval,
     /// The server's clock before and after it.
     pub clocks: [ClockLook; 2],
     /// A place in the WAL before its begin: from there on it needs the WAL.
@@ -69,13 +69,13 @@ pub struct RestorePoint {
     /// The server in whose directory the archive lies.
     pub archive_of: String,
     /// Its name in the WAL (`pg_create_restore_point`), and when it was made.
-    pub name: (String, Stretch),
+    pub name: (String, ClockInterval),
     /// The server's clock as PostgreSQL writes it, and when it was read.
     pub time: (String, ClockLook),
     /// A position in the WAL as PostgreSQL writes it, and when it was read.
-    pub lsn: (String, Stretch),
+    pub lsn: (String, ClockInterval),
     /// The number of a transaction of the rig's, and when it was committed.
-    pub xid: (String, Stretch),
+    pub xid: (String, ClockInterval),
     /// The place in the WAL after all of them.
     pub end: WalPlace,
 }
@@ -84,7 +84,7 @@ pub struct RestorePoint {
 #[derive(Clone, Debug)]
 pub struct ArchiveEnd {
     /// When the last segment was completed.
-    pub completed: Stretch,
+    pub completed: ClockInterval,
     /// The name of the last segment.
     pub segment: String,
     /// The server's clock.

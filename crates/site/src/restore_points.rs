@@ -8,7 +8,9 @@ use server::{Client, Limits};
 
 use crate::archive::archive_owner;
 use crate::error::Error;
-use crate::restorable::{ArchiveEnd, ClockLook, RestorePoint, Stretch, TakenBackup, WalPlace};
+use crate::restorable::{
+    ArchiveEnd, ClockInterval, ClockLook, RestorePoint, TakenBackup, WalPlace,
+};
 use crate::site::Site;
 
 impl Site {
@@ -32,7 +34,7 @@ impl Site {
             let before = clock(&mut client)?;
             let directory = take()?;
             let after = clock(&mut client)?;
-            let taken = Stretch { earliest: before.read.latest, latest: after.read.earliest };
+            let taken = ClockInterval { earliest: before.read.latest, latest: after.read.earliest };
             let row = query(&mut client, ABOUT)?;
             Ok(TakenBackup {
                 node: name,
@@ -96,7 +98,7 @@ impl Site {
             let earliest = Instant::now();
             query(&mut client, LAST_COMMIT)?;
             let segment = query(&mut client, SWITCH)?.get(0);
-            let completed = Stretch { earliest, latest: Instant::now() };
+            let completed = ClockInterval { earliest, latest: Instant::now() };
             return Ok(Some(ArchiveEnd { completed, segment, clock: clock(&mut client)? }));
         }
         Ok(None)
@@ -126,7 +128,7 @@ fn query(client: &mut Client, statement: &str) -> Result<postgres::Row, Error> {
 }
 
 /// The answer, and the stretch in which it was given. The statement is prepared before.
-fn timed(client: &mut Client, statement: &str) -> Result<(postgres::Row, Stretch), Error> {
+fn timed(client: &mut Client, statement: &str) -> Result<(postgres::Row, ClockInterval), Error> {
     let failed = |source| {
         let (server, statement) = ("the server".to_owned(), statement.to_owned());
         Error::Lab(lab::Error::Query { server, statement, source })
@@ -134,7 +136,7 @@ fn timed(client: &mut Client, statement: &str) -> Result<(postgres::Row, Stretch
     let prepared = client.prepare(statement).map_err(failed)?;
     let earliest = Instant::now();
     let row = client.query_one(&prepared, &[]).map_err(failed)?;
-    Ok((row, Stretch { earliest, latest: Instant::now() }))
+    Ok((row, ClockInterval { earliest, latest: Instant::now() }))
 }
 
 fn clock(client: &mut Client) -> Result<ClockLook, Error> {

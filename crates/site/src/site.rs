@@ -11,7 +11,7 @@ use crate::link::SiteLink;
 use crate::names::Names;
 use crate::node::SiteNode;
 use crate::plan::SitePlan;
-use crate::restorable::Restorable;
+use crate::restorable::RestoreSources;
 use crate::service::{Service, routes};
 use crate::stations::{SiteStation, Stations};
 use crate::throttles::Throttles;
@@ -40,7 +40,7 @@ pub struct Site {
     pub(crate) snapshots: Vec<Snapshot>,
     pub(crate) state: DataState,
     /// What its servers can be restored from and to in the trial under way.
-    pub restorable: Restorable,
+    pub restorable: RestoreSources,
     /// What the cluster lacked to be whole before the trial under way, so that it was made anew; none where it went on.
     pub was_made_anew: Option<String>,
     /// The rows of its cluster as they were built, if it has one.
@@ -72,7 +72,7 @@ impl Site {
             connections,
             snapshots,
             state,
-            restorable: Restorable::default(),
+            restorable: RestoreSources::default(),
             was_made_anew: None,
             rows_built,
             upgrade: None,

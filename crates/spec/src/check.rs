@@ -10,7 +10,7 @@ use terms::Settings;
 use crate::fields::{self, Fields};
 use crate::folder::Folder;
 use crate::problem::Problems;
-use crate::restore::Restore;
+use crate::restore::RestoreCheck;
 use crate::same::{self, SameRows};
 use crate::sql_check::SqlCheck;
 use crate::timeline::sql_text;
@@ -51,7 +51,7 @@ pub enum Check {
     },
     /// Base backups and the WAL archive are restored, and what is missing then, or is there too early, is counted. It
     /// comes last.
-    Restore(Restore),
+    Restore(RestoreCheck),
     /// States that a power cut could have left at any moment of the load are made from the log of a
     /// disk, and each is recovered and looked through.
     Explore(Explore),
@@ -258,8 +258,10 @@ pub(crate) const ROWS: &[Row] = &[
         word: "restore",
         form: "\"restore\" or { restore = NODE } or { restore = NODE, to = [\"time\", \"lsn\", \"name\", \"xid\", \"immediate\", \"latest\"], timeline = \"latest\" }",
         says: "a base backup and the WAL archive are restored and compared with the ledger; with to, to each restore point of the timeline",
-        plain: Some(Check::Restore(Restore::IN_PLACE)),
-        parse: Some(|fields, topology, _| Restore::parse(fields, topology).map(Check::Restore)),
+        plain: Some(Check::Restore(RestoreCheck::IN_PLACE)),
+        parse: Some(|fields, topology, _| {
+            RestoreCheck::parse(fields, topology).map(Check::Restore)
+        }),
         is: |check| matches!(check, Check::Restore(_)),
         figures: &["restore_"],
     },

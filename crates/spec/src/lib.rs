@@ -113,7 +113,7 @@ pub use point::{Point, PointName, Requirement, UnfitPolicy};
 pub use problem::{PROBLEMS_MAX, Problem, nearest};
 pub use profile::Profile;
 pub use published::Published;
-pub use restore::{Restore, RestoreTarget, RestoreTimeline};
+pub use restore::{RestoreCheck, RestoreTarget, RestoreTimeline};
 pub use same::SameRows;
 pub use script::{Protocol, Syntax};
 pub use sql_check::{ExpectedValue, SqlCheck};
@@ -123,7 +123,8 @@ pub use template::{explore_template, template};
 pub use terms::Settings;
 pub use terms::{
     DataPart, Direction, DiskFault, DiskRequest, EndSignal, FailingRequests, FileSystem, GiveUp,
-    OnLoss, Pace, PoolMode, RequestKind, Retry, RetryPause, StopMode, SwallowedFlushes, WarmUp,
+    OnLoss, Pace, PoolMode, RequestKind, RetryPause, RetryPolicy, StopMode, SwallowedFlushes,
+    WarmUp,
 };
 pub use throttle::Throttle;
 pub use timeline::{AwaitedCondition, AwaitedState, Step, TimelineEntry};

@@ -1,7 +1,7 @@
 //! What the clients of a workload take: until when an answer is good, how often they try again, when they give up, and
 //! the capacity that their rate is a multiple of.
 
-use terms::{GiveUp, OnLoss, Pace, Retry, RetryPause};
+use terms::{GiveUp, OnLoss, Pace, RetryPause, RetryPolicy};
 
 use crate::duration;
 use crate::fields::{self, Fields};
@@ -86,7 +86,7 @@ pub(crate) fn storms(fields: &Fields<'_>) -> Vec<u64> {
 }
 
 /// The rule of `retry` and `give_up`; none where the workload has neither.
-pub(crate) fn retry(workload: &Fields<'_>) -> Option<Retry> {
+pub(crate) fn retry(workload: &Fields<'_>) -> Option<RetryPolicy> {
     let problems = workload.problems;
     let (given, give_up) = (workload.entry("retry"), workload.entry("give_up"));
     let give_up_at = give_up.map(|entry| &entry.key_span);
@@ -98,7 +98,7 @@ pub(crate) fn retry(workload: &Fields<'_>) -> Option<Retry> {
             let hint = "add retry = { fixed = \"100ms\" }, or leave out tries";
             problems.hinted(span, "give_up: tries without a retry", hint);
         }
-        return Some(Retry { pause: None, errors: Vec::new(), give_up: end });
+        return Some(RetryPolicy { pause: None, errors: Vec::new(), give_up: end });
     };
     if workload.value("max_tries").is_some() {
         let hint = "leave out max_tries, and write give_up = { tries = … }";
@@ -107,7 +107,7 @@ pub(crate) fn retry(workload: &Fields<'_>) -> Option<Retry> {
     let value = &given.value;
     if matches!(&value.is, Is::Text(word) if word == "none") {
         let give_up = end.unwrap_or_default(); // without one, nothing is given up before it begins
-        return Some(Retry { pause: None, errors: Vec::new(), give_up });
+        return Some(RetryPolicy { pause: None, errors: Vec::new(), give_up });
     }
     if end.is_none() && give_up.is_none() {
         let hint = "add give_up = { tries = 5 }, { after = \"2s\" } or both";
@@ -142,7 +142,7 @@ pub(crate) fn retry(workload: &Fields<'_>) -> Option<Retry> {
         true => RETRIED.map(str::to_owned).into(),
         false => listed.into_iter().map(|(state, _)| state).collect(),
     };
-    Some(Retry { pause: Some(pause), errors, give_up: end.unwrap_or_default() }) // has been told of
+    Some(RetryPolicy { pause: Some(pause), errors, give_up: end.unwrap_or_default() }) // has been told of
 }
 
 /// Retried where a study does not say what: what a server refuses or takes back, and has certainly not done.

@@ -7,7 +7,7 @@ use crate::topology::Topology;
 
 /// A restore from a base backup and the WAL archive, after the load.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Restore {
+pub struct RestoreCheck {
     /// The server whose archive it is; none for the one that the data were built on.
     pub node: Option<String>,
     /// What is restored to, each on a server of its own. Without any, the server itself is restored, from a backup
@@ -66,13 +66,13 @@ impl RestoreTimeline {
     }
 }
 
-impl Restore {
+impl RestoreCheck {
     /// `"restore"`
-    pub(crate) const IN_PLACE: Restore =
-        Restore { node: None, to: Vec::new(), timeline: RestoreTimeline::Latest };
+    pub(crate) const IN_PLACE: RestoreCheck =
+        RestoreCheck { node: None, to: Vec::new(), timeline: RestoreTimeline::Latest };
 
     /// `{ restore = "primary", to = ["time", "xid"], timeline = "latest" }`
-    pub(crate) fn parse(fields: &Fields<'_>, topology: &Topology) -> Option<Restore> {
+    pub(crate) fn parse(fields: &Fields<'_>, topology: &Topology) -> Option<RestoreCheck> {
         // Its backups and archive are those of a server that is known beforehand.
         let node = action::server(fields, "restore", topology)?;
         if node.follows().is_some() {
@@ -91,7 +91,7 @@ impl Restore {
             let message = "timeline: the server itself is restored to the end of its archive";
             fields.problems.hinted(fields.span(), message, "add to = [\"latest\"]");
         }
-        Some(Restore { node, to, timeline: timeline.unwrap_or(RestoreTimeline::Latest) })
+        Some(RestoreCheck { node, to, timeline: timeline.unwrap_or(RestoreTimeline::Latest) })
     }
 
     /// Says why there would be nothing to restore to, or nothing to restore from, and what to do.

@@ -1,7 +1,7 @@
 //! Workloads of clients: their scripts, their number, their protocol, their pace, and their node.
 
 use script::{CommandKind, Names, Protocol, RowSource, Syntax};
-use terms::{Pace, Retry};
+use terms::{Pace, RetryPolicy};
 
 use crate::data::{ScriptText, script_file};
 use terms::Settings;
@@ -34,7 +34,7 @@ pub struct Workload {
     /// Time since it was due within which a transaction must have ended to be good.
     pub deadline_ms: Option<u64>,
     /// Retries by the clients' own rule, in place of `tries_max`; of one without a pause, only when it is given up.
-    pub retry: Option<Retry>,
+    pub retry: Option<RetryPolicy>,
     /// Moments, in milliseconds since the window opened, at which all its clients drop their connections and connect anew.
     pub storms_ms: Vec<u64>,
     /// The node that it goes to; of several, the first in this order that takes writes.

@@ -18,7 +18,7 @@ mod visible;
 pub use figure::{figure, figure_with_interval, percent};
 pub use load::{OnLoss, Pace, WarmUp};
 pub use number::{counted, duration, grouped, scaled, size};
-pub use retry::{GiveUp, Retry, RetryPause};
+pub use retry::{GiveUp, RetryPause, RetryPolicy};
 pub use server::{
     DataPart, Direction, DiskFault, DiskRequest, EndSignal, FailingRequests, FileSystem, PoolMode,
     RequestKind, StopMode, SwallowedFlushes,

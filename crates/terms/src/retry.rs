@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// transaction of its own in a ledger and in a history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Retry {
+pub struct RetryPolicy {
     /// The pause before the next try; none for no further try.
     pub pause: Option<RetryPause>,
     /// SQLSTATEs after which it is tried again, or their first characters: `53` is all of class 53.

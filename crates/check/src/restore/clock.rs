@@ -43,7 +43,7 @@ const SLACK_US: f64 = 2.0;
 mod tests {
     use std::time::Duration;
 
-    use site::Stretch;
+    use site::ClockInterval;
 
     use super::*;
 
@@ -53,7 +53,7 @@ mod tests {
         let look = |at_ms: u64, server_ms: i64| {
             let earliest = origin + Duration::from_millis(at_ms);
             let latest = earliest + Duration::from_millis(2);
-            ClockLook { read: Stretch { earliest, latest }, server_us: server_ms * 1000 }
+            ClockLook { read: ClockInterval { earliest, latest }, server_us: server_ms * 1000 }
         };
         let check = |looks: &[ClockLook], expected_ms: f64| {
             let found = longest_step_us(looks, origin) / 1000.0;

@@ -2,8 +2,8 @@
 //! bounds of its moment.
 
 use lab::Settings;
-use site::{ArchiveEnd, Restorable, RestorePoint, Stretch, TakenBackup, WalPlace};
-use spec::{Restore, RestoreTarget};
+use site::{ArchiveEnd, ClockInterval, RestorePoint, RestoreSources, TakenBackup, WalPlace};
+use spec::{RestoreCheck, RestoreTarget};
 
 /// A target of a recovery.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(super) struct WantedTarget<'r> {
     /// The settings of the recovery.
     pub(super) recovery: Settings,
     /// When that was.
-    pub(super) moment: Stretch,
+    pub(super) moment: ClockInterval,
     /// The place in the WAL up to which the archive is needed; none for that of the backup.
     pub(super) place: Option<WalPlace>,
     /// The backup to begin with; none where each ended later.
@@ -23,14 +23,14 @@ pub(super) struct WantedTarget<'r> {
 /// All targets of a check, with those of the archive of `owner`. `end` is the end of the archive, if a server took
 /// writes then.
 pub(super) fn targets<'r>(
-    restore: &Restore,
+    restore: &RestoreCheck,
     owner: &str,
-    restorable: &'r Restorable,
+    restorable: &'r RestoreSources,
     end: Option<(&ArchiveEnd, WalPlace)>,
 ) -> Vec<WantedTarget<'r>> {
     let backups: Vec<&TakenBackup> =
         restorable.backups.iter().filter(|backup| backup.archive_of == owner).collect();
-    let before = |moment: Stretch| {
+    let before = |moment: ClockInterval| {
         let ended = backups.iter().copied().filter(|one| one.taken.latest <= moment.earliest);
         ended.max_by_key(|backup| backup.taken.latest)
     };
@@ -75,7 +75,10 @@ pub(super) fn targets<'r>(
 }
 
 /// The setting of a target that is a restore point, its value, and the bounds of its moment; none for another target.
-fn of_point(is: RestoreTarget, point: &RestorePoint) -> Option<(&'static str, &str, Stretch)> {
+fn of_point(
+    is: RestoreTarget,
+    point: &RestorePoint,
+) -> Option<(&'static str, &str, ClockInterval)> {
     Some(match is {
         RestoreTarget::Time => ("recovery_target_time", &point.time.0, point.time.1.read),
         RestoreTarget::Lsn => ("recovery_target_lsn", &point.lsn.0, point.lsn.1),

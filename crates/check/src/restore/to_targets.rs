@@ -8,8 +8,8 @@ use lab::{ArchiveTool, Node, RestoreOrder, Server, wait_until};
 use record::ledger::{BoundedMoment, Ledger, RestoredFindings, check_restored};
 use record::{Moment, Note, NoteKind};
 use server::Urgency;
-use site::{ArchiveEnd, ClockLook, Site, SiteNode, Stretch};
-use spec::{Metric, Restore, RestoreTimeline, metrics};
+use site::{ArchiveEnd, ClockInterval, ClockLook, Site, SiteNode};
+use spec::{Metric, RestoreCheck, RestoreTimeline, metrics};
 
 use crate::error::Error;
 use crate::ledger;
@@ -23,7 +23,7 @@ pub(super) fn check(
     site: &mut Site,
     before: &TrialFacts<'_>,
     owner: &str,
-    restore: &Restore,
+    restore: &RestoreCheck,
 ) -> Result<CheckOutcome, Error> {
     let mut outcome = CheckOutcome::default();
     let ledger = ledger::of_trial(before)?;
@@ -69,7 +69,7 @@ struct RestoreRun<'r> {
     site: &'r Site,
     before: &'r TrialFacts<'r>,
     owner: &'r str,
-    restore: &'r Restore,
+    restore: &'r RestoreCheck,
     ledger: Ledger,
     archive: WalArchive,
     directory: PathBuf,
@@ -325,7 +325,7 @@ impl RestoreRun<'_> {
         }
     }
 
-    fn moment(&self, stretch: Stretch) -> BoundedMoment {
+    fn moment(&self, stretch: ClockInterval) -> BoundedMoment {
         let at = |instant: Instant| {
             let since = instant.saturating_duration_since(self.before.origin);
             // A run lasts less than the 584 years that fit.

@@ -203,6 +203,10 @@ impl Session {
     /// The current command has succeeded: its writes are withdrawn if it has changed no row, and those that
     /// it has taken back to a savepoint.
     pub(super) fn end_command_in_diary(&mut self, cx: &mut LaneContext<'_>) {
+        // Most loads keep no history.
+        if self.account.is_none() {
+            return;
+        }
         let id = self.id;
         let written = self.notes(cx).iter().filter(|note| note.is_write()).count() as u32;
         let statements = cx.program.scripts[self.script].ledger_statements.get(self.command);

@@ -6,7 +6,7 @@ use script::{PipelineFault, Prng};
 use wire::frontend;
 
 use crate::{
-    Level, Message, Retry,
+    Level, Message, RetryPolicy,
     log::Who,
     program::Program,
     retry,
@@ -200,7 +200,7 @@ impl Session {
 
     /// The moment of the next try by the client's own rule; none if the transaction is given up. Its pause is not drawn
     /// from the client's random numbers: these begin anew with each try, and all pauses would be the same share.
-    fn next_try(&self, rule: &Retry, now: u64) -> Option<u64> {
+    fn next_try(&self, rule: &RetryPolicy, now: u64) -> Option<u64> {
         let sqlstate = std::str::from_utf8(&self.failed_with).unwrap_or("XX000");
         let seed = now ^ u64::from(self.id).rotate_left(40);
         let mut prng = Prng::from_seed(seed);

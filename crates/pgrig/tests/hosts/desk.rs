@@ -153,3 +153,14 @@ pub(crate) fn doing(role: &str) -> Vec<i32> {
     };
     ids.filter(is_it).collect()
 }
+
+/// The inventory of a server on the host `db`, and of clients on other ones.
+pub(crate) fn inventory(clients: &[&str]) -> String {
+    let host = |(number, name): (u32, &str)| {
+        format!(
+            "[hosts.{name}]\nlaunch = \"env\"\naddress = \"127.0.0.{number}\"\nprogram = \"{PGRIG}\"\n"
+        )
+    };
+    let hosts: String = (2..).zip(["db"].iter().chain(clients).copied()).map(host).collect();
+    format!("{hosts}[place]\nprimary = \"db\"\ngenerators = {clients:?}\n")
+}

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use testing::until;
 
-use crate::desk::{LEDGER_INIT, LEDGER_WRITE, PGRIG, doing, run, write};
+use crate::desk::{LEDGER_INIT, LEDGER_WRITE, PGRIG, doing, inventory, run, write};
 use crate::study::{LABS, expect_nothing, pgrig};
 
 const STUDY: &str = r#"
@@ -78,17 +78,6 @@ kind = "invariant"
 const LISTS_INIT: &str =
     "CREATE TABLE history_lists (key bigint PRIMARY KEY, elements bigint[] NOT NULL);";
 
-/// A server on one host, clients on two others.
-fn inventory() -> String {
-    let host = |name: &str, number: u32| {
-        format!(
-            "[hosts.{name}]\nlaunch = \"env\"\naddress = \"127.0.0.{number}\"\nprogram = \"{PGRIG}\"\n"
-        )
-    };
-    let hosts = [host("db", 2), host("load1", 3), host("load2", 4)].concat();
-    format!("{hosts}[place]\nprimary = \"db\"\ngenerators = [\"load1\", \"load2\"]\n")
-}
-
 /// The trials of a record that have come to an end. One that is being written is not there yet.
 pub(crate) fn trials(folder: &Path) -> Vec<Value> {
     let found = fs::read_dir(folder.join("out/trials")).into_iter().flatten().flatten();
@@ -120,7 +109,7 @@ fn begin_study(folder: &Path, study: &str, words: &str) -> std::process::Child {
     write(folder, "study.toml", study);
     write(folder, "init.sql", &format!("{LEDGER_INIT}\n{LISTS_INIT}"));
     write(folder, "write.sql", LEDGER_WRITE);
-    write(folder, "lab.toml", &inventory());
+    write(folder, "lab.toml", &inventory(&["load1", "load2"]));
     let mut command: Command = pgrig(folder, &format!("run . --hosts lab.toml --out out {words}"));
     command.stdin(Stdio::null()).stderr(Stdio::piped()).stdout(Stdio::piped());
     command.spawn().expect("pgrig starts")

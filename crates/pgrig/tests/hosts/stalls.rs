@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use testing::until;
 
-use crate::desk::{LEDGER_INIT, LEDGER_WRITE, PGRIG, doing, run, write};
+use crate::desk::{LEDGER_INIT, LEDGER_WRITE, doing, inventory, run, write};
 use crate::lost::{ledgers_begun, trials};
 use crate::study::{expect_nothing, pgrig};
 
@@ -43,17 +43,6 @@ says = "it is fast"
 every = "transactions >= 100_000_000"
 "#;
 
-/// A server on one host, clients on another.
-fn inventory() -> String {
-    let host = |name: &str, number: u32| {
-        format!(
-            "[hosts.{name}]\nlaunch = \"env\"\naddress = \"127.0.0.{number}\"\nprogram = \"{PGRIG}\"\n"
-        )
-    };
-    let hosts = [host("db", 2), host("load", 3)].concat();
-    format!("{hosts}[place]\nprimary = \"db\"\ngenerators = \"load\"\n")
-}
-
 /// Runs the study and does something to its processes while clients are at work: its only trial, and each claim's verdict
 /// and reason.
 fn with(disturb: impl FnOnce(i32)) -> (Value, Vec<(String, String)>) {
@@ -62,7 +51,7 @@ fn with(disturb: impl FnOnce(i32)) -> (Value, Vec<(String, String)>) {
     write(folder, "study.toml", STUDY);
     write(folder, "init.sql", LEDGER_INIT);
     write(folder, "write.sql", LEDGER_WRITE);
-    write(folder, "lab.toml", &inventory());
+    write(folder, "lab.toml", &inventory(&["load"]));
     let mut command = pgrig(folder, "run . --hosts lab.toml --out out --profile quick");
     let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).stdout(Stdio::piped());
     let child = child.spawn().expect("pgrig starts");

@@ -1,6 +1,6 @@
 //! Deadlines, retries, capacities and storms of workloads, and what is refused of them.
 
-use spec::{GiveUp, Retry, RetryPause};
+use spec::{GiveUp, RetryPause, RetryPolicy};
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn a_workload_has_a_deadline_retries_a_capacity_and_storms() {
     assert_eq!((search.steps(), search.warmup_ms()), (vec![4, 8, 16], 500));
     assert_eq!(study.points[0].capacity_ms(), 7_500);
     assert_eq!((workload.deadline_ms, &workload.storms_ms[..]), (Some(500), &[3_000][..]));
-    let expected = Retry {
+    let expected = RetryPolicy {
         pause: Some(RetryPause::Exponential { first_us: 10_000, most_us: 1_000_000 }),
         errors: ["40001", "40P01", "53"].map(str::to_owned).into(),
         give_up: GiveUp { tries: Some(5), after_us: Some(2_000_000) },

@@ -4,7 +4,7 @@ use super::super::{SessionState, Wait};
 use super::MS;
 use super::client::{Client, workload};
 use super::ledger::written;
-use crate::{GiveUp, OnError, Pace, Protocol, Retry, RetryPause, Workload, grid::Grid};
+use crate::{GiveUp, OnError, Pace, Protocol, RetryPause, RetryPolicy, Workload, grid::Grid};
 
 const INSERT: &str =
     "BEGIN;\nINSERT INTO log VALUES (:ledger_client, :ledger_seq, :ledger_chain);\nCOMMIT;\n";
@@ -15,7 +15,7 @@ fn retrying(script: &str, errors: &[&str], give_up: GiveUp) -> Workload {
     let pause = Some(RetryPause::Fixed(10_000));
     Workload {
         on_error: OnError { tries_max: 1, go_on: true },
-        retry: Some(Retry { pause, errors, give_up }),
+        retry: Some(RetryPolicy { pause, errors, give_up }),
         ..workload(Protocol::Simple, script)
     }
 }
