@@ -39,6 +39,10 @@ impl Moves<'_> {
                 Ok(Next::Anew(format!("node {} has no copy any more", batch.to)))
             }
             BatchStep::Copying => self.copy(number, batch),
+            BatchStep::Fencing if !self.are_tables_ready(number, batch)? => {
+                self.lift(number, batch)?;
+                Ok(Next::Step(BatchStep::Copying))
+            }
             BatchStep::Fencing => {
                 let limit = Some(self.options.fence_max.max(ANSWER_LEAST));
                 let newest = census.newest();

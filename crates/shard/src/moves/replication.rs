@@ -143,15 +143,52 @@ impl Moves<'_> {
                 return Err(Error::Copy { from, to, failures });
             }
             if not_ready > 0 {
-                return Ok(None);
+                let why = || {
+                    format!(
+                        "node {to} has lost in a crash that a table was copied, and node {from} has \
+                         dropped the table's slot"
+                    )
+                };
+                let is_lost = failures >= FAILURES_SEVERAL && me.has_lost_a_table(&name, batch)?;
+                return Ok(is_lost.then(why).map(Some));
             }
             // The workers' commits are asynchronous. A crash of the target must not undo what they did
             // to a table, nor that it is ready: changes that they have applied are not sent again.
             let failed = |source| on_node("flushing", to, source);
-            me.cluster.data_node(to)?.execute(COMMIT, &[]).map_err(failed)?;
+            me.cluster.data_node(to)?.execute(FLUSH, &[]).map_err(failed)?;
             Ok((lag <= lag_max).then_some(None))
         })?;
         Ok(ended.flatten())
+    }
+
+    /// True if a crash of the target has undone that a table was copied, after the source had dropped the slot by
+    /// which it was: its worker asks for that slot for ever. For a moment it looks so in every copy, as the worker
+    /// drops the slot just before it commits that the table is done; nothing fails there.
+    fn has_lost_a_table(&mut self, name: &str, batch: &Batch) -> Result<bool, Error> {
+        let failed = |source| on_node("looking at the subscription", batch.to, source);
+        let slots = self.cluster.data_node(batch.to)?.query(SLOTS_OF_COPIED, &[&name]);
+        for row in slots.map_err(failed)? {
+            let slot: String = row.get(0);
+            let failed = |source| on_node("looking for slots", batch.from, source);
+            if self
+                .cluster
+                .data_node(batch.from)?
+                .query_opt(SLOT, &[&slot])
+                .map_err(failed)?
+                .is_none()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// True if every table is copied. A crash of the target may undo it.
+    pub(super) fn are_tables_ready(&mut self, number: i32, batch: &Batch) -> Result<bool, Error> {
+        let name = self.name(number);
+        let failed = |source| on_node("looking at the subscription", batch.to, source);
+        let row = self.cluster.data_node(batch.to)?.query_opt(PROGRESS, &[&name]);
+        Ok(row.map_err(failed)?.is_some_and(|row| row.get::<_, i64>(1) == 0))
     }
 
     /// True if the target has applied WAL that the source has not written any more.
@@ -169,7 +206,7 @@ impl Moves<'_> {
 
     /// Returns when the target has applied all that was committed on the source until now. The
     /// target's commits are asynchronous, and only what it has flushed is confirmed: a commit of
-    /// our own flushes them.
+    /// the tool flushes them.
     pub(super) fn catch_up(&mut self, number: i32, batch: &Batch) -> Result<(), Error> {
         let name = self.name(number);
         let (from, to, limit) = (batch.from, batch.to, self.options.fence_max);
@@ -179,7 +216,7 @@ impl Moves<'_> {
         let end: String = row.get(0);
         let caught_up = self.poll_fenced(|me| {
             let failed = |source| on_node("flushing", to, source);
-            me.cluster.data_node(to)?.execute(COMMIT, &[]).map_err(failed)?;
+            me.cluster.data_node(to)?.execute(FLUSH, &[]).map_err(failed)?;
             let failed = |source| on_node("looking at the lag", from, source);
             let client = me.cluster.data_node(from)?;
             let row = client.query_one(CONFIRMED, &[&name, &end]).map_err(failed)?;
@@ -279,6 +316,12 @@ const TABLE_SLOTS_OF: &str = "
     FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
     WHERE subname = $1 AND datname = current_database()";
 
+/// The slots of the tables whose rows are there and that have not caught up.
+const SLOTS_OF_COPIED: &str = "
+    SELECT format('pg_%s_sync_%s_%s', srsubid, srrelid, (SELECT system_identifier FROM pg_control_system()))
+    FROM pg_subscription_rel JOIN pg_subscription s ON s.oid = srsubid JOIN pg_database d ON d.oid = subdbid
+    WHERE subname = $1 AND datname = current_database() AND srsubstate = 'f'";
+
 const SLOTS_LIKE: &str = "
     SELECT slot_name::text FROM pg_replication_slots
     WHERE database = current_database() AND slot_name ~ $1";
@@ -286,6 +329,9 @@ const SLOTS_LIKE: &str = "
 /// A few may be a restart that interfered, or more tables at once than there are origins for
 /// (max_replication_slots); more without any progress do not go away by themselves.
 const FAILURES_MAX: i64 = 10;
+
+/// One may be a restart of the source in the moment in which a slot is dropped.
+const FAILURES_SEVERAL: i64 = 2;
 
 const FAILURES: &str = "
     SELECT apply_error_count + sync_error_count FROM pg_stat_subscription_stats
@@ -305,12 +351,10 @@ const LAG: &str = "
            coalesce(wal_status = 'lost', false)
     FROM pg_replication_slots WHERE slot_name = $1";
 
-/// The message belongs to a transaction, whose commit is synchronous in the tool's sessions.
+/// Flushes all commits before it: the message belongs to a transaction, whose commit is synchronous in the tool's
+/// sessions. A transaction that has written nothing but its commit is not waited for, whatever synchronous_commit is.
 const FLUSH: &str = "
-    SELECT pg_logical_emit_message(true, 'pgrig_shard', 'fence')::text";
-
-/// A transaction that has an identifier has a commit record to flush, and everything before it.
-const COMMIT: &str = "SELECT pg_current_xact_id()";
+    SELECT pg_logical_emit_message(true, 'pgrig_shard', 'flush')::text";
 
 const CONFIRMED: &str = "
     SELECT coalesce(bool_and(confirmed_flush_lsn >= $2::text::pg_lsn), false)

@@ -79,6 +79,10 @@ fn servers_that_are_killed_in_between_are_waited_for() {
     let mut cluster = servers.create(1);
     servers.fill();
     cluster.add(&servers.node(1)).unwrap();
+    // A crash of the target undoes all that the tool has not made durable itself.
+    let mut target = connect(&servers.node(1).conninfo);
+    target.batch_execute("ALTER SYSTEM SET wal_writer_delay = '10s'").unwrap();
+    target.batch_execute("SELECT pg_reload_conf()").unwrap();
     let proxy = servers.conninfo();
     let writer = Writer::start(&proxy);
 

@@ -300,37 +300,56 @@ fn a_slot_that_the_server_has_given_up_is_made_again() {
     assert_eq!(servers.check_rows(), KEYS);
 }
 
-#[test]
-fn a_table_that_waits_for_wal_that_its_source_has_lost_is_copied_again() {
+/// Puts one table of the subscription into a state in which its worker waits for ever. The move begins anew, for a
+/// reason that contains `expected`.
+fn check_is_copied_again(state: &str, expected: &str) {
     let mut servers = Servers::start(2);
     let mut cluster = servers.create(1);
     servers.fill();
     cluster.add(&servers.node(1)).unwrap();
-    let conninfo = servers.node(1).conninfo;
+    let (source, conninfo) = (servers.node(0).conninfo, servers.node(1).conninfo);
     let target = &mut servers.nodes[1];
     let mut reasons = Vec::new();
-    let mut is_ahead = false;
+    let mut is_set = false;
     let mut tell = |event: &Event<'_>| match event {
-        Event::Did { what: "subscribed", .. } if !is_ahead => {
-            // As if the source had been restored after the table's own worker had caught up with it.
+        Event::Did { what: "subscribed", .. } if !is_set => {
             let without_workers = "ALTER SYSTEM SET max_logical_replication_workers = 0";
             connect(&conninfo).batch_execute(without_workers).unwrap();
             target.restart().unwrap();
-            let ahead = "UPDATE pg_subscription_rel SET srsubstate = 's', srsublsn = 'FF/0'
-                         WHERE srrelid = (SELECT min(srrelid) FROM pg_subscription_rel)";
-            assert_eq!(connect(&conninfo).execute(ahead, &[]).unwrap(), 1);
+            let set = format!(
+                "UPDATE pg_subscription_rel SET {state}
+                 WHERE srrelid = (SELECT min(srrelid) FROM pg_subscription_rel)"
+            );
+            assert_eq!(connect(&conninfo).execute(&set, &[]).unwrap(), 1);
+            // A worker that had begun may have made one, which its walsender has a moment longer.
+            let dropped = lab::wait_until(Duration::from_secs(20), || {
+                let drop = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots
+                            WHERE slot_name LIKE '%_sync_%'";
+                Ok::<_, postgres::Error>(connect(&source).execute(drop, &[]).is_ok().then_some(()))
+            });
+            dropped.unwrap().expect("nobody uses the slot");
             let with_workers = "ALTER SYSTEM RESET max_logical_replication_workers";
             connect(&conninfo).batch_execute(with_workers).unwrap();
             target.restart().unwrap();
-            is_ahead = true;
+            is_set = true;
         }
         Event::Anew { why, .. } => reasons.push((*why).to_owned()),
         _ => {}
     };
     run_within_a_minute(&mut cluster, &mut tell);
     assert_eq!(reasons.len(), 1, "{reasons:?}");
-    assert!(reasons[0].contains("has received what node 0 has lost since"), "{reasons:?}");
+    assert!(reasons[0].contains(expected), "{reasons:?}");
     assert_eq!(servers.check_rows(), KEYS);
+}
+
+#[test]
+fn a_table_whose_worker_waits_for_ever_is_copied_again() {
+    // As if the source had been restored after the table's own worker had caught up with it.
+    let ahead = "srsubstate = 's', srsublsn = 'FF/0'";
+    check_is_copied_again(ahead, "has received what node 0 has lost since");
+    // As if a crash of the target had undone that the table was copied.
+    let undone = "srsubstate = 'f', srsublsn = NULL";
+    check_is_copied_again(undone, "has lost in a crash that a table was copied");
 }
 
 #[test]
