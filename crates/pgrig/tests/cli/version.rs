@@ -33,7 +33,7 @@ fn the_version_is_the_same_wherever_it_is_written() {
     check("docs/stability.md", &format!("pgrig is at version {minor}. "));
     check_each("README.md", "pgrig-", "-x86_64-linux");
     check_each("README.md", "pgrig_", "_amd64.deb");
-    check_each("docs/compare.md", "pgrig-", "-x86_64-linux");
+    check_each("docs/ci.md", "pgrig-", "-x86_64-linux");
     for name in ["extension", "patch", "schema"] {
         check_each(&format!("docs/examples/workflows/{name}.yml"), "pgrig-", "-x86_64-linux");
     }
