@@ -141,12 +141,12 @@ fn ten_questions_have_an_answer_three_clicks_from_the_readme() {
     let clicks = clicks();
     for (question, address, word) in [
         ("which metrics", "studies/README.md#claims-and-answer", "metrics"),
-        ("my HA manager", "docs/studies/failover.md#another-manager", "machine"),
+        ("my HA manager", "docs/ha-manager.md#another-manager", "machine"),
         ("RDS", "docs/target.md#managed-services", "endpoint"),
         ("keep data", "docs/compare.md#your-data", "--keep-data"),
         ("size of a record", "docs/dba.md#the-size-of-a-record", "MB"),
         ("Grafana", "docs/grafana/README.md#dashboards-for-grafana", "Import"),
-        ("upgrade with my dump", "docs/compare.md#your-data", "an upgrade"),
+        ("upgrade with my dump", "docs/upgrade.md#before-an-upgrade", "shop.dump"),
         ("replay", "docs/dba.md#replaying-production", "pg_stat_statements"),
         ("does it touch my tables", "docs/target.md#what-pgrig-does-there", "schema `pgrig`"),
         ("exit codes", "docs/commands.md#exit-codes", "130"),
