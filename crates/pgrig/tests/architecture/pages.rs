@@ -288,38 +288,51 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// The prose of a page, line by line: blocks and spans of code and the targets of links are left out.
-fn prose(text: &str) -> Vec<(usize, String)> {
-    let mut is_code = false;
-    let mut found = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        if line.trim_start().starts_with("```") {
-            is_code = !is_code;
-        } else if !is_code {
-            let spans = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
-            let mut links = spans.split("](");
-            let mut kept = links.next().unwrap_or("").to_owned();
-            for link in links {
-                kept.push_str(link.split_once(')').map_or("", |(_, rest)| rest));
-            }
-            found.push((index + 1, kept));
-        }
-    }
-    found
-}
-
-/// True of a text with a day such as 2026-11-29.
+/// True of a text with a day such as 2026-11-29, or with a month of a year such as November 2026.
 fn has_a_day(text: &str) -> bool {
-    text.as_bytes().windows(10).any(|word| {
+    let is_day = text.as_bytes().windows(10).any(|word| {
         word.iter().enumerate().all(|(place, byte)| match place {
             4 | 7 => *byte == b'-',
             _ => byte.is_ascii_digit(),
         })
-    })
+    });
+    let words: Vec<&str> =
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let is_year = |word: &str| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit());
+    is_day
+        || words.windows(2).any(|pair| {
+            MONTHS.iter().any(|month| pair[0] == *month || pair[0] == &month[..3])
+                && is_year(pair[1])
+        })
 }
 
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
 /// Words for what a machine was doing on the day of a measurement.
-const STATES: [&str; 3] = ["load average", "busy machine", "quiet machine"];
+const STATES: [&str; 6] =
+    ["load average", "busy machine", "quiet machine", "busy cores", "quiet cpus", "cores here"];
+
+/// True of "a load of 8".
+fn has_a_load(text: &str) -> bool {
+    text.split("load of ").skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Words for one machine, in small letters.
+const MACHINES: [&str; 10] =
+    ["xeon", "epyc", "ryzen", "graviton", "opteron", "core i", "ghz", "vcpu", "ec2", "hetzner"];
 
 /// Pages that have one of [`STATES`], each with the reason.
 const ALLOWED_STATES: [(&str, &str); 1] =
@@ -327,8 +340,14 @@ const ALLOWED_STATES: [(&str, &str); 1] =
 
 /// Figures of a day lie below docs/measurements, with their machine.
 #[test]
-fn pages_for_users_have_no_day_and_no_load_of_a_machine() {
-    assert!(has_a_day("on 2026-11-29, quick") && !has_a_day("20151220_01.md, 0 to 5, 1-2-3"));
+fn pages_for_users_have_no_day_no_machine_and_no_load_of_one() {
+    let check = |text: &str, expected: bool| assert_eq!(has_a_day(text), expected, "{text}");
+    check("on 2026-11-29, quick", true);
+    check("as in November 2026", true);
+    check("since Aug 2026.", true);
+    check("20151220_01.md, 0 to 5, 1-2-3", false);
+    check("published in 2011; may 2011 be", false);
+    assert!(has_a_load("(a load of 8 to 13)") && !has_a_load("a load of your own"));
     let root = root();
     let pages = user_pages();
     assert!(pages.len() >= 30, "{} pages", pages.len());
@@ -336,13 +355,39 @@ fn pages_for_users_have_no_day_and_no_load_of_a_machine() {
     for page in pages {
         let text = fs::read_to_string(&page).unwrap();
         let is_allowed = ALLOWED_STATES.iter().any(|(name, _)| page == root.join(name));
-        for (number, line) in prose(&text) {
+        for (index, line) in text.lines().enumerate() {
             let small = line.to_lowercase();
-            let has_a_state = STATES.iter().any(|state| small.contains(state)) && !is_allowed;
-            if has_a_day(&line) || has_a_state {
-                found.push(format!("{}:{number}: {line}", page.display()));
+            let has = |words: &[&str]| words.iter().any(|word| small.contains(word));
+            if has_a_day(line) || has(&MACHINES) || has_a_load(line) || has(&STATES) && !is_allowed
+            {
+                found.push(format!("{}:{}: {line}", page.display(), index + 1));
             }
         }
     }
     assert!(found.is_empty(), "belongs below docs/measurements: {found:#?}");
+}
+
+/// At most this many words are on the pages of the manual.
+const WORDS_MAX: usize = 30_000;
+
+/// Words of the README, docs/ and docs/studies/: what has a letter or a digit between blanks. Blocks of commands and
+/// of what they print are left out.
+#[test]
+fn the_manual_can_be_read() {
+    let count = |text: &str| {
+        let prose = text.split("```").step_by(2);
+        let words = prose.flat_map(str::split_whitespace);
+        words.filter(|word| word.contains(char::is_alphanumeric)).count()
+    };
+    assert_eq!(count("| `a b` | – | 1.5 × c |\n```sh\nls -l\n```\nd\n"), 5);
+    let root = root();
+    let mut pages = vec![root.join("README.md")];
+    pages.extend(["docs", "docs/studies"].iter().flat_map(|folder| entries(&root.join(folder))));
+    pages.retain(|page| page.extension().is_some_and(|end| end == "md"));
+    let read = |page: &PathBuf| fs::read_to_string(page).unwrap();
+    let mut words: Vec<(usize, PathBuf)> =
+        pages.into_iter().map(|page| (count(&read(&page)), page)).collect();
+    words.sort_by(|a, b| b.cmp(a));
+    let all: usize = words.iter().map(|(count, _)| count).sum();
+    assert!(all <= WORDS_MAX, "{all} words; the longest: {:#?}", &words[..5]);
 }
