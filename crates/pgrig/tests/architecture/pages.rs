@@ -380,14 +380,38 @@ fn the_manual_can_be_read() {
         words.filter(|word| word.contains(char::is_alphanumeric)).count()
     };
     assert_eq!(count("| `a b` | – | 1.5 × c |\n```sh\nls -l\n```\nd\n"), 5);
-    let root = root();
-    let mut pages = vec![root.join("README.md")];
-    pages.extend(["docs", "docs/studies"].iter().flat_map(|folder| entries(&root.join(folder))));
-    pages.retain(|page| page.extension().is_some_and(|end| end == "md"));
+    let mut pages = manual();
+    pages.push(root().join("README.md"));
     let read = |page: &PathBuf| fs::read_to_string(page).unwrap();
     let mut words: Vec<(usize, PathBuf)> =
         pages.into_iter().map(|page| (count(&read(&page)), page)).collect();
     words.sort_by(|a, b| b.cmp(a));
     let all: usize = words.iter().map(|(count, _)| count).sum();
     assert!(all <= WORDS_MAX, "{all} words; the longest: {:#?}", &words[..5]);
+}
+
+/// The pages of the manual, without the README.
+fn manual() -> Vec<PathBuf> {
+    let folders = ["docs", "docs/studies"].map(|folder| root().join(folder));
+    let mut pages: Vec<PathBuf> = folders.iter().flat_map(|folder| entries(folder)).collect();
+    pages.retain(|page| page.extension().is_some_and(|end| end == "md"));
+    pages
+}
+
+/// A page begins with what it is for, and ends with what comes next.
+#[test]
+fn a_page_begins_with_its_purpose_and_ends_with_what_comes_next() {
+    let mut faults = Vec::new();
+    for page in manual().iter().filter(|page| !page.ends_with("SUMMARY.md")) {
+        let text = fs::read_to_string(page).unwrap();
+        let parts: Vec<&str> = text.trim_end().split("\n\n").collect();
+        let says = ["This page", "This tutorial", "**Question.**"];
+        if !says.iter().any(|words| parts.get(1).is_some_and(|part| part.contains(words))) {
+            faults.push(format!("{}: begin with \"This page …\"", page.display()));
+        }
+        if !parts.last().is_some_and(|part| part.starts_with("Next: ")) {
+            faults.push(format!("{}: end with \"Next: …\"", page.display()));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
 }

@@ -148,7 +148,8 @@ fn what_the_pages_run_can_be_planned() {
     for page in pages() {
         let text = read(&page);
         let spans = text.lines().flat_map(|line| line.split('`'));
-        let spans = spans.map(|span| span.trim().trim_start_matches("$ "));
+        let spans =
+            spans.map(|span| span.trim().trim_start_matches("$ ").trim_start_matches("sudo "));
         let spans = spans.filter(|span| span.starts_with("pgrig "));
         commands.extend(spans.filter_map(|span| harmless(span, &studies)));
     }
