@@ -415,3 +415,30 @@ fn a_page_begins_with_its_purpose_and_ends_with_what_comes_next() {
     }
     assert!(faults.is_empty(), "{faults:#?}");
 }
+
+/// The site's search looks for the words of a question on each page.
+#[test]
+fn a_search_finds_what_people_look_for() {
+    let words = |text: &str| -> BTreeSet<String> {
+        text.to_lowercase().split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect()
+    };
+    let pages: Vec<BTreeSet<String>> =
+        manual().iter().map(|page| words(&fs::read_to_string(page).unwrap())).collect();
+    for question in [
+        "xmin",
+        "bloat",
+        "collation",
+        "pool size",
+        "RDS",
+        "upgrade",
+        "alternative pgbench",
+        "HA manager",
+        "prove restore",
+        "how many clients",
+        "reconnect storms",
+        "dead rows",
+    ] {
+        let asked = words(question);
+        assert!(pages.iter().any(|page| asked.is_subset(page)), "no page has {question:?}");
+    }
+}
